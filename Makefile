@@ -1,0 +1,50 @@
+# The whole vocabulary: demo, test, check, docs, bench (and clean).
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+# Tests run on all cores; BLAS threads would only fight with them for the same ones.
+JOBS ?= auto
+
+.PHONY: demo test check docs bench format clean
+
+demo: $(VENV)/.demo
+	@$(BIN)/robustnmf demo --out demo
+
+test: $(VENV)/.dev
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS)
+
+check: $(VENV)/.dev
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(VENV)/.dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+docs: $(VENV)/.docs
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	@echo "docs/_build/html/index.html"
+
+bench: $(VENV)/.dev
+	$(BIN)/python benchmarks/cost.py
+
+# One stamp per set of extras, renewed when the project file changes.
+$(VENV)/.demo: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --editable ".[cli]"
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --editable ".[dev]"
+	@touch $@
+
+$(VENV)/.docs: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --editable ".[docs]"
+	@touch $@
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+clean:
+	rm -rf $(VENV) demo docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,150 @@
+"""Cost of robustness: seconds per iteration, ours and a literal transcription.
+
+    make bench        (or: python benchmarks/cost.py [--quick])
+
+All in one process on one table (gamma factors plus noise), from one start, float64 unless
+said. An iteration is the difference between a long and a short fit over the difference in
+iterations, so that validation and start do not count. Contenders take turns; the best of
+the repeats is what the machine can do, and the spread says how noisy it was. Ratios are
+taken within a repeat, and their median is shown.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import scipy
+import sklearn
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from tests.oracles import paper
+
+from robustnmf import EWRNMF, FWRNMF, NMFL2, EucNMF, HuberRNMF, __version__
+
+RESULTS = Path(__file__).resolve().parent / "results"
+
+
+def table(n: int, m: int, k: int, seed: int = 0) -> np.ndarray:
+    """Gamma factors of rank k with gamma noise."""
+    rng = np.random.default_rng(seed)
+    X = rng.gamma(1.0, size=(n, k)) @ rng.gamma(1.0, size=(k, m))
+    return X + 0.1 * X.mean() * rng.gamma(1.0, size=(n, m))
+
+
+def contenders(X: np.ndarray, k: int) -> dict[str, Callable[[int], None]]:
+    """Functions that run T iterations from one start."""
+    rng = np.random.default_rng(1)
+    size = 2 * np.sqrt(X.mean() / k)
+    W, H = size * (0.01 + rng.random((len(X), k))), size * (0.01 + rng.random((k, X.shape[1])))
+    gamma = float(X.shape[1] * X.var())
+    paper_X, paper_W, paper_H = (np.ascontiguousarray(a.T) for a in (X, H, W))
+    single, W32, H32 = (a.astype(np.float32) for a in (X, W, H))
+
+    def ours(cls, **parameters):
+        def run(T: int, data=X, codes=W, basis=H) -> None:
+            cls(k, init="custom", tol=0, max_iter=T, **parameters).fit(data, W=codes, H=basis)
+
+        return run
+
+    return {
+        "EucNMF": ours(EucNMF),
+        "EWRNMF": ours(EWRNMF, gamma=gamma),
+        "FWRNMF": ours(FWRNMF, p=11.0),
+        "NMFL2": ours(NMFL2),
+        "HuberRNMF": ours(HuberRNMF, cutoff=float(X.std())),
+        "EWRNMF float32": lambda T: ours(EWRNMF, gamma=gamma)(T, single, W32, H32),
+        "literal algorithm 2": lambda T: paper.ewrnmf(paper_X, paper_W, paper_H, gamma, T),
+    }
+
+
+def seconds_per_iteration(run: Callable[[int], None], short: int, long: int) -> float:
+    """Marginal cost of an iteration."""
+    times = []
+    for T in (short, long):
+        begin = time.perf_counter()
+        run(T)
+        times.append(time.perf_counter() - begin)
+    return (times[1] - times[0]) / (long - short)
+
+
+def main() -> None:
+    """Measure, print, and write the result beside this file."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="a small table, two repeats")
+    quick = parser.parse_args().quick
+    warnings.simplefilter("ignore")
+    n, m, k = (2_000, 100, 10) if quick else (20_000, 500, 20)
+    repeats, short, long = (2, 2, 12) if quick else (9, 2, 32)
+    X = table(n, m, k)
+    runs = contenders(X, k)
+    times: dict[str, list[float]] = {name: [] for name in runs}
+    for run in runs.values():
+        run(1)  # first touches of memory and threads are nobody's cost
+    for repeat in range(repeats):
+        for name, run in runs.items():
+            slow = name.startswith(("literal", "Huber"))
+            times[name].append(seconds_per_iteration(run, short, short + 6 if slow else long))
+        print(f"repeat {repeat + 1} of {repeats}", file=sys.stderr)
+    plain, robust = np.array(times["EucNMF"]), np.array(times["EWRNMF"])
+    figures = {
+        "EWRNMF over EucNMF": robust / plain,
+        "literal over EWRNMF": np.array(times["literal algorithm 2"]) / robust,
+    }
+    report(n, m, k, times, figures, write=not quick)
+
+
+def report(n: int, m: int, k: int, times: dict, figures: dict, *, write: bool) -> None:
+    """Print the table; write it with the machine it was taken on."""
+    print(f"X {n} x {m}, k = {k}: milliseconds per iteration")
+    for name, values in times.items():
+        best, worst = 1e3 * min(values), 1e3 * max(values)
+        print(f"  {name:22s} best {best:8.2f}   worst {worst:8.2f}")
+    targets = {"EWRNMF over EucNMF": "<= 1.10", "literal over EWRNMF": ">= 4"}
+    for name, ratios in figures.items():
+        print(
+            f"  {name:22s} median {np.median(ratios):6.3f}   "
+            f"range {ratios.min():.3f} to {ratios.max():.3f}   target {targets[name]}"
+        )
+    if write:
+        content = {
+            "command": "make bench",
+            "shape": [n, m],
+            "rank": k,
+            "seconds_per_iteration": times,
+            "ratios": {name: ratios.tolist() for name, ratios in figures.items()},
+            "versions": {
+                "robustnmf": __version__,
+                "python": platform.python_version(),
+                "numpy": np.__version__,
+                "scipy": scipy.__version__,
+                "scikit-learn": sklearn.__version__,
+            },
+            "machine": {"system": platform.platform(), "processor": _processor()},
+        }
+        path = RESULTS / "cost.json"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(json.dumps(content, indent=1) + "\n")
+        print(f"written: {path.relative_to(RESULTS.parent.parent)}")
+
+
+def _processor() -> str:
+    """Model and number of cores."""
+    import os
+
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text().splitlines() if info.exists() else []
+    model = next((line.split(":")[1].strip() for line in lines if "model name" in line), "unknown")
+    return f"{model}, {os.cpu_count()} cores"
+
+
+if __name__ == "__main__":
+    main()

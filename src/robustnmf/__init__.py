@@ -1,0 +1,29 @@
+"""Robust nonnegative matrix factorisation: outliers lose their say."""
+
+from robustnmf.estimators import EWRNMF, FWRNMF, NMFL2, ConvexNMF, EucNMF, HuberRNMF, RobustNMF
+from robustnmf.exceptions import WeightCollapseWarning
+from robustnmf.losses import Frobenius
+from robustnmf.structures import Convex, Free
+from robustnmf.weightings import L21, Cauchy, Entropy, Fuzzy, Huber, Uniform
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "EWRNMF",
+    "FWRNMF",
+    "L21",
+    "NMFL2",
+    "Cauchy",
+    "Convex",
+    "ConvexNMF",
+    "Entropy",
+    "EucNMF",
+    "Free",
+    "Frobenius",
+    "Fuzzy",
+    "Huber",
+    "HuberRNMF",
+    "RobustNMF",
+    "Uniform",
+    "WeightCollapseWarning",
+]

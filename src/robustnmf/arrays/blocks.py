@@ -1,0 +1,66 @@
+"""Row blocks: the products a pass needs, whatever holds the rows.
+
+A block keeps its rows as the user gave them and works in units of ``scale``, a
+power of two near the largest entry of X. Dividing the small products by it, not
+X itself, costs no copy of X and no rounding, and lets data of size 1e-60 or 1e+60
+through the squares that NMF takes.
+"""
+
+from __future__ import annotations
+
+from robustnmf.arrays.namespace import Array, Namespace, namespace, wide
+
+
+class DenseBlock:
+    """Consecutive rows of a dense X, in units of ``scale``.
+
+    Attributes
+    ----------
+    sq_norms : array (rows,), float64
+        Squared norm of each row.
+    mass : array (rows,), float64
+        How many times each row counts. A row of zeros counts zero times: it says
+        nothing about the basis, and any basis fits it exactly.
+    """
+
+    def __init__(self, rows: Array, scale: float = 1.0, *, count_empty_rows: bool = False):
+        self.rows = rows
+        self.scale = scale
+        xp = self.xp
+        self.sq_norms = xp.sum(wide(self.values()) ** 2, axis=1)
+        mass = xp.ones_like(self.sq_norms)
+        self.mass = mass if count_empty_rows else xp.where(self.sq_norms > 0, mass, 0 * mass)
+
+    @property
+    def xp(self) -> Namespace:
+        """Array namespace of the rows."""
+        return namespace(self.rows)
+
+    def __len__(self) -> int:
+        return int(self.rows.shape[0])
+
+    def values(self) -> Array:
+        """Rows in units of scale (rows, features)."""
+        return self._in_units(self.rows)
+
+    def take(self, index: Array) -> Array:
+        """Chosen rows in units of scale."""
+        return self._in_units(self.xp.take(self.rows, index, axis=0))
+
+    def project(self, basis: Array) -> Array:
+        """``X basis^T`` for all members as one product: (members, rows, k)."""
+        xp = self.xp
+        members, k, features = basis.shape
+        flat = xp.reshape(basis, (members * k, features))
+        product = self._in_units(self.rows @ flat.T)
+        return xp.permute_dims(xp.reshape(product, (len(self), members, k)), (1, 0, 2))
+
+    def cross(self, codes: Array) -> Array:
+        """``codes^T X`` for all members as one product: (members, k, features)."""
+        xp = self.xp
+        members, rows, k = codes.shape
+        flat = xp.reshape(xp.permute_dims(codes, (0, 2, 1)), (members * k, rows))
+        return xp.reshape(self._in_units(flat @ self.rows), (members, k, self.rows.shape[1]))
+
+    def _in_units(self, x: Array) -> Array:
+        return x if self.scale == 1.0 else x * (1.0 / self.scale)

@@ -1,0 +1,89 @@
+"""Array namespaces and every numerical floor of the library.
+
+All floors live here, so that "how small is zero" has one answer:
+
+* ``smallest``: the smallest normal number; denominators and arguments of
+  logarithms never go below it.
+* ``noise``: ``eps**2``, what rounding alone leaves of the squared residual of a
+  row of unit norm; measured energies never go below ``noise * |x_i|^2``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import array_api_compat
+import numpy as np
+
+Array = Any
+Namespace = Any
+
+
+def namespace(*arrays: Array) -> Namespace:
+    """Array namespace shared by the given arrays."""
+    return array_api_compat.array_namespace(*arrays)
+
+
+def eps(x: Array) -> float:
+    """Machine epsilon of the dtype of x."""
+    return float(namespace(x).finfo(x.dtype).eps)
+
+
+def smallest(x: Array) -> float:
+    """Smallest normal number of the dtype of x."""
+    return float(namespace(x).finfo(x.dtype).smallest_normal)
+
+
+def noise(x: Array) -> float:
+    """Squared residual of a unit-norm row that is rounding and nothing else."""
+    return eps(x) ** 2
+
+
+def floored(x: Array) -> Array:
+    """Raise x to the smallest normal number, so that it can be divided by."""
+    return namespace(x).clip(x, min=smallest(x))
+
+
+def safe_log(x: Array) -> Array:
+    """Logarithm that takes zero for the smallest normal number."""
+    return namespace(x).log(floored(x))
+
+
+def log_gap(value: Array, above: Array) -> Array:
+    """``value - above`` for logarithms, and zero where value is the logarithm of nothing."""
+    xp = namespace(value)
+    zero = xp.zeros_like(value)
+    gap = xp.where(xp.isfinite(value), value, zero) - xp.where(xp.isfinite(above), above, zero)
+    return xp.where(xp.isfinite(value), gap, zero)
+
+
+def wide(x: Array) -> Array:
+    """Float64 copy of x (x itself where it already is): energies and their sums."""
+    xp = namespace(x)
+    return xp.astype(x, xp.float64, copy=False)
+
+
+def to_numpy(x: Array) -> np.ndarray:
+    """The numbers of an array of any library that lives on the host."""
+    return x if isinstance(x, np.ndarray) else np.from_dlpack(x)
+
+
+def column(values: Sequence[float], like: Array, dtype: Any, *, ndim: int) -> Array:
+    """Values along the first of ndim axes, on the device of another array."""
+    xp = namespace(like)
+    flat = xp.asarray([float(v) for v in values], dtype=dtype, device=array_api_compat.device(like))
+    return xp.reshape(flat, (-1,) + (1,) * (ndim - 1))
+
+
+def on_device_of(like: Array, values: np.ndarray, dtype: Any) -> Array:
+    """Host values as an array of the library and device of another array."""
+    return namespace(like).asarray(values, dtype=dtype, device=array_api_compat.device(like))
+
+
+def put(into: Array, mask: Array, values: Array) -> Array:
+    """``into`` with values, in order, at the places of a mask over its last axis."""
+    xp = namespace(into)
+    place = xp.cumulative_sum(xp.astype(mask, xp.int64)) - 1
+    spread = xp.take(values, xp.clip(place, min=0), axis=-1)
+    return xp.where(mask, spread, into)

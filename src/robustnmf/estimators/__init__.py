@@ -1,0 +1,19 @@
+"""scikit-learn faces: RobustNMF and the paper's six methods by name."""
+
+from robustnmf.estimators.paper import EWRNMF, FWRNMF, NMFL2, ConvexNMF, EucNMF, HuberRNMF
+from robustnmf.estimators.robust import RobustNMF
+
+ESTIMATORS: dict[str, type] = {
+    cls.__name__: cls for cls in (RobustNMF, EucNMF, ConvexNMF, NMFL2, HuberRNMF, FWRNMF, EWRNMF)
+}
+
+__all__ = [
+    "ESTIMATORS",
+    "EWRNMF",
+    "FWRNMF",
+    "NMFL2",
+    "ConvexNMF",
+    "EucNMF",
+    "HuberRNMF",
+    "RobustNMF",
+]

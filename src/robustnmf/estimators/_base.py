@@ -1,0 +1,302 @@
+"""The scikit-learn face that all estimators share."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import Tags, check_array, check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from robustnmf.engine import InMemory
+from robustnmf.estimators._collapse import warn_if_collapsed
+from robustnmf.estimators._input import FLOATS, check_factor, check_table, refuse_negative
+from robustnmf.estimators._warn import warn
+from robustnmf.fit import Fitted, Problem, Start, State, encode, fit
+from robustnmf.inits import DETERMINISTIC, INITS
+from robustnmf.losses import Loss
+from robustnmf.solvers import SOLVERS
+from robustnmf.structures import Structure
+from robustnmf.weightings import Weighting, effective_sample_size
+
+
+class Parts(NamedTuple):
+    """What a method is made of."""
+
+    weighting: Weighting
+    loss: Loss
+    structure: Structure
+
+
+class BaseRobustNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Factorisation ``X ~ codes @ components_``; subclasses say what it is made of."""
+
+    _parameter_constraints: ClassVar[dict[str, list]] = {
+        "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
+        "solver": [StrOptions({"auto", *SOLVERS})],
+        "init": [StrOptions({"custom", *INITS})],
+        "n_init": [Interval(Integral, 1, None, closed="left")],
+        "max_iter": [Interval(Integral, 0, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+    }
+
+    def _parts(self) -> Parts:
+        raise NotImplementedError
+
+    def fit(self, X: Any, y: Any = None, *, W: Any = None, H: Any = None):
+        """Learn the basis from X.
+
+        Parameters
+        ----------
+        X : array-like (n_samples, n_features)
+            Nonnegative data, samples in rows.
+        y : ignored
+        W : array-like (n_samples, n_components), optional
+            Codes to start from, with ``init="custom"``.
+        H : array-like (n_components, n_features), optional
+            Basis to start from, with ``init="custom"``. With a convex structure, the
+            mixing (n_components, n_samples) whose product with X is the basis.
+
+        Returns
+        -------
+        self : the fitted estimator
+        """
+        self.fit_transform(X, y, W=W, H=H)
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None, *, W: Any = None, H: Any = None) -> np.ndarray:
+        """Learn the basis from X and return the codes of X.
+
+        With ``tol > 0`` these are the codes that ``transform(X)`` returns, up to rounding.
+        With ``tol=0`` they are what the last iteration left.
+
+        Parameters
+        ----------
+        X, y, W, H
+            As in ``fit``.
+
+        Returns
+        -------
+        codes : ndarray (n_samples, n_components)
+        """
+        self._validate_params()
+        parts = self._parts()
+        for part in parts:
+            part._validate_params()
+        table = check_table(X, type(self).__name__)
+        engine = InMemory(table)
+        rank = self._rank(table.shape, W, H)
+        problem = Problem(parts.loss, parts.structure, self._solver(parts))
+        # Energies are smaller than in the user's units by this factor.
+        unit = engine.scale**parts.loss.degree
+        weighting = parts.weighting.rescaled(1.0 / unit)
+        start = self._start(engine, parts.structure, rank, W, H)
+        members = fit(
+            engine,
+            problem,
+            [weighting] * start.codes.shape[0],
+            start,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            callback=self._report if self.verbose else None,
+        )
+        best = _best(members)
+        # Nothing is set before this point: a failed fit leaves the estimator as it was.
+        validate_data(self, X, skip_check_array=True, reset=True)
+        self._set_fitted(best, engine, unit)
+        self._warn(best, engine)
+        return best.codes
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Best codes of X for the learned basis, each row for itself.
+
+        Parameters
+        ----------
+        X : array-like (n_samples, n_features)
+
+        Returns
+        -------
+        codes : ndarray (n_samples, n_components)
+        """
+        return self._encode(X)[0]
+
+    def inverse_transform(self, X: Any) -> np.ndarray:
+        """Approximation of the data that codes stand for.
+
+        Parameters
+        ----------
+        X : array-like (n_samples, n_components)
+            Codes.
+
+        Returns
+        -------
+        approximation : ndarray (n_samples, n_features)
+        """
+        check_is_fitted(self)
+        codes = check_array(X, dtype=FLOATS, input_name="X")
+        if codes.shape[1] != self.components_.shape[0]:
+            raise ValueError(
+                f"X has {codes.shape[1]} columns, but codes of this {type(self).__name__} have "
+                f"{self.components_.shape[0]}, one for each component. Pass what transform returns."
+            )
+        return codes @ self.components_
+
+    def score_samples(self, X: Any) -> np.ndarray:
+        """How normal every sample is: its energy with the sign turned.
+
+        Parameters
+        ----------
+        X : array-like (n_samples, n_features)
+
+        Returns
+        -------
+        scores : ndarray (n_samples,)
+            High for samples that the basis describes well, low for outliers.
+        """
+        return -self._encode(X)[1]
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Mean of ``score_samples``, for model selection.
+
+        Parameters
+        ----------
+        X : array-like (n_samples, n_features)
+        y : ignored
+
+        Returns
+        -------
+        score : float
+        """
+        return float(np.mean(self.score_samples(X)))
+
+    def _encode(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Codes and energies of X, in the user's units."""
+        check_is_fitted(self)
+        table = validate_data(self, X, dtype=FLOATS, reset=False)
+        refuse_negative(table, type(self).__name__)
+        parts = self._parts()
+        unit = self._scale**parts.loss.degree
+        basis = (self.components_ / self._scale).astype(table.dtype, copy=False)
+        codes, energies = encode(
+            InMemory(table, scale=self._scale),
+            Problem(parts.loss, parts.structure, self._solver(parts)),
+            self.weighting_.rescaled(1.0 / unit),
+            basis,
+        )
+        return codes, energies * unit
+
+    def _solver(self, parts: Parts) -> Any:
+        return SOLVERS["mu" if self.solver == "auto" else self.solver]()
+
+    def _rank(self, shape: tuple[int, int], W: Any, H: Any) -> int:
+        """Number of components, and whether this X can have so many."""
+        if self.init != "custom" and (W is not None or H is not None):
+            raise ValueError(
+                f"W and H are a start for init='custom', but init={self.init!r}. "
+                "Set init='custom', or leave them out."
+            )
+        if self.n_components != "auto":
+            rank = int(self.n_components)
+        elif W is not None:
+            rank = np.shape(W)[-1]
+        else:
+            rank = min(shape)
+        if self.init in DETERMINISTIC and rank > min(shape):
+            raise ValueError(
+                f"n_components={rank} is too large for init={self.init!r}: X with "
+                f"n_samples={shape[0]}, n_features={shape[1]} has at most {min(shape)} singular "
+                "vectors. Lower n_components or use init='random'."
+            )
+        return rank
+
+    def _start(self, engine: InMemory, structure: Structure, rank: int, W: Any, H: Any) -> Start:
+        n, m = engine.shape
+        if self.init == "custom":
+            codes = check_factor(W, (n, rank), "W", "the codes", engine.like)[None]
+            if structure.mixes_samples:
+                mixing = check_factor(H, (rank, n), "H", "the mixing", engine.like).T[None]
+                return Start(codes, structure.mixed(engine, mixing), mixing)
+            basis = check_factor(H, (rank, m), "H", "the basis", engine.like)[None]
+            return Start(codes, basis / engine.scale)
+        n_init = self.n_init
+        if self.init in DETERMINISTIC and n_init > 1:
+            warn(
+                f"init={self.init!r} gives the same start every time, so one of the {n_init} "
+                "starts is run. Use init='random' for several.",
+                RuntimeWarning,
+            )
+            n_init = 1
+        if self.init == "nndsvd" and self.solver != "hals":
+            warn(
+                "init='nndsvd' holds zeros, which multiplicative updates can never change. "
+                "init='nndsvda' starts from the same SVD without them.",
+                UserWarning,
+            )
+        seeds = check_random_state(self.random_state).randint(2**31 - 1, size=n_init)
+        starts = [INITS[self.init](engine, rank, int(seed)) for seed in seeds]
+        codes, basis = (np.stack(factors) for factors in zip(*starts, strict=True))
+        return Start(*structure.start(engine, codes, basis))
+
+    def _set_fitted(self, best: Fitted, engine: InMemory, unit: float) -> None:
+        """Learned attributes, in the user's units."""
+        self.components_ = best.basis * engine.scale
+        self.energies_ = best.energies * unit
+        self.sample_importances_ = best.importances
+        self.effective_sample_size_ = float(effective_sample_size(best.importances))
+        self.objective_history_ = np.array(best.history) * unit**best.weighting.degree
+        self.reconstruction_err_ = float(np.sqrt(np.sum(best.energies)) * engine.scale)
+        self.n_iter_ = best.n_iter
+        self.weighting_ = best.weighting.rescaled(unit)
+        self._scale = engine.scale
+        if best.mixing is not None:
+            self.mixing_ = best.mixing.T
+
+    def _warn(self, best: Fitted, engine: InMemory) -> None:
+        name = type(self).__name__
+        if self.tol > 0 and not best.converged:
+            warn(
+                f"{name} did not converge: after max_iter={self.max_iter} iterations the "
+                f"objective still falls by more than tol={self.tol:g} of itself in each. "
+                "Raise max_iter or tol.",
+                ConvergenceWarning,
+            )
+        warn_if_collapsed(
+            name,
+            self.weighting_,
+            self.energies_,
+            engine.mass,
+            self.effective_sample_size_,
+            self.components_.shape[0],
+        )
+
+    def _report(self, iteration: int, state: State) -> None:
+        if iteration % max(1, 10 // int(self.verbose)) == 0:
+            values = ", ".join(f"{track.values[-1]:.6g}" for track in state.tracks)
+            print(f"{type(self).__name__}: iteration {iteration}, objective {values}")
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.components_.shape[0]
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "components_")
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.positive_only = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+def _best(members: list[Fitted]) -> Fitted:
+    """The member with the lowest objective, under one weighting where they settled apart."""
+    if len({str(m.weighting.get_params()) for m in members}) == 1:
+        return min(members, key=lambda member: member.history[-1])
+    sharpest = min(members, key=lambda member: float(np.median(member.energies)))
+    return min(members, key=lambda member: float(sharpest.weighting.value(member.energies)))

@@ -1,0 +1,53 @@
+"""Collapse: fewer samples with a say than components to learn from them."""
+
+from __future__ import annotations
+
+from sklearn.base import clone
+
+from robustnmf.arrays import Array
+from robustnmf.estimators._warn import warn
+from robustnmf.exceptions import WeightCollapseWarning
+from robustnmf.weightings import Weighting, effective_sample_size
+
+
+def warn_if_collapsed(
+    name: str, weighting: Weighting, energies: Array, mass: Array, size: float, rank: int
+) -> None:
+    """Warn when the effective sample size is below the rank (or the samples there are)."""
+    counted = int(mass.sum())
+    if size >= min(rank, counted) * (1 - 1e-6):
+        return
+    warn(
+        f"the weights of {name} collapsed: the effective sample size is {size:.3g}, below the "
+        f"rank {rank}, so the basis describes a few of the {counted} samples only. "
+        + _remedy(weighting, energies, mass, min(2 * rank, (rank + counted) / 2)),
+        WeightCollapseWarning,
+    )
+
+
+def _remedy(weighting: Weighting, energies: Array, mass: Array, wanted: float) -> str:
+    """What to do about it, with a number where one can be given."""
+    knob = weighting.knob
+    if knob is None:
+        return "This weighting has no parameter to soften it; use EWRNMF or RobustNMF."
+    now = getattr(weighting, knob)
+    if weighting.per_entry:
+        return f"Raise {knob} (now {now:.3g}) by a factor of 10 or more."
+    return f"Raise {knob} from {now:.3g} to {_softened(weighting, energies, mass, wanted):.3g}."
+
+
+def _softened(weighting: Weighting, energies: Array, mass: Array, wanted: float) -> float:
+    """Smallest knob, to 1%, at which these energies leave the wanted sample size."""
+    knob = str(weighting.knob)
+
+    def enough(value: float) -> bool:
+        softer = clone(weighting).set_params(**{knob: value})
+        return bool(effective_sample_size(softer.importances(energies, mass)) >= wanted)
+
+    low = high = float(getattr(weighting, knob))
+    while not enough(high) and high < 1e300:
+        low, high = high, high * 4
+    while high > 1.01 * low:
+        middle = (low * high) ** 0.5
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high

@@ -1,0 +1,76 @@
+"""Documentation that all estimators share, so that no text stands twice."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+Class = TypeVar("Class", bound=type)
+
+PARTS = {
+    "n_components": """\
+n_components : int or "auto", default="auto"
+    Rank k: number of parts. "auto" takes it from a custom start, else
+    ``min(n_samples, n_features)``.""",
+    "common": """\
+solver : {{"auto", "mu"}}, default="{solver}"
+    Multiplicative updates ("mu", the paper's); "auto" picks the fastest solver that
+    applies.
+init : {{"nndsvda", "nndsvd", "random", "custom"}}, default="{init}"
+    Start. "random": uniform positive factors whose product has the mean of X.
+    "nndsvd": from a truncated SVD; its zeros can never change under "mu".
+    "nndsvda": the same with zeros filled. "custom": W and H given to ``fit``.
+n_init : int, default=1
+    Number of random starts, run as one batch; the best objective is kept.
+max_iter : int, default={max_iter}
+    Most iterations of a fit.
+tol : float, default=1e-4
+    A fit stops when the last ten iterations have each lowered the objective by no more
+    than ``tol`` of itself, on average, and ends on the best codes for its basis. 0
+    runs exactly ``max_iter`` iterations of the algorithm and nothing else.
+random_state : int, RandomState or None, default=None
+    Seed of the start.
+verbose : int, default=0
+    Print the objective every ``10 / verbose`` iterations.""",
+    "attributes": """\
+Attributes
+----------
+components_ : ndarray (n_components, n_features)
+    Basis, the learned parts.
+sample_importances_ : ndarray (n_samples,)
+    Importance every sample had when the basis was learned; sums to one. Rows of
+    zeros have none.
+energies_ : ndarray (n_samples,), float64
+    Loss between each sample and its approximation. Bad samples stand out here.
+effective_sample_size_ : float
+    ``1 / sum(sample_importances_**2)``; a
+    :class:`~robustnmf.exceptions.WeightCollapseWarning` is issued when it is
+    below the rank.
+objective_history_ : ndarray (n_iter_ + 1,) or longer by one
+    Objective phi at the start and after every iteration; with ``tol > 0`` a last entry
+    for the final codes. Automatic hyperparameters change phi while they settle; the
+    history then starts when they are frozen.
+reconstruction_err_ : float
+    Frobenius norm of the residual, all samples counted alike.
+n_iter_ : int
+    Iterations run.
+weighting_ : Weighting
+    The weighting with its automatic hyperparameters as settled.
+mixing_ : ndarray (n_components, n_samples)
+    With a convex structure, ``components_ = mixing_ @ X``.
+n_features_in_, feature_names_in_
+    Number and names of the features seen in ``fit``.""",
+}
+
+
+def documented(**defaults: object):
+    """Fill the placeholders ``<name>`` in the docstring of a class from ``PARTS``."""
+
+    def fill(cls: Class) -> Class:
+        text = cls.__doc__ or ""
+        for name, part in PARTS.items():
+            part = part.format(**defaults) if name == "common" else part
+            text = text.replace(f"<{name}>", part.replace("\n", "\n    "))
+        cls.__doc__ = text
+        return cls
+
+    return fill

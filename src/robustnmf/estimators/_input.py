@@ -1,0 +1,54 @@
+"""Checks on what users hand in; every message says what was given and what to do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_array
+
+FLOATS = [np.float64, np.float32]
+
+
+def check_table(X: Any, name: str) -> np.ndarray:
+    """X as a finite nonnegative float table, not copied where it is one already."""
+    X = check_array(X, dtype=FLOATS, estimator=name, input_name="X")
+    refuse_negative(X, name)
+    return X
+
+
+def refuse_negative(X: np.ndarray, name: str) -> None:
+    """Say how many values are negative, and where the first is."""
+    if X.min() >= 0:
+        return
+    rows, columns = np.nonzero(X < 0)
+    values = "1 negative value" if len(rows) == 1 else f"{len(rows)} negative values"
+    raise ValueError(
+        f"Negative values in data passed to {name}: X holds {values}, first at "
+        f"[{rows[0]}, {columns[0]}] = {X[rows[0], columns[0]]:.6g}; NMF needs X >= 0. Clip "
+        "small negative noise at zero, or shift every feature by its minimum."
+    )
+
+
+def check_factor(factor: Any, shape: tuple[int, int], name: str, what: str, like: np.ndarray):
+    """A factor of a custom start: right shape, finite and positive throughout."""
+    if factor is None:
+        raise ValueError(
+            f"init='custom' needs both W (codes) and H (basis); {name} is missing. "
+            f"Pass {name} with shape {shape} to fit, or choose another init."
+        )
+    factor = check_array(factor, dtype=like.dtype, input_name=name)
+    if factor.shape != shape:
+        raise ValueError(
+            f"{name} has shape {factor.shape}, but {what} must have shape {shape} "
+            "for this X and n_components."
+        )
+    if factor.min() <= 0:
+        count = int(np.count_nonzero(factor <= 0))
+        row, column = np.argwhere(factor <= 0)[0]
+        raise ValueError(
+            f"{name} holds {count} values that are zero or negative, first at [{row}, {column}] = "
+            f"{factor[row, column]:.6g}; multiplicative updates can never change a zero. "
+            "Replace them by small positive numbers."
+        )
+    return factor

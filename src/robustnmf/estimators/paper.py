@@ -1,0 +1,343 @@
+"""The paper's six methods under the paper's names, exactly."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from robustnmf.estimators._base import BaseRobustNMF, Parts
+from robustnmf.estimators._docs import documented
+from robustnmf.losses import Frobenius
+from robustnmf.structures import Convex, Free, Structure
+from robustnmf.weightings import L21, Entropy, Fuzzy, Huber, Uniform, Weighting
+
+
+class PaperNMF(BaseRobustNMF):
+    """Squared error, random start and multiplicative updates, as in the paper."""
+
+    def __init__(
+        self,
+        n_components="auto",
+        *,
+        solver="mu",
+        init="random",
+        n_init=1,
+        max_iter=1000,
+        tol=1e-4,
+        random_state=None,
+        verbose=0,
+    ):
+        self.n_components = n_components
+        self.solver = solver
+        self.init = init
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _parts(self) -> Parts:
+        return Parts(self._weighting(), Frobenius(), self._structure())
+
+    def _weighting(self) -> Weighting:
+        return Uniform()
+
+    def _structure(self) -> Structure:
+        return Free()
+
+
+documented_paper = documented(solver="mu", init="random", max_iter=1000)
+
+
+@documented_paper
+class EucNMF(PaperNMF):
+    r"""Plain NMF under the squared error, the paper's EucNMF.
+
+    .. math:: \min_{A, C \ge 0} \|X - A C\|_F^2
+
+    Parameters
+    ----------
+    <n_components>
+    <common>
+
+    <attributes>
+
+    References
+    ----------
+    Lee and Seung, *Learning the parts of objects by non-negative matrix
+    factorization*, Nature 401, 1999.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from robustnmf import EucNMF
+    >>> X, _ = load_digits(return_X_y=True)
+    >>> EucNMF(10, random_state=0).fit_transform(X).shape
+    (1797, 10)
+    """
+
+
+@documented_paper
+class ConvexNMF(PaperNMF):
+    r"""NMF whose components are mixtures of samples.
+
+    .. math:: \min_{A, P \ge 0} \|X - A P X\|_F^2
+
+    Parameters
+    ----------
+    <n_components>
+    <common>
+
+    <attributes>
+
+    References
+    ----------
+    Ding, Li and Jordan, *Convex and semi-nonnegative matrix factorizations*, IEEE TPAMI
+    32(1), 2010.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import load_iris
+    >>> from robustnmf import ConvexNMF
+    >>> X, _ = load_iris(return_X_y=True)
+    >>> model = ConvexNMF(3, random_state=0, tol=1e-3).fit(X)
+    >>> np.allclose(model.components_, model.mixing_ @ X)
+    True
+    """
+
+    def _structure(self) -> Structure:
+        return Convex()
+
+
+@documented_paper
+class NMFL2(PaperNMF):
+    r"""NMF under the L2,1 norm, the paper's NMFL2.
+
+    .. math:: \min_{A, C \ge 0} \sum_i \|x_i - a_i C\|_2
+
+    Parameters
+    ----------
+    <n_components>
+    <common>
+
+    <attributes>
+
+    References
+    ----------
+    Kong, Ding and Huang, *Robust nonnegative matrix factorization using L21-norm*, CIKM
+    2011.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from robustnmf import NMFL2
+    >>> X, _ = load_iris(return_X_y=True)
+    >>> model = NMFL2(3, random_state=0).fit(X)
+    >>> model.effective_sample_size_ > 3
+    True
+    """
+
+    def _weighting(self) -> Weighting:
+        return L21()
+
+
+@documented_paper
+class HuberRNMF(PaperNMF):
+    r"""NMF under the Huber loss of every entry.
+
+    .. math:: \min_{A, C \ge 0} \sum_{ij} h_c\big(x_{ij} - (A C)_{ij}\big), \qquad
+        h_c(r) = \begin{cases} r^2 & |r| \le c \\ 2 c |r| - c^2 & |r| > c \end{cases}
+
+    Parameters
+    ----------
+    <n_components>
+    cutoff : float > 0, default=1.0
+        Residual, in the units of X, from which an entry counts linearly.
+    <common>
+
+    <attributes>
+
+    Notes
+    -----
+    Weights belong to entries here. The importance of a sample is its share in the mean
+    weights of the rows.
+
+    References
+    ----------
+    Du, Li and Shen, *Robust nonnegative matrix factorization via half-quadratic
+    minimization*, ICDM 2012.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from robustnmf import HuberRNMF
+    >>> X, _ = load_iris(return_X_y=True)
+    >>> HuberRNMF(3, cutoff=0.1, random_state=0, tol=1e-3).fit_transform(X).shape
+    (150, 3)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list]] = {
+        **PaperNMF._parameter_constraints,
+        **Huber._parameter_constraints,
+    }
+
+    def __init__(
+        self,
+        n_components="auto",
+        *,
+        cutoff=1.0,
+        solver="mu",
+        init="random",
+        n_init=1,
+        max_iter=1000,
+        tol=1e-4,
+        random_state=None,
+        verbose=0,
+    ):
+        super().__init__(
+            n_components,
+            solver=solver,
+            init=init,
+            n_init=n_init,
+            max_iter=max_iter,
+            tol=tol,
+            random_state=random_state,
+            verbose=verbose,
+        )
+        self.cutoff = cutoff
+
+    def _weighting(self) -> Weighting:
+        return Huber(self.cutoff)
+
+
+@documented_paper
+class FWRNMF(PaperNMF):
+    r"""Fuzzier weighted robust NMF: algorithm 1 of the paper.
+
+    .. math:: \min_{A, C \ge 0,\, Q \ge 0} \sum_i Q_i^p \|x_i - a_i C\|_2^2, \qquad
+        \sum_i Q_i = 1
+
+    Parameters
+    ----------
+    <n_components>
+    p : float > 1, default=11.0
+        Fuzziness; close to one, few samples take all the weight. The paper searches
+        1.5 to 11.
+    <common>
+
+    <attributes>
+
+    References
+    ----------
+    Shen et al., *Adaptive weighted nonnegative matrix factorization for robust feature
+    representation*, Neurocomputing.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from robustnmf import FWRNMF
+    >>> X, _ = load_digits(return_X_y=True)
+    >>> model = FWRNMF(10, p=6, random_state=0).fit(X)
+    >>> model.sample_importances_.sum().round(6)
+    np.float64(1.0)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list]] = {
+        **PaperNMF._parameter_constraints,
+        **Fuzzy._parameter_constraints,
+    }
+
+    def __init__(
+        self,
+        n_components="auto",
+        *,
+        p=11.0,
+        solver="mu",
+        init="random",
+        n_init=1,
+        max_iter=1000,
+        tol=1e-4,
+        random_state=None,
+        verbose=0,
+    ):
+        super().__init__(
+            n_components,
+            solver=solver,
+            init=init,
+            n_init=n_init,
+            max_iter=max_iter,
+            tol=tol,
+            random_state=random_state,
+            verbose=verbose,
+        )
+        self.p = p
+
+    def _weighting(self) -> Weighting:
+        return Fuzzy(self.p)
+
+
+@documented_paper
+class EWRNMF(PaperNMF):
+    r"""Entropy weighted robust NMF: algorithm 2 of the paper.
+
+    .. math:: \min_{A, C \ge 0,\, Q \ge 0} \sum_i Q_i \|x_i - a_i C\|_2^2
+        + \gamma \sum_i Q_i \ln Q_i, \qquad \sum_i Q_i = 1
+
+    Parameters
+    ----------
+    <n_components>
+    gamma : float > 0 or "auto", default="auto"
+        Energy, in the squared units of X, over which an importance falls by a factor e.
+        The paper searches 1e-4 to 1e4; "auto" follows the median energy until the
+        fit settles, and is then frozen.
+    <common>
+
+    <attributes>
+
+    References
+    ----------
+    Shen et al., *Adaptive weighted nonnegative matrix factorization for robust feature
+    representation*, Neurocomputing.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from robustnmf import EWRNMF
+    >>> X, _ = load_digits(return_X_y=True)
+    >>> model = EWRNMF(10, random_state=0).fit(X)
+    >>> model.effective_sample_size_ > 800
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list]] = {
+        **PaperNMF._parameter_constraints,
+        **Entropy._parameter_constraints,
+    }
+
+    def __init__(
+        self,
+        n_components="auto",
+        *,
+        gamma="auto",
+        solver="mu",
+        init="random",
+        n_init=1,
+        max_iter=1000,
+        tol=1e-4,
+        random_state=None,
+        verbose=0,
+    ):
+        super().__init__(
+            n_components,
+            solver=solver,
+            init=init,
+            n_init=n_init,
+            max_iter=max_iter,
+            tol=tol,
+            random_state=random_state,
+            verbose=verbose,
+        )
+        self.gamma = gamma
+
+    def _weighting(self) -> Weighting:
+        return Entropy(self.gamma)

@@ -1,0 +1,93 @@
+"""The estimator that puts any weighting, loss and structure together."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from sklearn.utils._param_validation import StrOptions
+
+from robustnmf.estimators._base import BaseRobustNMF, Parts
+from robustnmf.estimators._docs import documented
+from robustnmf.losses import LOSSES, Loss
+from robustnmf.structures import STRUCTURES, Structure
+from robustnmf.weightings import WEIGHTINGS, Weighting
+
+
+@documented(solver="auto", init="nndsvda", max_iter=1000)
+class RobustNMF(BaseRobustNMF):
+    r"""Robust nonnegative matrix factorisation, any weighting with any loss and structure.
+
+    Minimises :math:`\phi(z)` over nonnegative codes A and basis C, where
+    :math:`z_i` is the loss between row i of X and row i of :math:`A C` and
+    :math:`\phi` the concave function of the weighting. Samples that fit badly lose
+    their say. With no arguments but the rank, entropy weights adapt to the data.
+
+    Parameters
+    ----------
+    <n_components>
+    weighting : str or Weighting, default="entropy"
+        Name or instance: "uniform", "l21", "huber", "fuzzy", "entropy", "cauchy".
+    loss : str or Loss, default="frobenius"
+        Name or instance.
+    structure : str or Structure, default="free"
+        Name or instance: "free", "convex".
+    <common>
+
+    <attributes>
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from robustnmf import RobustNMF
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.gamma(1.0, size=(60, 3)) @ rng.gamma(1.0, size=(3, 8))
+    >>> X += rng.random(X.shape)
+    >>> X[:6] = 50 * rng.random((6, 8))  # six bad samples
+    >>> model = RobustNMF(n_components=3, random_state=0).fit(X)
+    >>> np.sort(np.argsort(model.energies_)[-6:])
+    array([0, 1, 2, 3, 4, 5])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list]] = {
+        **BaseRobustNMF._parameter_constraints,
+        "weighting": [StrOptions(set(WEIGHTINGS)), Weighting],
+        "loss": [StrOptions(set(LOSSES)), Loss],
+        "structure": [StrOptions(set(STRUCTURES)), Structure],
+    }
+
+    def __init__(
+        self,
+        n_components="auto",
+        *,
+        weighting="entropy",
+        loss="frobenius",
+        structure="free",
+        solver="auto",
+        init="nndsvda",
+        n_init=1,
+        max_iter=1000,
+        tol=1e-4,
+        random_state=None,
+        verbose=0,
+    ):
+        self.n_components = n_components
+        self.weighting = weighting
+        self.loss = loss
+        self.structure = structure
+        self.solver = solver
+        self.init = init
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _parts(self) -> Parts:
+        def made(part, registry):
+            return registry[part]() if isinstance(part, str) else part
+
+        return Parts(
+            made(self.weighting, WEIGHTINGS),
+            made(self.loss, LOSSES),
+            made(self.structure, STRUCTURES),
+        )

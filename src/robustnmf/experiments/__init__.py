@@ -1,0 +1,1 @@
+"""Experiments on top of the estimators: what spoils data, and what that does to methods."""

@@ -1,0 +1,35 @@
+"""Ways to spoil samples, by name; a new one is a file beside these and a line in the dict."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from robustnmf.experiments.corruptions.noise import noise
+from robustnmf.experiments.corruptions.occluded import occluded
+from robustnmf.experiments.corruptions.shuffled import shuffled
+
+Corruption = Callable[[np.ndarray, np.random.Generator, tuple[int, int]], np.ndarray]
+
+CORRUPTIONS: dict[str, Corruption] = {
+    "noise": noise,
+    "shuffled": shuffled,
+    "occluded": occluded,
+}
+
+
+def spoil(
+    X: np.ndarray, share: float, kinds: Sequence[str], shape: tuple[int, int], seed: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Spoil a share of the samples, each kind its part of them.
+
+    Returns the spoiled table and the mask of spoiled samples.
+    """
+    rng = np.random.default_rng(seed)
+    chosen = rng.permutation(len(X))[: round(share * len(X))]
+    spoiled, bad = X.copy(), np.zeros(len(X), dtype=bool)
+    bad[chosen] = True
+    for kind, rows in zip(kinds, np.array_split(chosen, len(kinds)), strict=True):
+        spoiled[rows] = CORRUPTIONS[kind](X[rows], rng, shape)
+    return spoiled, bad

@@ -1,0 +1,10 @@
+"""Samples whose features have changed places."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def shuffled(rows: np.ndarray, rng: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:
+    """The same values in another order, a different one for every sample."""
+    return rng.permuted(rows, axis=1)

@@ -1,0 +1,306 @@
+r"""The only loop: passes, basis update, stopping, result.
+
+A pass moves the codes, measures the energies and gathers the sums from which the basis
+is updated. The first pass measures without moving, so that pass t ends with
+the factors the paper's algorithms have after t iterations (order Q, W, H).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+from robustnmf.arrays import Array, namespace
+from robustnmf.losses import Loss
+from robustnmf.passes import EntryPass, GramPass, Local, Statistics
+from robustnmf.solvers import Multiplicative
+from robustnmf.structures import Structure
+from robustnmf.weightings import Batch, Weighting
+
+WINDOW = 10
+REST = 0.01
+
+
+@dataclass(frozen=True)
+class Problem:
+    """The parts of a method that all members share."""
+
+    loss: Loss
+    structure: Structure
+    solver: Multiplicative
+
+    def look(self, weighting: Batch, basis: Array, previous: Array) -> GramPass | EntryPass:
+        """The pass for these bases: by Gram matrices where they say all."""
+        by_gram = self.loss.quadratic and not weighting.per_entry
+        kind: type[GramPass] | type[EntryPass] = GramPass if by_gram else EntryPass
+        return kind.prepare(self.loss, self.solver, self.structure.exponent, basis, previous)
+
+
+@dataclass(frozen=True)
+class Start:
+    """Where the members start: codes (members, n, k) and basis (members, k, m).
+
+    ``mixing`` (members, n, k) is the share of every sample in the basis, for structures
+    that mix samples; ``basis`` is then its product with X.
+    """
+
+    codes: Array
+    basis: Array
+    mixing: Array | None = None
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """One member, fitted; everything in the units of the engine."""
+
+    codes: Array
+    basis: Array
+    energies: Array
+    importances: Array
+    weighting: Weighting
+    history: list[float]
+    n_iter: int
+    converged: bool
+    mixing: Array | None = None
+
+
+@dataclass
+class Track:
+    """What is remembered of one member from pass to pass.
+
+    Until ``asked`` has its automatic parameter frozen, ``weighting`` follows the
+    energies; the objective is not fixed yet and its history starts over.
+    """
+
+    member: int
+    asked: Weighting
+    weighting: Weighting
+    values: list[float] = field(default_factory=list)
+    levels: list[float] = field(default_factory=list)
+    medians: list[float] = field(default_factory=list)
+
+    def record(self, value: float, level: float) -> None:
+        """Note the objective after a pass."""
+        self.values.append(value)
+        self.levels.append(level)
+
+    def follow(self, median: float, *, freeze: bool) -> None:
+        """Read the automatic parameter off the energies; freeze it once they rest."""
+        self.values.clear()
+        self.levels.clear()
+        self.medians.append(median)
+        self.weighting = self.asked.settle(median)
+        past = self.medians[-1 - WINDOW : -WINDOW]
+        if freeze or any(abs(before - median) <= REST * before for before in past):
+            self.asked = self.weighting
+
+    def stalled(self, tol: float) -> bool:
+        """Whether the last passes each lowered the objective by no more than tol of it."""
+        if tol <= 0 or len(self.levels) <= WINDOW:
+            return False
+        before, now = self.levels[-1 - WINDOW], self.levels[-1]
+        return before - now <= WINDOW * tol * before
+
+
+@dataclass(frozen=True)
+class State:
+    """The members still in the batch, and where they stand between passes."""
+
+    tracks: list[Track]
+    locals: Any
+    basis: Array
+    previous: Array
+
+    @cached_property
+    def weighting(self) -> Batch:
+        """The weightings in force."""
+        return Batch([track.weighting for track in self.tracks], self.basis)
+
+    def keep(self, engine: Any, members: list[int]) -> State:
+        """The state of these members alone."""
+        xp = namespace(self.basis)
+        index = xp.asarray(members)
+        return State(
+            [self.tracks[j] for j in members],
+            engine.keep(self.locals, index),
+            xp.take(self.basis, index, axis=0),
+            xp.take(self.previous, index, axis=0),
+        )
+
+
+Callback = Callable[[int, State], None]
+
+
+def fit(
+    engine: Any,
+    problem: Problem,
+    weightings: Sequence[Weighting],
+    start: Start,
+    *,
+    max_iter: int,
+    tol: float,
+    callback: Callback | None = None,
+) -> list[Fitted]:
+    """Fit every member of a batch.
+
+    A member is done when the last ``WINDOW`` passes have each lowered its objective by no
+    more than ``tol`` of itself, on average, and then leaves the batch. It ends on the best
+    codes for its basis, the ones that encoding the same rows again gives. ``tol=0`` asks
+    for exactly ``max_iter`` iterations and nothing else.
+
+    The objective is the weighting's phi. An automatic parameter is read off the
+    energies after each pass until their median changes by less than ``REST`` over
+    ``WINDOW`` passes, or half of the iterations are spent; from then on phi is fixed, and
+    the history starts there.
+    """
+    tracks = [Track(i, w, w) for i, w in enumerate(weightings)]
+    locals_ = engine.begin(start.codes, start.mixing)
+    state = State(tracks, locals_, start.basis, start.basis)
+    state = _follow(engine, _energies_only(engine, problem, state), freeze=max_iter == 0)
+    results: dict[int, Fitted] = {}
+    for iteration in range(max_iter + 1):
+        last = iteration == max_iter
+        state, statistics = _pass(engine, problem, state, move=iteration > 0, gather=not last)
+        if callback is not None:
+            callback(iteration, state)
+        done = [j for j, t in enumerate(state.tracks) if last or t.stalled(tol)]
+        if done:
+            leaving = state.keep(engine, done)
+            converged = [track.stalled(tol) for track in leaving.tracks]
+            results |= _finish(engine, problem, leaving, iteration, converged, tol)
+            stay = [j for j in range(len(state.tracks)) if j not in done]
+            if not stay:
+                break
+            state = state.keep(engine, stay)
+            statistics = statistics.keep(namespace(state.basis).asarray(stay))
+        locals_, basis = problem.structure.step(
+            engine, state.locals, state.basis, statistics.terms(), problem.solver
+        )
+        state = replace(state, locals=locals_, basis=basis, previous=state.basis)
+        state = _follow(engine, state, freeze=2 * (iteration + 1) >= max_iter)
+    return [results[i] for i in range(len(weightings))]
+
+
+def encode(
+    engine: Any, problem: Problem, weighting: Weighting, basis: Array
+) -> tuple[Array, Array]:
+    """Best codes (n, k) for a basis (k, m) that stays, and their energies (n,)."""
+    batch = Batch([weighting], basis)
+    look = problem.look(batch, basis[None, ...], basis[None, ...])
+
+    def visit(block: Any, local: None) -> tuple[Local, None]:
+        codes, seen = look.encode(block, batch)
+        return Local(codes, energies=look.energies(block, codes, seen)), None
+
+    locals_, _ = engine.sweep(visit)
+    return engine.collect(locals_, "codes")[0, ...], engine.collect(locals_, "energies")[0, ...]
+
+
+def _pass(
+    engine: Any, problem: Problem, state: State, *, move: bool, gather: bool
+) -> tuple[State, Statistics]:
+    """Visit all blocks once; the last pass of a fit gathers no sums."""
+    weighting = state.weighting
+    look = problem.look(weighting, state.basis, state.previous)
+    finish = look.gather if gather else look.measure
+
+    def visit(block: Any, local: Local) -> tuple[Local, Statistics]:
+        if move:
+            codes, seen = look.move(block, local.codes, weighting)
+        else:
+            codes, seen = look.stay(block, local.codes)
+        return finish(block, replace(local, codes=codes), weighting, seen)
+
+    return _recorded(engine, state, visit)
+
+
+def _recorded(engine: Any, state: State, visit: Callable) -> tuple[State, Statistics]:
+    """Sweep, and note the objective of every member."""
+    locals_, statistics = engine.sweep(visit, state.locals)
+    values = state.weighting.value_of(statistics.tally)
+    levels = state.weighting.level_of(statistics.tally)
+    for j, track in enumerate(state.tracks):
+        track.record(float(values[j, 0]), float(levels[j, 0]))
+    return replace(state, locals=locals_), statistics
+
+
+def _energies_only(engine: Any, problem: Problem, state: State) -> State:
+    """Measure the start, for weightings that need energies before they can weigh."""
+    if not any(track.asked.settles for track in state.tracks):
+        return state
+    look = problem.look(state.weighting, state.basis, state.basis)
+
+    def visit(block: Any, local: Local) -> tuple[Local, None]:
+        codes, seen = look.stay(block, local.codes)
+        return replace(local, energies=look.energies(block, codes, seen)), None
+
+    return replace(state, locals=engine.sweep(visit, state.locals)[0])
+
+
+def _follow(engine: Any, state: State, *, freeze: bool) -> State:
+    """Let automatic parameters follow the energies of the last pass."""
+    if not any(track.asked.settles for track in state.tracks):
+        return state
+    medians = engine.typical_energies(state.locals)
+    for track, median in zip(state.tracks, medians, strict=True):
+        if track.asked.settles:
+            track.follow(median, freeze=freeze)
+    return replace(state)  # a new state, so that the weightings in force are read again
+
+
+def _finish(
+    engine: Any, problem: Problem, state: State, n_iter: int, converged: list[bool], tol: float
+) -> dict[int, Fitted]:
+    """What finished members have become, with the best codes for their basis.
+
+    Importances are those the basis was learned with: the last word on the codes may fit a
+    sample exactly that had no more say than others.
+    """
+    weighting = state.weighting
+    importances = _importances(engine, state)
+    if tol > 0:
+        look = problem.look(weighting, state.basis, state.basis)
+
+        def visit(block: Any, local: Local) -> tuple[Local, Statistics]:
+            codes, seen = look.encode(block, weighting)
+            return look.measure(block, replace(local, codes=codes), weighting, seen)
+
+        state, _ = _recorded(engine, state, visit)
+    codes, energies = (engine.collect(state.locals, name) for name in ("codes", "energies"))
+    mixes = problem.structure.mixes_samples
+    mixing = engine.collect(state.locals, "mixing") if mixes else None
+    _assert_finite(codes, state.basis, energies)
+    return {
+        track.member: Fitted(
+            codes[j, ...],
+            state.basis[j, ...],
+            energies[j, ...],
+            importances[j, ...],
+            track.weighting,
+            track.values,
+            n_iter,
+            converged[j],
+            None if mixing is None else mixing[j, ...],
+        )
+        for j, track in enumerate(state.tracks)
+    }
+
+
+def _importances(engine: Any, state: State) -> Array:
+    """Importance of every sample; where weights belong to entries, their share by row."""
+    if not state.weighting.per_entry:
+        return state.weighting.importances(engine.collect(state.locals, "energies"), engine.mass)
+    weights = engine.collect(state.locals, "row_weights")
+    return weights / namespace(weights).sum(weights, axis=-1, keepdims=True)
+
+
+def _assert_finite(*arrays: Array) -> None:
+    for array in arrays:
+        xp = namespace(array)
+        if not xp.all(xp.isfinite(array)):
+            raise FloatingPointError(
+                "the factorisation left the range of its floating-point numbers. Give X as "
+                "float64, or scale its features to comparable sizes."
+            )

@@ -1,0 +1,24 @@
+"""Starts by name; a new one is a file beside these and a line in the dict.
+
+A start is a function of the engine, the rank and a seed. It returns codes (n, k) and
+basis (k, m) in the units of the engine.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from robustnmf.arrays import Array
+from robustnmf.inits.nndsvd import nndsvd, nndsvda
+from robustnmf.inits.random import positive_uniform, random
+
+Init = Callable[[Any, int, int], tuple[Array, Array]]
+
+INITS: dict[str, Init] = {
+    "random": random,
+    "nndsvd": nndsvd,
+    "nndsvda": nndsvda,
+}
+
+DETERMINISTIC = frozenset({"nndsvd", "nndsvda"})
+
+__all__ = ["DETERMINISTIC", "INITS", "Init", "positive_uniform", "random"]

@@ -1,0 +1,53 @@
+r"""Squared error, :math:`\sum_j (x_j - y_j)^2`: the loss of the paper."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from robustnmf.arrays import Array, eps, namespace, noise, put, wide
+from robustnmf.losses._base import Loss
+
+
+class Frobenius(Loss):
+    r"""Squared Euclidean distance between a row and its approximation.
+
+    .. math:: z_i = \sum_j \big(x_{ij} - (AC)_{ij}\big)^2
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from robustnmf import Frobenius
+    >>> Frobenius().entries(np.array([1.0, 2.0]), np.array([1.0, 5.0]))
+    array([0., 9.])
+    """
+
+    degree = 2.0
+    quadratic = True
+
+    def entries(self, data: Array, approximation: Array) -> Array:
+        return (data - approximation) ** 2
+
+    def split(self, data: Array, approximation: Array) -> tuple[Array, Array]:
+        return data, approximation
+
+    def gram_energies(
+        self, block: Any, codes: Array, basis: Array, projected: Array, gram: Array
+    ) -> Array:
+        """Energies without the residual, ``|x|^2 - 2 a.(x C^T) + a (C C^T) a^T``.
+
+        The three terms cancel when a row is fitted well, and an absolute error of
+        ``eps |x|^2`` is left. Rows below ``sqrt(eps) |x|^2``, where that would show
+        in the weights, are measured again from their residual.
+        """
+        xp = namespace(codes)
+        energies = block.sq_norms + xp.sum(wide(codes * (codes @ gram - 2 * projected)), axis=-1)
+        doubtful = energies < eps(codes) ** 0.5 * block.sq_norms
+        if xp.any(doubtful):
+            for member in range(codes.shape[0]):
+                mask = doubtful[member, :]
+                (rows,) = xp.nonzero(mask)
+                if rows.shape[0]:
+                    fitted = xp.take(codes[member, ...], rows, axis=0) @ basis[member, ...]
+                    exact = xp.sum(wide(self.entries(block.take(rows), fitted)), axis=-1)
+                    energies[member, :] = put(energies[member, :], mask, exact)
+        return xp.maximum(energies, noise(codes) * block.sq_norms)

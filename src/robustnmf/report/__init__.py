@@ -1,0 +1,1 @@
+"""Results turned into pictures and self-contained pages."""

@@ -1,0 +1,100 @@
+"""The demo as a table, a picture and a page."""
+
+from __future__ import annotations
+
+from io import BytesIO
+from pathlib import Path
+
+import numpy as np
+
+from robustnmf.experiments.demo import RANK, SHAPE, SHARE, Demo, Row
+from robustnmf.report.files import write_whole
+from robustnmf.report.page import Paragraph, Picture, Table, page
+
+HEADER = ("method", "clean error", "AUROC", "eff. samples", "seconds", "iterations")
+EXPLANATION = (
+    f"scikit-learn's digits with {SHARE:.0%} of the samples spoiled: noise, shuffled pixels, a "
+    f"bright block. Rank {RANK}. Clean error: squared error on the clean samples with the basis "
+    "learned from all of them, relative to plain NMF trained on the clean samples only "
+    "(1 is what clean data would have given). AUROC: how well the energies tell spoiled from "
+    "clean samples. Eff. samples: how many samples the weights leave a say."
+)
+SHOWN = 8
+
+
+def cells(row: Row) -> tuple[str, ...]:
+    """A row of the table as texts."""
+    return (
+        row.method,
+        f"{row.relative_error:.3f}",
+        f"{row.auroc:.3f}",
+        f"{row.effective_sample_size:.0f}",
+        f"{row.seconds:.2f}",
+        f"{row.iterations}",
+    )
+
+
+def write(demo: Demo, folder: Path) -> tuple[Path, Path]:
+    """Write the picture and the page; their paths."""
+    png = picture(demo)
+    content = [
+        Paragraph(EXPLANATION),
+        Table(HEADER, [cells(row) for row in demo.rows], "All methods on the spoiled digits"),
+        Picture(png, "Spoiled samples, basis images, importances and objectives of all methods"),
+        *(Paragraph(f"{row.method}: {text}") for row in demo.rows for text in row.warnings),
+    ]
+    paths = folder / "demo.png", folder / "report.html"
+    write_whole(paths[0], png)
+    write_whole(paths[1], page("robustnmf: what a fifth of bad samples does", content).encode())
+    return paths
+
+
+def picture(demo: Demo) -> bytes:
+    """Basis images, importances of clean and spoiled samples, objective, method by method."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(13, 1.35 * (len(demo.rows) + 1)), layout="constrained")
+    grid = figure.add_gridspec(len(demo.rows) + 1, 3, width_ratios=(4, 2, 2))
+    _images(figure.add_subplot(grid[0, 0]), demo.spoiled[demo.bad][::45], "spoiled samples")
+    _images(figure.add_subplot(grid[0, 1:]), demo.spoiled[~demo.bad][::180], "clean samples")
+    for i, row in enumerate(demo.rows, start=1):
+        title = f"{row.method}: clean error {row.relative_error:.3f}"
+        _images(figure.add_subplot(grid[i, 0]), row.basis, title)
+        only_clean = len(row.importances) != len(demo.bad)
+        bad = np.zeros(len(row.importances), dtype=bool) if only_clean else demo.bad
+        _importances(figure.add_subplot(grid[i, 1]), row, bad, legend=i == 2)
+        _objective(figure.add_subplot(grid[i, 2]), row)
+    buffer = BytesIO()
+    figure.savefig(buffer, format="png", dpi=110)
+    return buffer.getvalue()
+
+
+def _images(axes, rows: np.ndarray, title: str) -> None:
+    """The first few rows as images side by side."""
+    chosen = [row.reshape(SHAPE) / max(row.max(), 1e-300) for row in rows[:SHOWN]]
+    strip = np.concatenate([np.pad(image, 1, constant_values=0.5) for image in chosen], axis=1)
+    axes.imshow(strip, cmap="gray_r", interpolation="nearest")
+    axes.set_title(title, fontsize=9, loc="left")
+    axes.set_axis_off()
+
+
+def _importances(axes, row: Row, bad: np.ndarray, *, legend: bool) -> None:
+    """Histogram of importances relative to an equal share."""
+    relative = np.log10(np.maximum(row.importances * len(row.importances), 1e-6))
+    bins = np.linspace(min(-1.0, relative.min()), max(0.5, relative.max()), 41)
+    for mask, color, label in ((~bad, "tab:blue", "clean"), (bad, "tab:red", "spoiled")):
+        if mask.any():
+            axes.hist(relative[mask], bins, color=color, alpha=0.6, label=label, density=True)
+    axes.set_title("importance / equal share (log10)", fontsize=8, loc="left")
+    axes.set_yticks([])
+    axes.tick_params(labelsize=7)
+    if legend:
+        axes.legend(fontsize=7, frameon=False)
+
+
+def _objective(axes, row: Row) -> None:
+    """Objective above its last value, so that every method fits one scale."""
+    above = row.history - row.history[-1]
+    axes.semilogy(np.maximum(above[:-1] / max(above[0], 1e-300), 1e-8), color="tab:green")
+    axes.set_title("objective above its end", fontsize=8, loc="left")
+    axes.tick_params(labelsize=7)

@@ -1,0 +1,18 @@
+"""Solvers by name: how a factor moves once a pass has told what it needs."""
+
+from robustnmf.solvers._terms import Quadratic, Ratio, Terms
+from robustnmf.solvers.least_squares import nonnegative_least_squares
+from robustnmf.solvers.multiplicative import Multiplicative
+
+SOLVERS: dict[str, type[Multiplicative]] = {
+    "mu": Multiplicative,
+}
+
+__all__ = [
+    "SOLVERS",
+    "Multiplicative",
+    "Quadratic",
+    "Ratio",
+    "Terms",
+    "nonnegative_least_squares",
+]

@@ -1,0 +1,12 @@
+"""Structures by name; a new one is a file beside these and a line in the dict."""
+
+from robustnmf.structures._base import Structure
+from robustnmf.structures.convex import Convex
+from robustnmf.structures.free import Free
+
+STRUCTURES: dict[str, type[Structure]] = {
+    "free": Free,
+    "convex": Convex,
+}
+
+__all__ = ["STRUCTURES", "Convex", "Free", "Structure"]

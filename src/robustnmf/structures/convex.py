@@ -1,0 +1,74 @@
+r"""Convex NMF: the basis is a mixture of samples.
+
+:math:`X \approx A P X` with :math:`A, P \ge 0`, and for nonnegative X
+
+.. math::
+
+    P^T \leftarrow P^T \odot \sqrt{\frac{X N^T}{X D^T}}, \qquad
+    A \leftarrow A \odot \sqrt{\frac{X C^T}{A C C^T}}, \qquad C = P X
+
+where N and D are the negative and positive part of the gradient with respect to the
+basis (:math:`A^T X` and :math:`A^T A C` for plain weights). Ding, Li and Jordan, *Convex
+and semi-nonnegative matrix factorizations*, IEEE TPAMI 32(1), 2010; the square root
+is theirs. Their Gram matrix of all samples is never formed: both products are taken
+block by block, at the price of a second read of X in each pass.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from robustnmf.arrays import Array, floored, namespace
+from robustnmf.solvers import Multiplicative, Ratio, Terms
+from robustnmf.structures._base import Structure
+
+
+class Convex(Structure):
+    r"""Basis made of samples, :math:`X \approx A P X` with :math:`A, P \ge 0`.
+
+    Examples
+    --------
+    >>> from robustnmf import Convex, RobustNMF
+    >>> RobustNMF(structure=Convex())
+    RobustNMF(structure=Convex())
+    """
+
+    exponent = 0.5
+    mixes_samples = True
+
+    def start(self, engine: Any, codes: Array, basis: Array) -> tuple[Array, Array, Array]:
+        """Each component starts near the sample that has most of it.
+
+        Means over all samples, weighted by random codes, are all alike, and a fit that
+        starts there rests on a plateau; a fifth of such a mean keeps every share positive.
+        """
+        xp = namespace(codes)
+        mean = codes / floored(xp.sum(codes, axis=1, keepdims=True))
+        most = xp.astype(codes == xp.max(codes, axis=1, keepdims=True), codes.dtype)
+        mixing = 0.8 * most / xp.sum(most, axis=1, keepdims=True) + 0.2 * mean
+        basis = self.mixed(engine, mixing)
+        # Codes keep their pattern and take the size that gives the product the mean of X.
+        total = xp.sum(xp.sum(codes, axis=1) * xp.sum(basis, axis=2), axis=-1)
+        wanted = engine.mean() * engine.shape[0] * engine.shape[1]
+        return codes * (wanted / floored(total))[:, None, None], basis, mixing
+
+    def mixed(self, engine: Any, mixing: Array) -> Array:
+        """Basis (members, k, features) that a mixing (members, samples, k) gives."""
+        _, basis = engine.sweep(
+            lambda block, local: (local, block.cross(local.codes)), engine.begin(mixing)
+        )
+        return basis
+
+    def step(
+        self, engine: Any, locals_: Any, basis: Array, terms: Terms, solver: Multiplicative
+    ) -> tuple[Any, Array]:
+        transpose = namespace(basis).matrix_transpose
+        negative, positive = (transpose(part) for part in terms.parts(transpose(basis)))
+
+        def remix(block: Any, local: Any) -> tuple[Any, Array]:
+            parts = Ratio(block.project(negative), block.project(positive))
+            mixing = solver.step(local.mixing, parts, self.exponent)
+            return replace(local, mixing=mixing), block.cross(mixing)
+
+        return engine.sweep(remix, locals_)

@@ -1,0 +1,43 @@
+"""Weightings by name; a new one is a file beside these and a line in the dict."""
+
+from robustnmf.weightings._base import (
+    Separable,
+    SoftMin,
+    Tally,
+    Weighed,
+    Weighting,
+    effective_sample_size,
+)
+from robustnmf.weightings._batch import Batch
+from robustnmf.weightings.cauchy import Cauchy
+from robustnmf.weightings.entropy import Entropy
+from robustnmf.weightings.fuzzy import Fuzzy
+from robustnmf.weightings.huber import Huber
+from robustnmf.weightings.l21 import L21
+from robustnmf.weightings.uniform import Uniform
+
+WEIGHTINGS: dict[str, type[Weighting]] = {
+    "uniform": Uniform,
+    "l21": L21,
+    "huber": Huber,
+    "fuzzy": Fuzzy,
+    "entropy": Entropy,
+    "cauchy": Cauchy,
+}
+
+__all__ = [
+    "L21",
+    "WEIGHTINGS",
+    "Batch",
+    "Cauchy",
+    "Entropy",
+    "Fuzzy",
+    "Huber",
+    "Separable",
+    "SoftMin",
+    "Tally",
+    "Uniform",
+    "Weighed",
+    "Weighting",
+    "effective_sample_size",
+]

@@ -1,0 +1,243 @@
+r"""A weighting is one concave, increasing function of the energies.
+
+``value(z)`` is the objective :math:`\phi(z)`, ``weights(z)`` its gradient. The
+tangent of a concave function lies above it, so any step that lowers the loss
+weighted by ``weights(z)`` lowers :math:`\phi` (majorise-minimise). Two families
+cover every method here:
+
+* ``Separable``: :math:`\phi(z) = \sum_i \rho(z_i)`, weights :math:`\rho'(z_i)`.
+* ``SoftMin``: :math:`\phi(z) = T(\log \sum_i e^{s(z_i)})`, weights
+  proportional to :math:`e^{q s(z_i)}`; all in the log domain.
+
+Both are read block by block: a block gives weights up to a factor it names
+(``log_scale``) and a :class:`Tally` that merges with those of other blocks.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+
+from robustnmf.arrays import Array, log_gap, namespace, safe_log
+
+
+@dataclass(frozen=True)
+class Tally:
+    """What blocks must add up to know the objective; each field is (members, 1).
+
+    A soft minimum keeps ``excess = sum m_i (exp(s_i - shift) - 1)``: with the
+    ones taken out, the mean of nearly equal terms loses no digits. A separable
+    sum is the same thing with ``shift = 0`` and ``excess`` the sum itself.
+    """
+
+    shift: Array
+    excess: Array
+    count: Array
+
+    def merge(self, other: Tally) -> Tally:
+        """Tally of the two sets of rows together."""
+        xp = namespace(self.shift)
+        shift = xp.maximum(self.shift, other.shift)
+        parts = [t._shifted(shift) for t in (self, other)]
+        return Tally(shift, parts[0] + parts[1], self.count + other.count)
+
+    def _shifted(self, shift: Array) -> Array:
+        """``excess`` as it would be had the tally been taken with this shift."""
+        xp = namespace(shift)
+        gap = log_gap(self.shift, shift)
+        return xp.exp(gap) * self.excess + self.count * xp.expm1(gap)
+
+    def part(self, members: slice) -> Tally:
+        """The tally of consecutive members."""
+        return Tally(self.shift[members, :], self.excess[members, :], self.count[members, :])
+
+    def keep(self, members: Array) -> Tally:
+        """The tally of these members alone."""
+        take = namespace(self.shift).take
+        return Tally(*(take(a, members, axis=0) for a in (self.shift, self.excess, self.count)))
+
+    @property
+    def log_mean_exp(self) -> Array:
+        """Logarithm of the mean of ``exp(s_i)``, to full accuracy where they are alike."""
+        return self.shift + namespace(self.shift).log1p(self.excess / self.count)
+
+    @property
+    def log_sum_exp(self) -> Array:
+        """Logarithm of the sum, to full accuracy where one of them is all of it."""
+        return self.shift + namespace(self.shift).log(self.excess + self.count)
+
+
+class Weighed(NamedTuple):
+    """Weights of a block up to ``exp(log_scale)``, and its tally."""
+
+    weights: Array
+    log_scale: Array
+    tally: Tally
+
+
+class Weighting(BaseEstimator, ABC):
+    """Base of all weightings; parameters may be columns (members, 1).
+
+    Class attributes
+    ----------------
+    per_entry : whether the function is applied to the energy of every entry of X
+        rather than of every row.
+    degree : ``value(c z)`` is ``c**degree value(z)`` once the parameters are rescaled.
+    scales : for each parameter in units of energy, the power with which it scales.
+    knob : the parameter to raise when too few samples keep a say.
+    """
+
+    per_entry: ClassVar[bool] = False
+    degree: ClassVar[float] = 1.0
+    scales: ClassVar[dict[str, float]] = {}
+    knob: ClassVar[str | None] = None
+    _parameter_constraints: ClassVar[dict[str, list]] = {}
+
+    @abstractmethod
+    def weigh(self, energies: Array, mass: Array) -> Weighed:
+        """Weights and tally of a block of energies (members, rows)."""
+
+    @abstractmethod
+    def value_of(self, tally: Tally) -> Array:
+        """Objective phi of all tallied rows (members, 1)."""
+
+    def level_of(self, tally: Tally) -> Array:
+        """Phi up to constants that make it zero for a perfect fit; for stopping."""
+        return self.value_of(tally)
+
+    @abstractmethod
+    def log_normaliser(self, tally: Tally) -> Array:
+        """What to take off ``log_scale`` to make weights the gradient of phi."""
+
+    @abstractmethod
+    def importances(self, energies: Array, mass: Array | None = None) -> Array:
+        """Share of every sample; sums to one over the last axis."""
+
+    def value(self, energies: Array) -> Array:
+        """Objective phi of energies (..., samples)."""
+        z, mass = _as_batch(energies)
+        return self.value_of(self.weigh(z, mass).tally)[..., 0]
+
+    def weights(self, energies: Array) -> Array:
+        """Gradient of phi at energies (..., samples)."""
+        z, mass = _as_batch(energies)
+        weighed = self.weigh(z, mass)
+        scale = weighed.log_scale - self.log_normaliser(weighed.tally)
+        return weighed.weights * namespace(z).exp(scale)
+
+    @property
+    def settles(self) -> bool:
+        """Whether a parameter is still to be read off the energies."""
+        return False
+
+    def settle(self, typical_energy: float) -> Weighting:
+        """The weighting with its automatic parameter read off a typical energy."""
+        return self
+
+    def rescaled(self, factor: float) -> Weighting:
+        """The same method for energies that are multiplied by factor."""
+        copy = clone(self)
+        for name, power in self.scales.items():
+            current = getattr(self, name)
+            if not isinstance(current, str):
+                setattr(copy, name, current * factor**power)
+        return copy
+
+
+class Separable(Weighting):
+    """``phi(z) = sum rho(z_i)``; a subclass supplies ``rho`` and its slope."""
+
+    @abstractmethod
+    def rho(self, energies: Array) -> Array:
+        """Contribution of one energy to the objective."""
+
+    @abstractmethod
+    def slope(self, energies: Array) -> Array:
+        """Derivative of rho."""
+
+    def weigh(self, energies: Array, mass: Array) -> Weighed:
+        xp = namespace(energies)
+        total = xp.sum(mass * self.rho(energies), axis=-1, keepdims=True)
+        zero = xp.zeros_like(total)
+        tally = Tally(zero, total, xp.sum(mass) + zero)
+        # In units of the largest: no weight overflows in the dtype of X.
+        weights = mass * self.slope(energies)
+        top = xp.max(weights, axis=-1, keepdims=True)
+        some = top > 0
+        weights = weights / xp.where(some, top, zero + 1.0)
+        return Weighed(weights, xp.where(some, safe_log(top), zero - xp.inf), tally)
+
+    def value_of(self, tally: Tally) -> Array:
+        return tally.excess
+
+    def log_normaliser(self, tally: Tally) -> Array:
+        return namespace(tally.shift).zeros_like(tally.shift)
+
+    def importances(self, energies: Array, mass: Array | None = None) -> Array:
+        z, ones = _as_batch(energies)
+        weights = self.slope(z) * (ones if mass is None else mass)
+        # Divided by the largest first: weights near overflow must not sum to inf.
+        xp = namespace(z)
+        weights = weights / xp.max(weights, axis=-1, keepdims=True)
+        return weights / xp.sum(weights, axis=-1, keepdims=True)
+
+
+class SoftMin(Weighting):
+    """``phi(z) = T(log sum exp s(z_i))``; a subclass supplies ``score`` and ``outer``."""
+
+    @abstractmethod
+    def score(self, energies: Array) -> Array:
+        """Decreasing function s of an energy; importances are its softmax."""
+
+    @abstractmethod
+    def outer(self, log_sum: Array) -> Array:
+        """The function T that turns the logarithm of the sum into phi."""
+
+    @property
+    def power(self) -> Array | float:
+        """Weights are importances to this power."""
+        return 1.0
+
+    def weigh(self, energies: Array, mass: Array) -> Weighed:
+        xp = namespace(energies)
+        score = xp.where(mass > 0, self.score(energies), -xp.inf)
+        shift = xp.max(score, axis=-1, keepdims=True)
+        anchor = xp.where(xp.isfinite(shift), shift, xp.zeros_like(shift))
+        score = score - anchor
+        excess = xp.sum(xp.where(mass > 0, mass * xp.expm1(score), 0.0), axis=-1, keepdims=True)
+        tally = Tally(shift, excess, xp.sum(mass) + xp.zeros_like(shift))
+        return Weighed(mass * xp.exp(self.power * score), self.power * shift, tally)
+
+    def value_of(self, tally: Tally) -> Array:
+        return self.outer(tally.log_sum_exp)
+
+    def level_of(self, tally: Tally) -> Array:
+        return self.outer(tally.log_mean_exp)
+
+    def log_normaliser(self, tally: Tally) -> Array:
+        return self.power * tally.log_sum_exp
+
+    def importances(self, energies: Array, mass: Array | None = None) -> Array:
+        z, ones = _as_batch(energies)
+        xp = namespace(z)
+        mass = ones if mass is None else mass
+        score = xp.where(mass > 0, self.score(z), -xp.inf)
+        share = mass * xp.exp(score - xp.max(score, axis=-1, keepdims=True))
+        return share / xp.sum(share, axis=-1, keepdims=True)
+
+
+def effective_sample_size(importances: Array) -> Array:
+    """``1 / sum Q^2``: n for equal importances, 1 when one sample has it all."""
+    xp = namespace(importances)
+    return 1.0 / xp.sum(importances**2, axis=-1)
+
+
+def _as_batch(energies: Array) -> tuple[Array, Array]:
+    """Energies as an array of floats, with a mass of one for every sample."""
+    z = energies if hasattr(energies, "__array_namespace__") else np.asarray(energies, dtype=float)
+    xp = namespace(z)
+    return z, xp.ones_like(z[(0,) * (z.ndim - 1) + (...,)])

@@ -1,0 +1,116 @@
+"""The weightings of a batch of members, each member with its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from itertools import groupby
+
+from robustnmf.arrays import Array, column, namespace
+from robustnmf.weightings._base import Separable, Tally, Weighed, Weighting
+
+
+class Batch:
+    """One weighting per member; neighbours of one kind are evaluated together.
+
+    Parameters that differ within such a group become columns, so the formulas of a
+    weighting broadcast over members without knowing of them.
+    """
+
+    def __init__(self, weightings: Sequence[Weighting], like: Array):
+        kinds = {w.per_entry for w in weightings}
+        if len(kinds) > 1:
+            raise ValueError(
+                "weightings per entry and per row cannot share a batch, they read X "
+                f"differently. Got {', '.join(map(repr, weightings))}; fit them apart."
+            )
+        self.members = tuple(weightings)
+        self.per_entry = kinds.pop()
+        self._like = like
+
+    def __len__(self) -> int:
+        return len(self.members)
+
+    @property
+    def settles(self) -> bool:
+        """Whether any member still reads a parameter off its energies."""
+        return any(w.settles for w in self.members)
+
+    def settle(self, typical_energies: Sequence[float]) -> Batch:
+        """Every automatic parameter read off the typical energy of its member."""
+        pairs = zip(self.members, typical_energies, strict=True)
+        return Batch([w.settle(e) if w.settles else w for w, e in pairs], self._like)
+
+    def keep(self, members: Sequence[int]) -> Batch:
+        """The batch of these members alone."""
+        return Batch([self.members[i] for i in members], self._like)
+
+    def weigh(self, energies: Array, mass: Array) -> Weighed:
+        """Weights and tally of a block of energies (members, rows)."""
+        parts = [w.weigh(energies[at, ...], mass) for at, w in self._groups]
+        if len(parts) == 1:
+            return parts[0]
+        concat = namespace(energies).concat
+        return Weighed(
+            concat([p.weights for p in parts]),
+            concat([p.log_scale for p in parts]),
+            Tally(
+                concat([p.tally.shift for p in parts]),
+                concat([p.tally.excess for p in parts]),
+                concat([p.tally.count for p in parts]),
+            ),
+        )
+
+    def value_of(self, tally: Tally) -> Array:
+        """Objective of every member (members, 1)."""
+        return self._each(lambda at, w: w.value_of(tally.part(at)))
+
+    def level_of(self, tally: Tally) -> Array:
+        """Objective up to constants that make it zero for a perfect fit."""
+        return self._each(lambda at, w: w.level_of(tally.part(at)))
+
+    def importances(self, energies: Array, mass: Array) -> Array:
+        """Importance of every sample for every member (members, samples)."""
+        return self._each(lambda at, w: w.importances(energies[at, ...], mass))
+
+    def rho(self, energies: Array) -> Array:
+        """Contribution of every entry (members, rows, features)."""
+        return self._each(lambda at, w: _entrywise(w).rho(energies[at, ...]))
+
+    def slope(self, energies: Array) -> Array:
+        """Weight of every entry (members, rows, features)."""
+        return self._each(lambda at, w: _entrywise(w).slope(energies[at, ...]))
+
+    def _each(self, function: Callable[[slice, Weighting], Array]) -> Array:
+        parts = [function(at, w) for at, w in self._groups]
+        return parts[0] if len(parts) == 1 else namespace(parts[0]).concat(parts)
+
+    @cached_property
+    def _groups(self) -> list[tuple[slice, Weighting]]:
+        """Runs of members of one kind, each as one weighting with column parameters."""
+        groups = []
+        start = 0
+        for _, run in groupby(self.members, key=type):
+            alike = list(run)
+            groups.append((slice(start, start + len(alike)), self._stacked(alike)))
+            start += len(alike)
+        return groups
+
+    def _stacked(self, alike: list[Weighting]) -> Weighting:
+        xp = namespace(self._like)
+        parameters = {}
+        for name in alike[0].get_params():
+            values = [getattr(w, name) for w in alike]
+            if len(set(values)) == 1:
+                parameters[name] = values[0]
+            elif self.per_entry:
+                parameters[name] = column(values, self._like, self._like.dtype, ndim=3)
+            else:  # energies of rows are float64 throughout
+                parameters[name] = column(values, self._like, xp.float64, ndim=2)
+        return type(alike[0])(**parameters)
+
+
+def _entrywise(weighting: Weighting) -> Separable:
+    """The weighting as one that has a say over single entries."""
+    assert isinstance(weighting, Separable)
+    return weighting

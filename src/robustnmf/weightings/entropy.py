@@ -1,0 +1,65 @@
+r"""Entropy weights: equations 20 and 26 of the paper.
+
+Minimising :math:`\sum_i Q_i z_i + \gamma \sum_i Q_i \ln Q_i` over
+:math:`\sum_i Q_i = 1` gives :math:`Q_i \propto e^{-z_i / \gamma}`; put back, it is
+a function of z alone.
+"""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any
+
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from robustnmf.arrays import Array
+from robustnmf.weightings._base import SoftMin
+
+
+class Entropy(SoftMin):
+    r"""Importances that fall exponentially with the energy.
+
+    .. math::
+
+        \phi(z) = -\gamma \ln \sum_i e^{-z_i / \gamma}, \qquad
+        w_i = Q_i = \frac{e^{-z_i / \gamma}}{\sum_l e^{-z_l / \gamma}}
+
+    Parameters
+    ----------
+    gamma : float > 0 or "auto", default="auto"
+        Energy over which an importance falls by a factor e, in the squared units of
+        X. Large values approach equal importances, small ones collapse the fit
+        onto a few samples. "auto" follows the median energy while the fit settles
+        and is then frozen, so that half of the samples keep an importance
+        within a factor e of the largest.
+
+    Examples
+    --------
+    >>> from robustnmf import Entropy
+    >>> Entropy(gamma=1.0).importances([0.0, 1.0]).round(3)
+    array([0.731, 0.269])
+    """
+
+    scales = {"gamma": 1.0}
+    knob = "gamma"
+    _parameter_constraints = {
+        "gamma": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})]
+    }
+
+    gamma: Any  # a number or a column once settled
+
+    def __init__(self, gamma: float | str = "auto"):
+        self.gamma = gamma
+
+    def score(self, energies: Array) -> Array:
+        return -energies / self.gamma
+
+    def outer(self, log_sum: Array) -> Array:
+        return -self.gamma * log_sum
+
+    @property
+    def settles(self) -> bool:
+        return isinstance(self.gamma, str)
+
+    def settle(self, typical_energy: float) -> Entropy:
+        return Entropy(gamma=typical_energy)

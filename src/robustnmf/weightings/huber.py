@@ -1,0 +1,56 @@
+r"""Huber loss of every entry of the residual.
+
+Du, Li and Shen, *Robust nonnegative matrix factorization via half-quadratic
+minimization*, ICDM 2012.
+"""
+
+from __future__ import annotations
+
+from numbers import Real
+
+from sklearn.utils._param_validation import Interval
+
+from robustnmf.arrays import Array, namespace
+from robustnmf.weightings._base import Separable
+
+
+class Huber(Separable):
+    r"""Squared residuals up to ``cutoff``, absolute residuals beyond; per entry.
+
+    With :math:`z` the energy (squared residual) of one entry,
+
+    .. math::
+
+        \phi(z) = \sum \begin{cases} z & \sqrt z \le c \\
+        2 c \sqrt z - c^2 & \sqrt z > c \end{cases},
+        \qquad w = \min\left(1, \frac{c}{\sqrt z}\right)
+
+    Parameters
+    ----------
+    cutoff : float, default=1.0
+        Residual, in the units of X, from which an entry counts linearly.
+
+    Examples
+    --------
+    >>> from robustnmf import Huber
+    >>> Huber(cutoff=1.0).weights([0.25, 100.0])
+    array([1. , 0.1])
+    """
+
+    per_entry = True
+    scales = {"cutoff": 0.5}
+    knob = "cutoff"
+    _parameter_constraints = {"cutoff": [Interval(Real, 0, None, closed="neither")]}
+
+    def __init__(self, cutoff: float = 1.0):
+        self.cutoff = cutoff
+
+    def rho(self, energies: Array) -> Array:
+        residual = namespace(energies).sqrt(energies)
+        capped = namespace(energies).minimum(residual, self.cutoff + 0 * residual)
+        return capped * (2 * residual - capped)
+
+    def slope(self, energies: Array) -> Array:
+        xp = namespace(energies)
+        residual = xp.sqrt(energies)
+        return self.cutoff / xp.maximum(residual, self.cutoff + 0 * residual)

@@ -1,0 +1,34 @@
+"""Shared fixtures and the data they stand on."""
+
+import os
+from pathlib import Path
+
+import array_api_compat.numpy as xnp
+import array_api_strict
+import numpy as np
+import pytest
+
+NAMESPACES = {"numpy": xnp, "strict": array_api_strict}
+
+
+@pytest.fixture(params=list(NAMESPACES))
+def xp(request):
+    """Array namespace: NumPy, and the one that refuses what is not in the standard."""
+    return NAMESPACES[request.param]
+
+
+@pytest.fixture
+def dataset():
+    """Loader of a benchmark dataset, skipping where the files are not at hand."""
+
+    def load(name):
+        folder = os.environ.get("ROBUSTNMF_DATA")
+        if not folder:
+            pytest.skip("ROBUSTNMF_DATA is not set: the nine datasets are not at hand")
+        path = Path(folder) / f"{name}.npz"
+        if not path.exists():
+            pytest.skip(f"{name}.npz is not in ROBUSTNMF_DATA")
+        with np.load(path, allow_pickle=False) as archive:
+            return archive["X"].astype(float)
+
+    return load

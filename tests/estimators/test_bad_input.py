@@ -1,0 +1,148 @@
+"""Bad input gets one clear error, and the estimator stays as it was."""
+
+import numpy as np
+import pytest
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
+
+from robustnmf import EWRNMF, FWRNMF, ConvexNMF, Entropy, EucNMF, HuberRNMF, RobustNMF
+from robustnmf.estimators import ESTIMATORS
+from tests.problems import noisy_low_rank, positive_start
+
+X = noisy_low_rank(10, 6, 2)
+W, H = positive_start(10, 6, 2)
+
+
+def spoiled(value, *places):
+    bad = X.copy()
+    for place in places:
+        bad[place] = value
+    return bad
+
+
+BAD_DATA = {
+    "negative": (
+        spoiled(-0.31, (2, 4), (7, 1), (9, 5)),
+        r"X holds 3 negative values, first at \[2, 4\] = -0.31; NMF needs X >= 0",
+    ),
+    "one negative": (spoiled(-2.0, (0, 3)), r"X holds 1 negative value, first at \[0, 3\] = -2"),
+    "NaN": (spoiled(np.nan, (1, 1)), "Input X contains NaN"),
+    "inf": (spoiled(np.inf, (1, 1)), "Input X contains infinity"),
+    "one dimension": (X[0], "Expected 2D array, got 1D array"),
+    "three dimensions": (X[None], "dim 3"),
+    "no samples": (X[:0], r"0 sample\(s\)"),
+    "no features": (X[:, :0], r"0 feature\(s\)"),
+    "strings": (np.full((4, 3), "a"), "could not convert string to float"),
+    "complex": (X + 1j, "Complex data not supported"),
+}
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+@pytest.mark.parametrize("case", BAD_DATA)
+def test_bad_data_are_refused_and_leave_no_trace(name, case):
+    bad, message = BAD_DATA[case]
+    model = ESTIMATORS[name](2, random_state=0)
+    with pytest.raises(ValueError, match=message):
+        model.fit(bad)
+    with pytest.raises(NotFittedError):
+        check_is_fitted(model)
+    assert not [name for name in vars(model) if name.endswith("_")]
+
+
+def test_a_failed_second_fit_leaves_the_first():
+    model = EucNMF(2, random_state=0).fit(X)
+    components = model.components_.copy()
+    with pytest.raises(ValueError, match="negative"):
+        model.fit(-X[:, :3])
+    np.testing.assert_array_equal(model.components_, components)
+    assert model.n_features_in_ == 6
+    assert model.transform(X).shape == (10, 2)
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (EucNMF(0), "'n_components' parameter of EucNMF must be an int in the range"),
+        (EucNMF(-3), "Got -3 instead"),
+        (EucNMF(2.5), "Got 2.5 instead"),
+        (RobustNMF(7), "n_components=7 is too large for init='nndsvda'.*at most 6"),
+        (FWRNMF(2, p=1), r"'p' parameter of FWRNMF must be a float in the range \(1"),
+        (FWRNMF(2, p=0.5), "Got 0.5 instead"),
+        (EWRNMF(2, gamma=0), r"'gamma' parameter of EWRNMF must be a float in the range \(0"),
+        (EWRNMF(2, gamma=-1.0), "Got -1.0 instead"),
+        (EWRNMF(2, gamma="none"), "'auto'"),
+        (HuberRNMF(2, cutoff=0), "'cutoff' parameter of HuberRNMF must be a float"),
+        (RobustNMF(2, weighting=Entropy(gamma=-1)), "'gamma' parameter of Entropy must be"),
+        (RobustNMF(2, weighting="median"), "'weighting' parameter of RobustNMF"),
+        (RobustNMF(2, loss="l1"), "'loss' parameter of RobustNMF"),
+        (RobustNMF(2, structure="round"), "'structure' parameter of RobustNMF"),
+        (EucNMF(2, solver="newton"), "'solver' parameter of EucNMF"),
+        (EucNMF(2, init="zeros"), "'init' parameter of EucNMF"),
+        (EucNMF(2, n_init=0), "'n_init' parameter of EucNMF"),
+        (EucNMF(2, max_iter=-1), "'max_iter' parameter of EucNMF"),
+        (EucNMF(2, tol=-1e-3), "'tol' parameter of EucNMF"),
+    ],
+    ids=lambda value: repr(value) if not isinstance(value, str) else "",
+)
+def test_bad_parameters_are_refused(model, message):
+    with pytest.raises(ValueError, match=message):
+        model.fit(X)
+    with pytest.raises(NotFittedError):
+        check_is_fitted(model)
+
+
+@pytest.mark.parametrize(
+    ("start", "message"),
+    [
+        ({}, "W is missing"),
+        ({"W": W}, "H is missing"),
+        (
+            {"W": W[:, :1], "H": H},
+            r"W has shape \(10, 1\), but the codes must have shape \(10, 2\)",
+        ),
+        ({"W": W, "H": H[:, :3]}, r"H has shape \(2, 3\), but the basis must have shape \(2, 6\)"),
+        ({"W": W * 0, "H": H}, r"W holds 20 values that are zero or negative, first at \[0, 0\]"),
+        ({"W": W, "H": H - 0.5}, "H holds .* multiplicative updates can never change a zero"),
+        ({"W": W, "H": np.full((2, 6), np.nan)}, "Input H contains NaN"),
+    ],
+    ids=["none", "no H", "shape of W", "shape of H", "zeros", "negative", "NaN"],
+)
+def test_bad_custom_starts_are_refused(start, message):
+    with pytest.raises(ValueError, match=message):
+        EucNMF(2, init="custom").fit(X, **start)
+
+
+def test_a_convex_start_is_a_mixing():
+    with pytest.raises(ValueError, match=r"the mixing must have shape \(2, 10\)"):
+        ConvexNMF(2, init="custom").fit(X, W=W, H=H)
+
+
+def test_a_start_without_custom_init_is_refused():
+    with pytest.raises(ValueError, match="start for init='custom', but init='random'"):
+        EucNMF(2).fit(X, W=W, H=H)
+
+
+@pytest.mark.parametrize("method", ["transform", "inverse_transform", "score_samples", "score"])
+def test_use_before_fit_is_refused(method):
+    with pytest.raises(NotFittedError, match="not fitted yet"):
+        getattr(EucNMF(2), method)(X)
+
+
+def test_another_number_of_features_is_refused():
+    model = EucNMF(2, random_state=0).fit(X)
+    with pytest.raises(ValueError, match="X has 5 features, but EucNMF is expecting 6"):
+        model.transform(X[:, :5])
+    with pytest.raises(ValueError, match="X has 3 columns, but codes of this EucNMF have 2"):
+        model.inverse_transform(np.ones((4, 3)))
+    with pytest.raises(ValueError, match="X holds 1 negative value"):
+        model.transform(spoiled(-1.0, (0, 0)))
+
+
+def test_several_starts_need_a_random_one():
+    with pytest.warns(RuntimeWarning, match="one of the 5 starts is run"):
+        RobustNMF(2, init="nndsvda", n_init=5).fit(X)
+
+
+def test_nndsvd_and_multiplicative_updates_are_warned_about():
+    with pytest.warns(UserWarning, match="init='nndsvda' starts from the same SVD without them"):
+        EucNMF(2, init="nndsvd").fit(X)

@@ -1,0 +1,191 @@
+"""What a scikit-learn user takes for granted."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_digits
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler
+
+from robustnmf import (
+    EWRNMF,
+    FWRNMF,
+    NMFL2,
+    Entropy,
+    EucNMF,
+    RobustNMF,
+    WeightCollapseWarning,
+)
+from robustnmf.estimators import ESTIMATORS
+from tests.problems import noisy_low_rank
+
+X = noisy_low_rank(60, 12, 3, outliers=5)
+every_estimator = pytest.mark.parametrize("name", ESTIMATORS)
+
+
+@pytest.fixture(scope="module")
+def digits():
+    return load_digits(return_X_y=True)
+
+
+@every_estimator
+def test_transform_agrees_with_fit_transform_on_real_data(name, digits):
+    data = digits[0][:400]
+    model = ESTIMATORS[name](8, random_state=0)
+    codes = model.fit_transform(data)
+    error = np.linalg.norm(model.transform(data) - codes) / np.linalg.norm(codes)
+    assert error < 1e-3
+
+
+@every_estimator
+def test_a_row_has_the_same_codes_whatever_its_company(name):
+    model = ESTIMATORS[name](3, random_state=0, max_iter=100)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.simplefilter("ignore", WeightCollapseWarning)
+        model.fit(X)
+    together = model.transform(X)
+    alone = np.concatenate([model.transform(row[None]) for row in X])
+    np.testing.assert_allclose(alone, together, rtol=1e-6, atol=1e-8 * together.max())
+
+
+def test_inverse_transform_approximates(digits):
+    model = EucNMF(16, random_state=0)
+    back = model.inverse_transform(model.fit_transform(digits[0]))
+    assert np.linalg.norm(back - digits[0]) == pytest.approx(model.reconstruction_err_)
+    assert model.reconstruction_err_ < 0.4 * np.linalg.norm(digits[0])
+
+
+def test_energies_importances_and_sizes_belong_together():
+    model = EWRNMF(3, random_state=0).fit(X)
+    steps = EWRNMF(3, gamma=model.weighting_.gamma, random_state=0, tol=0, max_iter=30).fit(X)
+    np.testing.assert_allclose(
+        steps.sample_importances_, steps.weighting_.importances(steps.energies_), rtol=1e-10
+    )
+    assert model.effective_sample_size_ == pytest.approx(1 / (model.sample_importances_**2).sum())
+    np.testing.assert_allclose(-model.score_samples(X), model.energies_, rtol=1e-9)
+    assert model.score(X) == pytest.approx(-model.energies_.mean())
+    assert model.objective_history_[-1] == pytest.approx(model.weighting_.value(model.energies_))
+
+
+def test_importances_are_those_the_basis_was_learned_with():
+    polished = NMFL2(3, random_state=0).fit(X)
+    left = NMFL2(3, random_state=0, tol=0, max_iter=polished.n_iter_).fit(X)
+    np.testing.assert_allclose(polished.sample_importances_, left.sample_importances_, rtol=1e-12)
+    np.testing.assert_allclose(polished.components_, left.components_, rtol=1e-12)
+    assert np.all(polished.energies_ <= left.energies_ * (1 + 1e-9))
+
+
+def test_names_frames_and_clones():
+    frame = pd.DataFrame(X, columns=[f"gene {j}" for j in range(12)])
+    model = EWRNMF(3, random_state=0).set_output(transform="pandas")
+    codes = model.fit_transform(frame)
+    assert list(codes.columns) == ["ewrnmf0", "ewrnmf1", "ewrnmf2"]
+    assert model.get_feature_names_out().tolist() == list(codes.columns)
+    assert model.feature_names_in_.tolist() == list(frame.columns)
+    assert clone(model).get_params() == model.get_params()
+
+
+@pytest.mark.filterwarnings("ignore::robustnmf.exceptions.WeightCollapseWarning")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize(
+    ("model", "grid"),
+    [
+        (EWRNMF(), {"gamma": [0.1, 10.0, "auto"]}),
+        (FWRNMF(), {"p": [2.0, 11.0]}),
+        (RobustNMF(weighting=Entropy()), {"weighting__gamma": [1.0, 100.0]}),
+        (RobustNMF(), {"weighting": ["l21", "cauchy", Entropy(gamma=3.0)]}),
+    ],
+    ids=repr,
+)
+def test_grid_search(model, grid):
+    model.set_params(n_components=3, max_iter=30, random_state=0)
+    search = GridSearchCV(model, grid, cv=2).fit(X)
+    assert set(search.best_params_) == set(grid)
+    assert np.all(np.isfinite(search.cv_results_["mean_test_score"]))
+
+
+def test_a_pipeline_is_searched_through(digits):
+    data, labels = digits[0][:300], digits[1][:300]
+    pipeline = make_pipeline(
+        MinMaxScaler(clip=True), EWRNMF(12, random_state=0), LogisticRegression(max_iter=500)
+    )
+    search = GridSearchCV(pipeline, {"ewrnmf__gamma": [1.0, "auto"]}, cv=2).fit(data, labels)
+    assert search.best_score_ > 0.75
+
+
+def test_n_init_keeps_the_best_of_the_single_fits():
+    seeds = np.random.RandomState(7).randint(2**31 - 1, size=4)
+    starts = []
+    for seed in seeds:
+        rng = np.random.default_rng(int(seed))
+        size = 2 * np.sqrt(X.mean() / 3)
+        codes, basis = (size * (1 - rng.random(shape)) for shape in ((60, 3), (3, 12)))
+        starts.append(EucNMF(3, init="custom", tol=1e-5).fit(X, W=codes, H=basis))
+    objectives = [model.objective_history_[-1] for model in starts]
+    best = EucNMF(3, random_state=7, n_init=4, tol=1e-5).fit(X)
+    assert best.objective_history_[-1] == pytest.approx(min(objectives), rel=1e-6)
+    first = EucNMF(3, random_state=7, n_init=1, tol=1e-5).fit(X)
+    assert first.objective_history_[-1] == pytest.approx(objectives[0], rel=1e-6)
+
+
+def test_n_init_with_automatic_weights_compares_like_with_like():
+    model = EWRNMF(3, random_state=0, n_init=5).fit(X)
+    assert isinstance(model.weighting_.gamma, float)
+    assert np.all(np.diff(model.objective_history_) <= 1e-9)
+
+
+def test_tol_zero_runs_every_iteration_and_polishes_nothing():
+    model = EucNMF(3, random_state=0, tol=0, max_iter=37).fit(X)
+    assert model.n_iter_ == 37
+    assert len(model.objective_history_) == 38
+
+
+@pytest.mark.parametrize("method", ["fit", "fit_transform"])
+def test_not_converging_is_said_at_the_line_of_the_user(method):
+    with pytest.warns(ConvergenceWarning, match="Raise max_iter or tol") as caught:
+        getattr(EucNMF(3, random_state=0, max_iter=3), method)(X)
+    assert caught[0].filename == __file__
+
+
+def test_verbose_prints_progress(capsys):
+    EucNMF(3, random_state=0, verbose=1, tol=0, max_iter=20).fit(X)
+    printed = capsys.readouterr().out.splitlines()
+    assert [line.split(",")[0] for line in printed] == [
+        f"EucNMF: iteration {i}" for i in (0, 10, 20)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (EWRNMF(3, gamma=1e-6), r"effective sample size is 1, below the rank 3.*Raise gamma from"),
+        (FWRNMF(3, p=1.2), r"Raise p from 1.2 to"),
+    ],
+    ids=repr,
+)
+def test_collapse_is_never_silent_and_the_advice_helps(model, message):
+    model.set_params(random_state=0)
+    with pytest.warns(WeightCollapseWarning, match=message) as caught:
+        model.fit(X)
+    assert model.effective_sample_size_ < 3
+    text = next(str(w.message) for w in caught if w.category is WeightCollapseWarning)
+    advised = float(text.rsplit(" to ", 1)[1].rstrip("."))
+    knob = model.weighting_.knob
+    softer = type(model.weighting_)(**{knob: advised})
+    shares = softer.importances(model.energies_)
+    assert 1 / (shares**2).sum() >= 3
+
+
+def test_plain_nmf_never_warns_of_collapse():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", WeightCollapseWarning)
+        EucNMF(3, random_state=0).fit(X)
+        NMFL2(3, random_state=0).fit(X)
+        RobustNMF(3).fit(X)

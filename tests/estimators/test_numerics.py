@@ -1,0 +1,192 @@
+"""Finite, correct results for every size, shape and dtype that X may have."""
+
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.exceptions import ConvergenceWarning
+
+from robustnmf import EWRNMF, EucNMF, RobustNMF, WeightCollapseWarning
+from robustnmf.estimators import ESTIMATORS
+from robustnmf.structures import STRUCTURES
+from robustnmf.weightings import WEIGHTINGS
+from tests.problems import noisy_low_rank
+
+every_estimator = pytest.mark.parametrize("name", ESTIMATORS)
+
+
+def quiet(model, X):
+    """Fit without the two warnings that degenerate data rightly cause."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.simplefilter("ignore", WeightCollapseWarning)
+        codes = model.fit_transform(X)
+    return codes
+
+
+def assert_sound(model, codes, X):
+    arrays = (
+        codes,
+        model.components_,
+        model.energies_,
+        model.sample_importances_,
+        model.objective_history_,
+        model.transform(X),
+        model.score_samples(X),
+    )
+    for array in arrays:
+        assert np.all(np.isfinite(array))
+    assert codes.min() >= 0
+    assert model.components_.min() >= 0
+    assert model.energies_.min() >= 0
+    assert model.sample_importances_.sum() == pytest.approx(1.0)
+    residual = ((X.astype(float) - codes.astype(float) @ model.components_) ** 2).sum(axis=1)
+    norms = (X.astype(float) ** 2).sum(axis=1)
+    slack = 8 * np.finfo(codes.dtype).eps
+    np.testing.assert_allclose(model.energies_, residual, rtol=1e-3, atol=slack * norms.max())
+
+
+@every_estimator
+@pytest.mark.parametrize("scale", [1e-60, 1e-20, 1e20, 1e60])
+def test_tiny_and_huge_data_give_the_same_fit(name, scale):
+    X = noisy_low_rank(30, 8, 3)
+    parameters = {"n_components": 3, "random_state": 0, "max_iter": 30, "tol": 0}
+    estimator = ESTIMATORS[name](**parameters)
+    scaled = ESTIMATORS[name](**parameters)
+    if hasattr(scaled, "cutoff"):
+        scaled.set_params(cutoff=scaled.cutoff * scale)
+    codes, other = quiet(estimator, X), quiet(scaled, X * scale)
+    assert_sound(scaled, other, X * scale)
+    product, scaled_product = codes @ estimator.components_, other @ scaled.components_ / scale
+    np.testing.assert_allclose(scaled_product, product, rtol=1e-6, atol=1e-6 * product.max())
+    np.testing.assert_allclose(
+        scaled.sample_importances_, estimator.sample_importances_, rtol=1e-4, atol=1e-9
+    )
+
+
+@every_estimator
+@pytest.mark.parametrize("scale", [1e-30, 1.0, 1e30])
+def test_float32_in_gives_float32_out(name, scale):
+    X = (noisy_low_rank(30, 8, 3) * scale).astype(np.float32)
+    model = ESTIMATORS[name](3, random_state=0, max_iter=30)
+    if hasattr(model, "cutoff"):
+        model.set_params(cutoff=scale)
+    codes = quiet(model, X)
+    assert codes.dtype == model.components_.dtype == model.transform(X).dtype == np.float32
+    assert_sound(model, codes, X)
+
+
+@every_estimator
+def test_float32_follows_float64(name):
+    X = noisy_low_rank(30, 8, 3).astype(np.float32)
+    products = []
+    for dtype in (np.float32, np.float64):
+        model = ESTIMATORS[name](3, random_state=0, max_iter=20, tol=0)
+        products.append(quiet(model, X.astype(dtype)) @ model.components_)
+    np.testing.assert_allclose(*products, rtol=2e-3, atol=2e-3 * X.max())
+
+
+DEGENERATE = {
+    "zeros": np.zeros((6, 4)),
+    "constant": np.full((6, 4), 3.0),
+    "one sample": np.array([[1.0, 2.0, 0.5]]),
+    "one feature": np.arange(1.0, 7.0)[:, None],
+    "one entry": np.array([[2.0]]),
+    "zero rows": np.vstack([np.zeros((2, 4)), np.arange(1.0, 17.0).reshape(4, 4)]),
+    "zero columns": np.hstack([np.zeros((6, 2)), np.arange(1.0, 13.0).reshape(6, 2)]),
+    "duplicate rows": np.tile(np.array([[1.0, 2.0, 3.0], [0.0, 5.0, 1.0]]), (5, 1)),
+    "one nonzero": np.pad([[7.0]], ((2, 3), (1, 2))),
+    "identity": np.eye(5),
+    "one huge entry": np.pad([[1e12]], ((0, 5), (0, 3)), constant_values=1.0),
+    "integers": np.arange(1, 25).reshape(6, 4),
+}
+
+
+@every_estimator
+@pytest.mark.parametrize("data", DEGENERATE)
+@pytest.mark.parametrize("rank", ["one", "full"])
+def test_degenerate_data_give_finite_answers(name, data, rank):
+    X = DEGENERATE[data]
+    k = 1 if rank == "one" else min(X.shape)
+    model = ESTIMATORS[name](k, random_state=0, max_iter=50)
+    assert_sound(model, quiet(model, X), X)
+
+
+@pytest.mark.parametrize("data", ["constant", "one sample", "duplicate rows", "zero columns"])
+@every_estimator
+def test_exactly_low_rank_data_are_fitted(name, data):
+    X = DEGENERATE[data]
+    k = np.linalg.matrix_rank(X)
+    model = ESTIMATORS[name](k, random_state=0, max_iter=3000, tol=1e-7)
+    if hasattr(model, "cutoff"):
+        model.set_params(cutoff=10.0)
+    quiet(model, X)
+    # Adaptive weights may settle on a part of the samples; what counts must be fitted.
+    norms = (X**2).sum(axis=1)
+    assert model.sample_importances_ @ model.energies_ <= 0.05**2 * norms.mean()
+
+
+@every_estimator
+def test_zero_rows_change_nothing_for_the_others(name):
+    X = noisy_low_rank(30, 8, 3)
+    with_zeros = np.insert(X, [0, 10, 30], 0.0, axis=0)
+    kept = np.flatnonzero(with_zeros.any(axis=1))
+    rng = np.random.default_rng(0)
+    W, H = rng.random((33, 3)) + 0.1, rng.random((3, 8)) + 0.1
+    mixing = rng.random((3, 33)) + 0.1
+    common = {"n_components": 3, "init": "custom", "max_iter": 20, "tol": 0}
+    plain, padded = ESTIMATORS[name](**common), ESTIMATORS[name](**common)
+    convex = name == "ConvexNMF"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", WeightCollapseWarning)
+        codes = plain.fit_transform(X, W=W[kept], H=mixing[:, kept] if convex else H)
+        other = padded.fit_transform(with_zeros, W=W, H=mixing if convex else H)
+    np.testing.assert_allclose(other[kept], codes, rtol=1e-9)
+    np.testing.assert_allclose(padded.components_, plain.components_, rtol=1e-9)
+    np.testing.assert_allclose(padded.sample_importances_[kept], plain.sample_importances_)
+    np.testing.assert_array_equal(np.delete(other, kept, axis=0), 0)
+    np.testing.assert_array_equal(np.delete(padded.sample_importances_, kept), 0)
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    n=st.integers(1, 12),
+    m=st.integers(1, 9),
+    k=st.integers(1, 6),
+    seed=st.integers(0, 2**31),
+    exponent=st.integers(-60, 60),
+    sparsity=st.floats(0, 1),
+    dtype=st.sampled_from(["float64", "float32", "int64"]),
+    weighting=st.sampled_from(sorted(WEIGHTINGS)),
+    structure=st.sampled_from(sorted(STRUCTURES)),
+)
+def test_any_shape_scale_and_dtype(n, m, k, seed, exponent, sparsity, dtype, weighting, structure):
+    rng = np.random.default_rng(seed)
+    X = rng.gamma(1.0, size=(n, m)) * (rng.random((n, m)) >= sparsity)
+    if dtype == "int64":
+        X = (9 * X).astype(dtype)
+    else:
+        X = (X * 10.0 ** (exponent if dtype == "float64" else exponent // 2)).astype(dtype)
+    model = RobustNMF(
+        k, weighting=weighting, structure=structure, init="random", random_state=0, max_iter=20
+    )
+    codes = quiet(model, X)
+    assert np.all(np.isfinite(codes))
+    assert np.all(np.isfinite(model.components_))
+    assert np.all(np.isfinite(model.energies_))
+    assert model.sample_importances_.sum() == pytest.approx(1.0)
+
+
+def test_a_rank_above_the_number_of_samples_is_allowed_from_a_random_start():
+    X = noisy_low_rank(5, 8, 3)
+    model = EucNMF(7, random_state=0, max_iter=50)
+    assert_sound(model, quiet(model, X), X)
+
+
+def test_outliers_lose_their_say():
+    X = noisy_low_rank(200, 20, 3, noise=0.1, outliers=20)
+    model = EWRNMF(3, random_state=0).fit(X)
+    assert model.sample_importances_[:20].sum() < 0.01
+    assert model.energies_[:20].min() > np.median(model.energies_[20:])

@@ -1,0 +1,68 @@
+"""Starts: sizes, positivity, and what they know of X."""
+
+import numpy as np
+import pytest
+from sklearn.decomposition._nmf import _initialize_nmf
+
+from robustnmf.arrays import to_numpy
+from robustnmf.engine import InMemory
+from robustnmf.inits import INITS
+from tests.problems import noisy_low_rank
+
+X = noisy_low_rank(50, 20, 4)
+
+
+def start(name, xp, k=4, seed=0, data=X, **engine):
+    codes, basis = INITS[name](InMemory(xp.asarray(data), scale=1.0, **engine), k, seed)
+    return to_numpy(codes), to_numpy(basis)
+
+
+@pytest.mark.parametrize("name", INITS)
+def test_starts_are_nonnegative_and_do_not_depend_on_blocks(name, xp):
+    codes, basis = start(name, xp)
+    assert codes.shape == (50, 4)
+    assert basis.shape == (4, 20)
+    assert codes.min() >= 0
+    assert basis.min() >= 0
+    again = start(name, xp, block_rows=7)
+    np.testing.assert_allclose(again[0], codes, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(again[1], basis, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["random", "nndsvda"])
+def test_starts_for_multiplicative_updates_hold_no_zeros(name, xp):
+    codes, basis = start(name, xp)
+    assert codes.min() > 0
+    assert basis.min() > 0
+
+
+def test_random_has_the_mean_of_the_data(xp):
+    codes, basis = start("random", xp, k=10, data=np.abs(np.sin(np.arange(6e4)).reshape(300, 200)))
+    assert (codes @ basis).mean() == pytest.approx(2 / np.pi, rel=0.05)
+
+
+def test_random_depends_on_the_seed_alone(xp):
+    one, same, other = (start("random", xp, seed=seed)[0] for seed in (1, 1, 2))
+    np.testing.assert_array_equal(one, same)
+    assert np.abs(one - other).max() > 0
+
+
+def test_nndsvd_is_scikit_learns(xp):
+    W, H = _initialize_nmf(X, 4, init="nndsvd", random_state=0)
+    codes, basis = start("nndsvd", xp)
+    np.testing.assert_allclose(codes @ basis, W @ H, rtol=1e-3, atol=1e-3 * X.max())
+
+
+def test_nndsvd_follows_permuted_samples(xp):
+    order = np.random.default_rng(0).permutation(len(X))
+    codes, basis = start("nndsvda", xp)
+    shuffled, same = start("nndsvda", xp, data=X[order])
+    np.testing.assert_allclose(shuffled, codes[order], rtol=1e-6)
+    np.testing.assert_allclose(same, basis, rtol=1e-6)
+
+
+def test_starts_scale_with_the_data(xp):
+    for name in INITS:
+        codes, basis = start(name, xp)
+        bigger = start(name, xp, data=9.0 * X)
+        np.testing.assert_allclose(bigger[0] @ bigger[1], 9.0 * codes @ basis, rtol=1e-6, atol=1e-6)

@@ -1,0 +1,85 @@
+"""Small problems, and the pieces of the core put together for tests."""
+
+import numpy as np
+
+from robustnmf.arrays import to_numpy
+from robustnmf.engine import InMemory
+from robustnmf.fit import Problem, Start, fit
+from robustnmf.losses import Frobenius
+from robustnmf.solvers import SOLVERS
+from robustnmf.structures import STRUCTURES
+from robustnmf.weightings import WEIGHTINGS, Weighting
+
+
+def noisy_low_rank(n=40, m=12, k=3, seed=0, noise=0.3, outliers=0):
+    """Gamma factors and gamma noise; the first rows may be replaced by junk."""
+    rng = np.random.default_rng(seed)
+    X = rng.gamma(1.0, size=(n, k)) @ rng.gamma(1.0, size=(k, m))
+    X += noise * rng.gamma(1.0, size=(n, m))
+    X[:outliers] = 4 * X.mean() * rng.random((outliers, m))
+    return X
+
+
+def positive_start(n, m, k, seed=1):
+    """Codes (n, k) and basis (k, m), positive throughout."""
+    rng = np.random.default_rng(seed)
+    return 0.1 + rng.random((n, k)), 0.1 + rng.random((k, m))
+
+
+def settled(weighting: Weighting, typical=1.0) -> Weighting:
+    """A weighting that needs no energies to know its parameters."""
+    return weighting.settle(typical) if weighting.settles else weighting
+
+
+def variants(name: str, typical=1.0, factors=(0.5, 1.0, 3.0)) -> list[Weighting]:
+    """The weighting of this name with its knob at multiples of where it comes."""
+    first = settled(WEIGHTINGS[name](), typical)
+    if first.knob is None:
+        return [first]
+    value = getattr(first, first.knob)
+    return [type(first)(**{first.knob: value * factor}) for factor in factors]
+
+
+ALL_VARIANTS = [w for name in WEIGHTINGS for w in variants(name)]
+
+
+def run(
+    X,
+    weightings,
+    codes,
+    basis,
+    *,
+    xp=None,
+    structure="free",
+    solver="mu",
+    dtype="float64",
+    block_rows=None,
+    max_iter=20,
+    tol=0.0,
+):
+    """Fit a batch from given starts: codes (members, n, k) and basis (members, k, m)."""
+    if xp is None:
+        import array_api_compat.numpy as xp
+    table, codes, basis = (xp.asarray(a, dtype=getattr(xp, dtype)) for a in (X, codes, basis))
+    engine = InMemory(table, scale=1.0, block_rows=block_rows)
+    parts = Problem(Frobenius(), STRUCTURES[structure](), SOLVERS[solver]())
+    start = Start(*parts.structure.start(engine, codes, basis))
+    return fit(engine, parts, weightings, start, max_iter=max_iter, tol=tol)
+
+
+def numbers(fitted):
+    """Codes, basis, energies and history of a member as NumPy arrays."""
+    arrays = (fitted.codes, fitted.basis, fitted.energies, fitted.importances)
+    return [*(to_numpy(a) for a in arrays), np.array(fitted.history)]
+
+
+def assert_same_fit(one, other, rtol=1e-10):
+    """Two fits agree: factors and energies always, and what energies lead to where they can.
+
+    A sample that is fitted to the last digits has an energy made of rounding, and FWRNMF
+    makes importances and objective of it; no two orders of summation agree there.
+    """
+    a, b = numbers(one), numbers(other)
+    collapsing = a[2].min() < 1e-12 * a[2].max()
+    for x, y in zip(a[:3] if collapsing else a, b, strict=False):
+        np.testing.assert_allclose(y, x, rtol=rtol, atol=rtol * np.abs(x).max())

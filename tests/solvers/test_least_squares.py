@@ -1,0 +1,92 @@
+"""Codes for a given basis against SciPy's nonnegative least squares."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import nnls
+
+from robustnmf.arrays import to_numpy
+from robustnmf.solvers import nonnegative_least_squares
+
+
+def solve(X, basis, xp=None):
+    linear, gram = X @ basis.T, basis @ basis.T
+    if xp is None:
+        return nonnegative_least_squares(linear, gram)
+    return to_numpy(nonnegative_least_squares(xp.asarray(linear), xp.asarray(gram)))
+
+
+def residual_energies(X, basis, codes):
+    return ((X - codes @ basis) ** 2).sum(axis=1)
+
+
+@settings(max_examples=60)
+@given(
+    rows=st.integers(1, 12),
+    features=st.integers(1, 12),
+    k=st.integers(1, 14),
+    seed=st.integers(0, 2**31),
+    kind=st.sampled_from(["plain", "duplicates", "zero component", "sparse", "tiny"]),
+)
+def test_it_is_as_good_as_scipys(rows, features, k, seed, kind):
+    rng = np.random.default_rng(seed)
+    basis, X = rng.gamma(0.7, size=(k, features)), rng.gamma(1.0, size=(rows, features))
+    if kind == "duplicates" and k > 1:
+        basis[1] = basis[0]
+    if kind == "zero component":
+        basis[0] = 0
+    if kind == "sparse":
+        basis *= rng.random(basis.shape) < 0.3
+    if kind == "tiny":
+        basis *= 10.0 ** rng.integers(-6, 6, size=(k, 1))
+    codes = solve(X, basis)
+    assert np.all(codes >= 0)
+    best = np.array([nnls(basis.T, row)[1] ** 2 for row in X])
+    norms = (X**2).sum(axis=1)
+    assert np.all(residual_energies(X, basis, codes) <= best + 1e-9 * norms)
+
+
+def test_a_row_does_not_depend_on_its_neighbours(xp):
+    rng = np.random.default_rng(0)
+    basis, X = rng.random((8, 30)), rng.random((50, 30))
+    together = solve(X, basis, xp)
+    apart = np.concatenate([solve(row[None], basis, xp) for row in X])
+    np.testing.assert_allclose(apart, together, rtol=1e-9, atol=1e-12)
+
+
+def test_every_row_may_have_its_own_gram_matrix(xp):
+    rng = np.random.default_rng(0)
+    basis, X, weights = rng.random((5, 20)), rng.random((9, 20)), rng.random((9, 20))
+    grams = np.einsum("km,bm,lm->bkl", basis, weights, basis)
+    linear = (weights * X) @ basis.T
+    codes = to_numpy(nonnegative_least_squares(xp.asarray(linear), xp.asarray(grams)))
+    for row, weight, code in zip(X, weights, codes, strict=True):
+        want, _ = nnls((basis * np.sqrt(weight)).T, row * np.sqrt(weight))
+        np.testing.assert_allclose(code, want, atol=1e-8)
+
+
+def test_a_guess_changes_the_road_and_not_the_end():
+    rng = np.random.default_rng(0)
+    basis, X = rng.random((6, 15)), rng.random((20, 15))
+    linear, gram = X @ basis.T, basis @ basis.T
+    plain = nonnegative_least_squares(linear, gram)
+    guessed = nonnegative_least_squares(linear, gram, guess=rng.random((20, 6)) - 0.5)
+    np.testing.assert_allclose(guessed, plain, atol=1e-10)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_dtype_stays(dtype):
+    rng = np.random.default_rng(0)
+    basis, X = rng.random((6, 15)).astype(dtype), rng.random((20, 15)).astype(dtype)
+    assert solve(X, basis).dtype == dtype
+
+
+def test_large_problems_are_cut_into_chunks(monkeypatch):
+    from robustnmf.solvers import least_squares
+
+    rng = np.random.default_rng(0)
+    basis, X = rng.random((6, 15)), rng.random((23, 15))
+    whole = solve(X, basis)
+    monkeypatch.setattr(least_squares, "CHUNK_NUMBERS", 5 * 36)
+    np.testing.assert_allclose(solve(X, basis), whole, rtol=1e-10, atol=1e-13)

@@ -1,0 +1,184 @@
+"""Laws of the loop, over the product weighting x structure x solver x dtype x namespace."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from robustnmf.solvers import SOLVERS
+from robustnmf.structures import STRUCTURES
+from robustnmf.weightings import WEIGHTINGS
+from tests.problems import (
+    assert_same_fit,
+    noisy_low_rank,
+    numbers,
+    positive_start,
+    run,
+    settled,
+    variants,
+)
+
+N, M, K = 40, 12, 3
+X = noisy_low_rank(N, M, K, outliers=4)
+CODES, BASIS = positive_start(N, M, K)
+TYPICAL = 5.0  # about the median energy of X once fitted
+
+every_weighting = pytest.mark.parametrize("name", WEIGHTINGS)
+every_structure = pytest.mark.parametrize("structure", STRUCTURES)
+every_solver = pytest.mark.parametrize("solver", SOLVERS)
+
+
+def members(names, seeds=(1, 2), factors=(1.0, 3.0)):
+    """Every variant of these weightings from every seed, as one batch."""
+    weightings, codes, basis = [], [], []
+    for name, seed in itertools.product(names, seeds):
+        for weighting in variants(name, TYPICAL, factors):
+            start = positive_start(N, M, K, seed)
+            weightings.append(weighting)
+            codes.append(start[0])
+            basis.append(start[1])
+    return weightings, np.stack(codes), np.stack(basis)
+
+
+def rounding(weighting, energies, dtype):
+    """How much of a rise rounding alone explains.
+
+    The Gram identity leaves an error of a few eps |x_i|^2 in an energy, and phi carries
+    it on with its slope: sum_i w_i eps |x_i|^2. Eight covers the length of the sums.
+    """
+    norms = (X**2).sum(axis=1)
+    weights = np.ones(N) if weighting.per_entry else weighting.weights(energies)
+    return 8 * np.finfo(dtype).eps * float(weights @ norms)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@every_solver
+@every_structure
+@every_weighting
+def test_the_objective_never_rises(name, structure, solver, dtype, xp):
+    weightings, codes, basis = members([name], factors=(0.5, 1.0, 3.0))
+    fitted = run(
+        X, weightings, codes, basis, structure=structure, solver=solver, dtype=dtype, xp=xp,
+        max_iter=60,
+    )  # fmt: skip
+    for weighting, member in zip(weightings, fitted, strict=True):
+        _, _, energies, _, history = numbers(member)
+        assert len(history) == 61
+        assert np.all(np.diff(history) <= rounding(weighting, energies, dtype))
+        assert history[-1] < history[0]
+
+
+@every_structure
+@every_weighting
+def test_the_final_codes_do_not_raise_the_objective(name, structure, xp):
+    weightings, codes, basis = members([name], seeds=(1,))
+    fitted = run(X, weightings, codes, basis, structure=structure, xp=xp, max_iter=40, tol=1e-4)
+    for weighting, member in zip(weightings, fitted, strict=True):
+        _, _, energies, _, history = numbers(member)
+        assert history[-1] <= history[-2] + rounding(weighting, energies, "float64")
+
+
+@pytest.mark.parametrize("block_rows", [1, 7, 39])
+@every_structure
+@every_weighting
+def test_block_size_never_changes_the_result(name, structure, block_rows, xp):
+    weightings, codes, basis = members([name], seeds=(1,))
+    arguments = {"structure": structure, "xp": xp, "max_iter": 15, "tol": 1e-6}
+    whole = run(X, weightings, codes, basis, **arguments)
+    blocks = run(X, weightings, codes, basis, block_rows=block_rows, **arguments)
+    for one, other in zip(whole, blocks, strict=True):
+        assert_same_fit(one, other)
+
+
+@every_structure
+@pytest.mark.parametrize("per_entry", [True, False])
+def test_a_batch_of_members_is_its_single_fits(structure, per_entry, xp):
+    names = [n for n, cls in WEIGHTINGS.items() if cls.per_entry == per_entry]
+    weightings, codes, basis = members(names)
+    arguments = {"structure": structure, "xp": xp, "max_iter": 60, "tol": 3e-3}
+    batch = run(X, weightings, codes, basis, **arguments)
+    assert len({member.n_iter for member in batch}) > 1, "members should leave at different times"
+    for i, member in enumerate(batch):
+        pick = slice(i, i + 1)
+        (single,) = run(X, weightings[pick], codes[pick], basis[pick], **arguments)
+        assert single.n_iter == member.n_iter
+        assert_same_fit(single, member)
+
+
+@every_structure
+@every_weighting
+def test_permuting_samples_permutes_the_result(name, structure, xp):
+    order = np.random.default_rng(5).permutation(N)
+    weighting = settled(WEIGHTINGS[name](), TYPICAL)
+    arguments = {"structure": structure, "xp": xp, "max_iter": 15}
+    (plain,) = run(X, [weighting], CODES[None], BASIS[None], **arguments)
+    (shuffled,) = run(X[order], [weighting], CODES[None, order], BASIS[None], **arguments)
+    a, b = numbers(plain), numbers(shuffled)
+    np.testing.assert_allclose(b[0], a[0][order], rtol=1e-9)
+    np.testing.assert_allclose(b[1], a[1], rtol=1e-9)
+    np.testing.assert_allclose(b[2], a[2][order], rtol=1e-9)
+    np.testing.assert_allclose(b[3], a[3][order], rtol=1e-9)
+
+
+@pytest.mark.parametrize("factor", [1e-3, 3.0, 1e4])
+@every_structure
+@every_weighting
+def test_scaled_data_with_scaled_parameters_give_the_same_product(name, structure, factor, xp):
+    weighting = settled(WEIGHTINGS[name](), TYPICAL)
+    arguments = {"structure": structure, "xp": xp, "max_iter": 15}
+    (plain,) = run(X, [weighting], CODES[None], BASIS[None], **arguments)
+    (scaled,) = run(
+        factor * X,
+        [weighting.rescaled(factor**2)],
+        CODES[None],
+        factor * BASIS[None],
+        **arguments,
+    )
+    a, b = numbers(plain), numbers(scaled)
+    np.testing.assert_allclose(b[0] @ b[1], factor * (a[0] @ a[1]), rtol=1e-9)
+    np.testing.assert_allclose(b[3], a[3], rtol=1e-9)
+    np.testing.assert_allclose(b[4], factor ** (2 * weighting.degree) * a[4], rtol=1e-9)
+
+
+@every_structure
+@every_weighting
+def test_every_namespace_gives_the_same_numbers(name, structure):
+    import array_api_compat.numpy as xnp
+    import array_api_strict
+
+    weightings, codes, basis = members([name], seeds=(1,))
+    arguments = {"structure": structure, "max_iter": 30, "tol": 1e-6, "block_rows": 16}
+    numpy_fit = run(X, weightings, codes, basis, xp=xnp, **arguments)
+    strict_fit = run(X, weightings, codes, basis, xp=array_api_strict, **arguments)
+    for one, other in zip(numpy_fit, strict_fit, strict=True):
+        assert_same_fit(one, other, rtol=1e-12)
+
+
+def test_an_automatic_parameter_settles_and_then_stays(xp):
+    weighting = WEIGHTINGS["entropy"]()
+    assert weighting.settles
+    (fitted,) = run(X, [weighting], CODES[None], BASIS[None], xp=xp, max_iter=400, tol=1e-5)
+    _, _, energies, importances, history = numbers(fitted)
+    assert not fitted.weighting.settles
+    assert fitted.weighting.gamma == pytest.approx(np.median(energies), rel=0.3)
+    assert np.all(np.diff(history) <= rounding(fitted.weighting, energies, "float64"))
+    assert len(history) < fitted.n_iter + 2
+    # Half of the samples keep a weight within a factor e of the best (here with slack).
+    assert np.mean(importances > importances.max() / np.e**1.3) >= 0.5
+
+
+def test_automatic_members_settle_by_themselves(xp):
+    weighting = WEIGHTINGS["entropy"]()
+    starts = [positive_start(N, M, K, seed) for seed in (1, 2, 3)]
+    codes, basis = (np.stack(factors) for factors in zip(*starts, strict=True))
+    batch = run(X, [weighting] * 3, codes, basis, xp=xp, max_iter=200, tol=1e-4)
+    for i, member in enumerate(batch):
+        (single,) = run(X, [weighting], codes[[i]], basis[[i]], xp=xp, max_iter=200, tol=1e-4)
+        assert member.weighting.gamma == pytest.approx(single.weighting.gamma, rel=1e-9)
+        np.testing.assert_allclose(member.history[-1], single.history[-1], rtol=1e-9)
+
+
+def test_no_iterations_measure_the_start(xp):
+    (fitted,) = run(X, [WEIGHTINGS["uniform"]()], CODES[None], BASIS[None], xp=xp, max_iter=0)
+    np.testing.assert_array_equal(numbers(fitted)[0], CODES)
+    assert fitted.history == pytest.approx([((X - CODES @ BASIS) ** 2).sum()])

@@ -1,0 +1,161 @@
+"""The library against literal transcriptions, and against scikit-learn."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer
+from sklearn.decomposition import NMF
+
+from robustnmf import EWRNMF, FWRNMF, NMFL2, ConvexNMF, EucNMF, HuberRNMF, WeightCollapseWarning
+from tests.oracles import paper
+from tests.problems import noisy_low_rank, positive_start
+
+T = 100
+GAMMAS = [1e-4, 1.0, 1e4]
+PS = [1.5, 2.0, 6.0, 11.0]
+
+
+def random_data():
+    return noisy_low_rank(60, 20, 4, seed=3), 4
+
+
+def wdbc():
+    """Breast cancer measurements, features scaled to [0, 1]."""
+    X = load_breast_cancer().data
+    return (X - X.min(axis=0)) / np.ptp(X, axis=0), 2
+
+
+DATA = {"random": random_data, "wdbc": wdbc}
+every_data = pytest.mark.parametrize("data", DATA)
+
+
+def compare(model, oracle, X, k, **parameters):
+    """Fit T iterations of both from one start; model, relative differences of all numbers."""
+    W, H = positive_start(*X.shape, k)
+    with np.errstate(all="ignore"):
+        base, representation, objectives = oracle(X.T, H.T, W.T, *parameters.values(), T)
+    model.set_params(n_components=k, solver="mu", init="custom", tol=0, max_iter=T, **parameters)
+    codes = model.fit_transform(X, W=W, H=H)
+    differences = [
+        np.abs(ours - theirs).max() / np.abs(theirs).max()
+        for ours, theirs in (
+            (codes, representation.T),
+            (model.components_, base.T),
+            (codes @ model.components_, (base @ representation).T),
+            (model.objective_history_, np.array(objectives)),
+        )
+    ]
+    return model, max(differences)
+
+
+@every_data
+@pytest.mark.parametrize(
+    ("model", "oracle", "parameters"),
+    [
+        (EucNMF(), paper.eucnmf, {}),
+        (NMFL2(), paper.nmfl2, {}),
+        (HuberRNMF(), paper.huberrnmf, {"cutoff": 0.1}),
+        (HuberRNMF(), paper.huberrnmf, {"cutoff": 1e4}),
+    ],
+    ids=["EucNMF", "NMFL2", "HuberRNMF-0.1", "HuberRNMF-1e4"],
+)
+def test_baselines_are_their_transcriptions(model, oracle, parameters, data):
+    X, k = DATA[data]()
+    assert compare(model, oracle, X, k, **parameters)[1] <= 1e-8
+
+
+@every_data
+def test_huber_with_a_tiny_cutoff_is_as_close_as_rounding_lets_it_be(data):
+    """Weights 1e-4 / |r| amplify rounding: a start off by one ulp moves the oracle more."""
+    X, k = DATA[data]()
+    W, H = positive_start(*X.shape, k)
+    literal, moved = (
+        paper.huberrnmf(X.T, factor * H.T, factor * W.T, 1e-4, T)[1]
+        for factor in (1.0, 1.0 + 2.0**-52)
+    )
+    _, difference = compare(HuberRNMF(), paper.huberrnmf, X, k, cutoff=1e-4)
+    assert difference <= max(1e-8, np.abs(literal - moved).max() / literal.max())
+
+
+@every_data
+def test_convexnmf_is_its_transcription(data):
+    X, k = DATA[data]()
+    rng = np.random.default_rng(1)
+    mixing, codes = rng.random((2, len(X), k)) + 0.1
+    P, G, objectives = paper.convexnmf(X.T, mixing, codes, T)
+    model = ConvexNMF(k, init="custom", tol=0, max_iter=T)
+    ours = model.fit_transform(X, W=codes, H=mixing.T)
+    np.testing.assert_allclose(ours, G, rtol=1e-8, atol=1e-8 * G.max())
+    np.testing.assert_allclose(model.mixing_, P.T, rtol=1e-8, atol=1e-8 * P.max())
+    np.testing.assert_allclose(model.components_, P.T @ X, rtol=1e-8)
+    np.testing.assert_allclose(model.objective_history_, objectives, rtol=1e-8)
+
+
+@every_data
+@pytest.mark.filterwarnings("ignore::robustnmf.exceptions.WeightCollapseWarning")
+@pytest.mark.parametrize("p", PS)
+def test_fwrnmf_is_algorithm_1(p, data):
+    X, k = DATA[data]()
+    model, difference = compare(FWRNMF(), paper.fwrnmf, X, k, p=p)
+    collapsed = model.effective_sample_size_ < k
+    # A collapsed fit is led by the rounding of one energy; it need only stay finite.
+    assert difference <= 1e-8 or collapsed
+    assert np.all(np.isfinite(model.components_))
+
+
+@every_data
+@pytest.mark.filterwarnings("ignore::robustnmf.exceptions.WeightCollapseWarning")
+@pytest.mark.parametrize("gamma", GAMMAS)
+def test_ewrnmf_is_algorithm_2(gamma, data):
+    X, k = DATA[data]()
+    model, difference = compare(EWRNMF(), paper.ewrnmf, X, k, gamma=gamma)
+    collapsed = model.effective_sample_size_ < k
+    assert difference <= 1e-8 or collapsed
+    assert np.all(np.isfinite(model.components_))
+
+
+def test_most_of_the_grid_does_not_collapse():
+    """The two tests above must not be let off by collapse where it does not happen."""
+    X, k = wdbc()
+    for model in (FWRNMF(p=6.0), FWRNMF(p=11.0), EWRNMF(gamma=1.0), EWRNMF(gamma=1e4)):
+        W, H = positive_start(*X.shape, k)
+        model.set_params(n_components=k, init="custom", tol=0, max_iter=T)
+        assert model.fit(X, W=W, H=H).effective_sample_size_ > 10
+
+
+@pytest.mark.filterwarnings("ignore::robustnmf.exceptions.WeightCollapseWarning")
+@pytest.mark.parametrize("name", ["yale", "orl"])
+@pytest.mark.parametrize(
+    "model",
+    [FWRNMF(p=p) for p in PS] + [EWRNMF(gamma=gamma) for gamma in GAMMAS],
+    ids=repr,
+)
+def test_images_of_0_to_255_stay_finite(model, name, dataset):
+    X = dataset(name)
+    model.set_params(n_components=10, tol=0, max_iter=30, random_state=0)
+    codes = model.fit_transform(X)
+    assert np.all(np.isfinite(codes))
+    assert np.all(np.isfinite(model.components_))
+    assert model.sample_importances_.sum() == pytest.approx(1.0)
+    assert np.all(np.isfinite(model.objective_history_))
+
+
+@pytest.mark.parametrize("T", [1, 10, 100])
+def test_eucnmf_is_sklearns_multiplicative_solver(T):
+    """On X transposed, scikit-learn updates our basis first: the paper's order."""
+    X, k = random_data()
+    W, H = positive_start(*X.shape, k)
+    reference = NMF(k, solver="mu", init="custom", tol=0, max_iter=T)
+    base = reference.fit_transform(X.T, W=H.T.copy(), H=W.T.copy())
+    model = EucNMF(k, init="custom", tol=0, max_iter=T)
+    codes = model.fit_transform(X, W=W, H=H)
+    np.testing.assert_allclose(model.components_, base.T, rtol=1e-10)
+    np.testing.assert_allclose(codes, reference.components_.T, rtol=1e-10)
+    assert model.reconstruction_err_ == pytest.approx(reference.reconstruction_err_, rel=1e-10)
+
+
+def test_collapse_is_reported_for_the_cells_that_collapse():
+    X, k = random_data()
+    W, H = positive_start(*X.shape, k)
+    model = EWRNMF(k, gamma=1e-4, init="custom", tol=0, max_iter=T)
+    with pytest.warns(WeightCollapseWarning, match="Raise gamma from 0.0001 to"):
+        model.fit(X, W=W, H=H)
