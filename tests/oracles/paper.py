@@ -48,13 +48,19 @@ def entropy_importances(Z, gamma):
     return share / share.sum()
 
 
+def ewrnmf_iteration(X, W, H, gamma):
+    """Algorithm 2, one turn: Q by equation 26, W by equation 28, H by equation 29."""
+    Q = entropy_importances(energies(X, W, H), gamma)
+    W = W * ((X * Q) @ H.T) / (((W @ H) * Q) @ H.T)
+    H = H * (W.T @ X) / (W.T @ W @ H)
+    return W, H
+
+
 def ewrnmf(X, W, H, gamma, T):
-    """Algorithm 2: Q by equation 26, W by equation 28, H by equation 29."""
+    """Algorithm 2."""
     objectives = [_entropy_objective(X, W, H, gamma)]
     for _ in range(T):
-        Q = entropy_importances(energies(X, W, H), gamma)
-        W = W * ((X * Q) @ H.T) / (((W @ H) * Q) @ H.T)
-        H = H * (W.T @ X) / (W.T @ W @ H)
+        W, H = ewrnmf_iteration(X, W, H, gamma)
         objectives.append(_entropy_objective(X, W, H, gamma))
     return W, H, objectives
 

@@ -51,9 +51,9 @@ class DenseBlock:
         """``X basis^T`` for all members as one product: (members, rows, k)."""
         xp = self.xp
         members, k, features = basis.shape
-        flat = xp.reshape(basis, (members * k, features))
-        product = self._in_units(self.rows @ flat.T)
-        return xp.permute_dims(xp.reshape(product, (len(self), members, k)), (1, 0, 2))
+        flat = self._in_units(xp.reshape(basis, (members * k, features)))
+        product = xp.reshape(self.rows @ flat.T, (len(self), members, k))
+        return xp.permute_dims(product, (1, 0, 2))
 
     def cross(self, codes: Array) -> Array:
         """``codes^T X`` for all members as one product: (members, k, features)."""

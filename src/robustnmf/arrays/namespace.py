@@ -11,6 +11,7 @@ All floors live here, so that "how small is zero" has one answer:
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import array_api_compat
@@ -20,19 +21,31 @@ Array = Any
 Namespace = Any
 
 
-def namespace(*arrays: Array) -> Namespace:
-    """Array namespace shared by the given arrays."""
-    return array_api_compat.array_namespace(*arrays)
+_NAMESPACES: dict[type, Namespace] = {}
+
+
+def namespace(x: Array) -> Namespace:
+    """Array namespace of x; looked up once for each type of array."""
+    kind = type(x)
+    if kind not in _NAMESPACES:
+        _NAMESPACES[kind] = array_api_compat.array_namespace(x)
+    return _NAMESPACES[kind]
+
+
+@cache
+def _limits(xp: Namespace, dtype: Any) -> tuple[float, float]:
+    limits = xp.finfo(dtype)
+    return float(limits.eps), float(limits.smallest_normal)
 
 
 def eps(x: Array) -> float:
     """Machine epsilon of the dtype of x."""
-    return float(namespace(x).finfo(x.dtype).eps)
+    return _limits(namespace(x), x.dtype)[0]
 
 
 def smallest(x: Array) -> float:
     """Smallest normal number of the dtype of x."""
-    return float(namespace(x).finfo(x.dtype).smallest_normal)
+    return _limits(namespace(x), x.dtype)[1]
 
 
 def noise(x: Array) -> float:
@@ -42,7 +55,7 @@ def noise(x: Array) -> float:
 
 def floored(x: Array) -> Array:
     """Raise x to the smallest normal number, so that it can be divided by."""
-    return namespace(x).clip(x, min=smallest(x))
+    return namespace(x).maximum(x, smallest(x))
 
 
 def safe_log(x: Array) -> Array:

@@ -9,7 +9,7 @@ from typing import Any
 from robustnmf.arrays import Array, DenseBlock, floored, namespace, wide
 from robustnmf.passes import Local
 
-BLOCK_BYTES = 4 * 2**20
+BLOCK_BYTES = 8 * 2**20
 
 
 class InMemory:

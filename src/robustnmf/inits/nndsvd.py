@@ -43,8 +43,8 @@ def nndsvd(engine: Any, k: int, seed: int) -> tuple[Array, Array]:
     def unit(norms: Array) -> Array:
         return sign / floored(xp.where(negative, norms[1, :], norms[0, :]))
 
-    codes = xp.clip(xp.concat(left) * unit(left_norms), min=0.0) * root
-    basis = xp.clip(right * unit(right_norms)[:, None], min=0.0) * root[:, None]
+    codes = xp.maximum(xp.concat(left) * unit(left_norms), 0.0) * root
+    basis = xp.maximum(right * unit(right_norms)[:, None], 0.0) * root[:, None]
     return codes, basis
 
 
@@ -77,12 +77,12 @@ def _right_singular(engine: Any, k: int, seed: int) -> tuple[Array, Array]:
     projected = engine.sweep(gram_times)[1] @ right
     squares, rotation = xp.linalg.eigh(0.5 * (projected + projected.T))
     order = xp.argsort(squares, descending=True)[:k]
-    singular = xp.clip(xp.take(squares, order), min=0.0) ** 0.5
+    singular = xp.maximum(xp.take(squares, order), 0.0) ** 0.5
     return singular, (right @ xp.take(rotation, order, axis=1)).T
 
 
 def _part_norms(vectors: Array, axis: int) -> Array:
     """Squared norms of the positive and the negative parts (2, vectors)."""
     xp = namespace(vectors)
-    parts = (xp.clip(vectors, min=0.0), xp.clip(-vectors, min=0.0))
+    parts = (xp.maximum(vectors, 0.0), xp.maximum(-vectors, 0.0))
     return xp.stack([xp.sum(part**2, axis=axis) for part in parts])

@@ -40,7 +40,9 @@ class Frobenius(Loss):
         in the weights, are measured again from their residual.
         """
         xp = namespace(codes)
-        energies = block.sq_norms + xp.sum(wide(codes * (codes @ gram - 2 * projected)), axis=-1)
+        wide_codes = wide(codes)
+        energies = block.sq_norms + xp.vecdot(wide_codes, wide(codes @ gram))
+        energies = energies - 2 * xp.vecdot(wide_codes, wide(projected))
         doubtful = energies < eps(codes) ** 0.5 * block.sq_norms
         if xp.any(doubtful):
             for member in range(codes.shape[0]):

@@ -51,7 +51,7 @@ def _solve(linear: Array, gram: Array, positive: Array) -> Array:
     gram = gram * unit[..., :, None] * unit[..., None, :]
     linear = linear * unit
     codes = _pivot(linear, gram, positive)
-    return xp.clip(codes, min=0.0) * unit
+    return xp.maximum(codes, 0.0) * unit
 
 
 def _pivot(linear: Array, gram: Array, positive: Array) -> Array:

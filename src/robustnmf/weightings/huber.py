@@ -46,11 +46,11 @@ class Huber(Separable):
         self.cutoff = cutoff
 
     def rho(self, energies: Array) -> Array:
-        residual = namespace(energies).sqrt(energies)
-        capped = namespace(energies).minimum(residual, self.cutoff + 0 * residual)
+        xp = namespace(energies)
+        residual = xp.sqrt(energies)
+        capped = xp.minimum(residual, self.cutoff)
         return capped * (2 * residual - capped)
 
     def slope(self, energies: Array) -> Array:
         xp = namespace(energies)
-        residual = xp.sqrt(energies)
-        return self.cutoff / xp.maximum(residual, self.cutoff + 0 * residual)
+        return self.cutoff / xp.maximum(xp.sqrt(energies), self.cutoff)
