@@ -28,6 +28,7 @@ docs: $(VENV)/.docs
 	@echo "docs/_build/html/index.html"
 
 bench: $(VENV)/.dev
+	$(BIN)/python benchmarks/exactness.py
 	$(BIN)/python benchmarks/cost.py
 
 # One stamp per set of extras, renewed when the project file changes.

@@ -45,7 +45,7 @@ effective_sample_size_ : float
     ``1 / sum(sample_importances_**2)``; a
     :class:`~robustnmf.exceptions.WeightCollapseWarning` is issued when it is
     below the rank.
-objective_history_ : ndarray (n_iter_ + 1,) or longer by one
+objective_history_ : ndarray
     Objective phi at the start and after every iteration; with ``tol > 0`` a last entry
     for the final codes. Automatic hyperparameters change phi while they settle; the
     history then starts when they are frozen.
