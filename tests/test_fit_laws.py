@@ -94,8 +94,10 @@ def test_block_size_never_changes_the_result(name, structure, block_rows, xp):
 @pytest.mark.parametrize("per_entry", [True, False])
 def test_a_batch_of_members_is_its_single_fits(structure, per_entry, xp):
     names = [n for n, cls in WEIGHTINGS.items() if cls.per_entry == per_entry]
-    weightings, codes, basis = members(names)
-    arguments = {"structure": structure, "xp": xp, "max_iter": 60, "tol": 3e-3}
+    # Soft enough that no sample is fitted to the last digit: the objective of FWRNMF would
+    # then be made of rounding, and with it the moment at which a member leaves.
+    weightings, codes, basis = members(names, factors=(10.0, 30.0))
+    arguments = {"structure": structure, "xp": xp, "max_iter": 60, "tol": 5e-3}
     batch = run(X, weightings, codes, basis, **arguments)
     assert len({member.n_iter for member in batch}) > 1, "members should leave at different times"
     for i, member in enumerate(batch):
@@ -160,7 +162,8 @@ def test_an_automatic_parameter_settles_and_then_stays(xp):
     (fitted,) = run(X, [weighting], CODES[None], BASIS[None], xp=xp, max_iter=400, tol=1e-5)
     _, _, energies, importances, history = numbers(fitted)
     assert not fitted.weighting.settles
-    assert fitted.weighting.gamma == pytest.approx(np.median(energies), rel=0.3)
+    floor = 0.01 * np.median((X**2).sum(axis=1))
+    assert fitted.weighting.gamma == pytest.approx(max(floor, np.median(energies)), rel=0.3)
     assert np.all(np.diff(history) <= rounding(fitted.weighting, energies, "float64"))
     assert len(history) < fitted.n_iter + 2
     # Half of the samples keep a weight within a factor e of the best (here with slack).

@@ -53,7 +53,11 @@ class Start:
 
 @dataclass(frozen=True)
 class Fitted:
-    """One member, fitted; everything in the units of the engine."""
+    """One member, fitted; everything in the units of the engine.
+
+    ``level`` is the last objective up to the constants that make it zero for a perfect fit:
+    what to compare members by, since the constants may be all there is to see of phi.
+    """
 
     codes: Array
     basis: Array
@@ -61,6 +65,7 @@ class Fitted:
     importances: Array
     weighting: Weighting
     history: list[float]
+    level: float
     n_iter: int
     converged: bool
     mixing: Array | None = None
@@ -280,6 +285,7 @@ def _finish(
             importances[j, ...],
             track.weighting,
             track.values,
+            track.levels[-1],
             n_iter,
             converged[j],
             None if mixing is None else mixing[j, ...],

@@ -104,12 +104,34 @@ def test_bad_parameters_are_refused(model, message):
         ({"W": W * 0, "H": H}, r"W holds 20 values that are zero or negative, first at \[0, 0\]"),
         ({"W": W, "H": H - 0.5}, "H holds .* multiplicative updates can never change a zero"),
         ({"W": W, "H": np.full((2, 6), np.nan)}, "Input H contains NaN"),
+        ({"W": 5, "H": H}, "Expected 2D array, got scalar array"),
     ],
-    ids=["none", "no H", "shape of W", "shape of H", "zeros", "negative", "NaN"],
+    ids=["none", "no H", "shape of W", "shape of H", "zeros", "negative", "NaN", "scalar"],
 )
-def test_bad_custom_starts_are_refused(start, message):
+@pytest.mark.parametrize("rank", [2, "auto"])
+def test_bad_custom_starts_are_refused(start, message, rank):
+    if rank == "auto" and "shape" in message:
+        pytest.skip("the rank is read off W here")
     with pytest.raises(ValueError, match=message):
-        EucNMF(2, init="custom").fit(X, **start)
+        EucNMF(rank, init="custom").fit(X, **start)
+
+
+@pytest.mark.parametrize("size", [1e155, 1e-170])
+def test_data_whose_squares_leave_the_range_are_refused(size):
+    with pytest.raises(ValueError, match=r"largest value of X is .* Divide X by"):
+        EucNMF(2).fit(X * size)
+    model = EucNMF(2, random_state=0).fit(X)
+    with pytest.raises(ValueError, match="largest value of X"):
+        model.score_samples(X * size)
+
+
+def test_names_of_mixed_types_are_refused_before_the_work():
+    import pandas as pd
+
+    frame = pd.DataFrame(X, columns=["a", 1, "c", 3, "e", 5])
+    model = EucNMF(2, max_iter=10**9, tol=1e-300)
+    with pytest.raises(TypeError, match="Feature names"):
+        model.fit(frame)
 
 
 def test_a_convex_start_is_a_mixing():
@@ -141,6 +163,8 @@ def test_another_number_of_features_is_refused():
 def test_several_starts_need_a_random_one():
     with pytest.warns(RuntimeWarning, match="one of the 5 starts is run"):
         RobustNMF(2, init="nndsvda", n_init=5).fit(X)
+    with pytest.warns(RuntimeWarning, match="init='custom' gives the same start"):
+        EucNMF(2, init="custom", n_init=3).fit(X, W=W, H=H)
 
 
 def test_nndsvd_and_multiplicative_updates_are_warned_about():

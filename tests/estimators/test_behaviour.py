@@ -120,18 +120,24 @@ def test_a_pipeline_is_searched_through(digits):
     assert search.best_score_ > 0.75
 
 
+def single_fits(model, data, seed, n_init):
+    """The starts that ``n_init`` runs as a batch, one by one."""
+    fits = []
+    for start in np.random.RandomState(seed).randint(2**31 - 1, size=n_init):
+        rng = np.random.default_rng(int(start))
+        size = 2 * np.sqrt(data.mean() / model.n_components)
+        shapes = (len(data), model.n_components), (model.n_components, data.shape[1])
+        codes, basis = (size * (1 - rng.random(shape)) for shape in shapes)
+        fits.append(clone(model).set_params(init="custom").fit(data, W=codes, H=basis))
+    return fits
+
+
 def test_n_init_keeps_the_best_of_the_single_fits():
-    seeds = np.random.RandomState(7).randint(2**31 - 1, size=4)
-    starts = []
-    for seed in seeds:
-        rng = np.random.default_rng(int(seed))
-        size = 2 * np.sqrt(X.mean() / 3)
-        codes, basis = (size * (1 - rng.random(shape)) for shape in ((60, 3), (3, 12)))
-        starts.append(EucNMF(3, init="custom", tol=1e-5).fit(X, W=codes, H=basis))
-    objectives = [model.objective_history_[-1] for model in starts]
-    best = EucNMF(3, random_state=7, n_init=4, tol=1e-5).fit(X)
+    model = EucNMF(3, tol=1e-5)
+    objectives = [m.objective_history_[-1] for m in single_fits(model, X, 7, 4)]
+    best = clone(model).set_params(random_state=7, n_init=4).fit(X)
     assert best.objective_history_[-1] == pytest.approx(min(objectives), rel=1e-6)
-    first = EucNMF(3, random_state=7, n_init=1, tol=1e-5).fit(X)
+    first = clone(model).set_params(random_state=7).fit(X)
     assert first.objective_history_[-1] == pytest.approx(objectives[0], rel=1e-6)
 
 
@@ -162,6 +168,19 @@ def test_verbose_prints_progress(capsys):
     ]
 
 
+def test_verbose_prints_the_units_of_the_history(capsys):
+    model = NMFL2(3, random_state=0, verbose=1, tol=0, max_iter=0).fit(100 * X)
+    printed = float(capsys.readouterr().out.rsplit(" ", 1)[1])
+    assert printed == pytest.approx(model.objective_history_[0], rel=1e-5)
+
+
+def test_verbose_says_that_the_objective_is_settling(capsys):
+    EWRNMF(3, random_state=0, verbose=1).fit(X)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].endswith("(settling)")
+    assert not lines[-1].endswith("(settling)")
+
+
 @pytest.mark.parametrize(
     ("model", "message"),
     [
@@ -189,3 +208,70 @@ def test_plain_nmf_never_warns_of_collapse():
         EucNMF(3, random_state=0).fit(X)
         NMFL2(3, random_state=0).fit(X)
         RobustNMF(3).fit(X)
+
+
+def test_nothing_is_left_of_an_earlier_fit():
+    model = RobustNMF(3, structure="convex", tol=1e-3).fit(X)
+    assert model.mixing_.shape == (3, 60)
+    model.set_params(structure="free").fit(X[:50])
+    assert not hasattr(model, "mixing_")
+
+
+def test_a_fitted_model_ignores_parameters_set_later():
+    model = RobustNMF(3).fit(X)
+    codes = model.transform(X)
+    model.set_params(loss="nonsense", structure="nonsense")
+    np.testing.assert_array_equal(model.transform(X), codes)
+
+
+def test_a_collapse_turned_into_an_error_leaves_no_fit():
+    model = EWRNMF(3, gamma=1e-6, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", WeightCollapseWarning)
+        with pytest.raises(WeightCollapseWarning):
+            model.fit(X)
+    assert not hasattr(model, "components_")
+    assert not hasattr(model, "n_features_in_")
+
+
+@pytest.mark.parametrize(
+    ("model", "mean"),
+    [
+        (FWRNMF(3, p=1000), lambda z: np.log(z).mean()),
+        (EWRNMF(3, gamma=1e17), lambda z: z.mean()),
+    ],
+    ids=["FWRNMF", "EWRNMF"],
+)
+def test_the_best_start_is_found_where_the_objective_shows_only_its_constants(model, mean):
+    """For huge parameters phi orders fits as a mean of energies does, and says little else."""
+    data = noisy_low_rank(100, 30, 6, noise=0.01)
+    model.set_params(tol=1e-3)
+    means = [mean(m.energies_) for m in single_fits(model, data, 0, 8)]
+    best = clone(model).set_params(random_state=0, n_init=8).fit(data)
+    assert mean(best.energies_) == pytest.approx(min(means), rel=1e-6)
+    assert min(means) < means[0]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_clean_data_lose_nothing_to_automatic_weights(seed):
+    rng = np.random.default_rng(seed)
+    data = rng.gamma(1.0, size=(100, 4)) @ rng.gamma(1.0, size=(4, 20))
+    data += 0.1 * rng.random((100, 20))
+    plain = EucNMF(5, init="nndsvda", max_iter=3000).fit(data)
+    robust = RobustNMF(5, max_iter=3000).fit(data)
+    assert robust.reconstruction_err_ <= 1.25 * plain.reconstruction_err_
+    assert robust.effective_sample_size_ > 85
+
+
+@pytest.mark.parametrize("samples", [6, 15])
+def test_no_more_samples_than_components_is_not_a_collapse(samples):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", WeightCollapseWarning)
+        RobustNMF(max_iter=2000, tol=1e-3).fit(noisy_low_rank(samples, 20, 3))
+
+
+def test_the_chosen_member_does_not_keep_the_others_alive():
+    model = EucNMF(3, random_state=0, n_init=5, tol=1e-3)
+    codes = model.fit_transform(X)
+    for array in (codes, model.components_, model.energies_, model.sample_importances_):
+        assert array.base is None or array.base.size == array.size

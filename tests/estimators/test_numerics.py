@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 
-from robustnmf import EWRNMF, EucNMF, RobustNMF, WeightCollapseWarning
+from robustnmf import EWRNMF, EucNMF, HuberRNMF, RobustNMF, WeightCollapseWarning
 from robustnmf.estimators import ESTIMATORS
 from robustnmf.structures import STRUCTURES
 from robustnmf.weightings import WEIGHTINGS
@@ -190,3 +190,55 @@ def test_outliers_lose_their_say():
     model = EWRNMF(3, random_state=0).fit(X)
     assert model.sample_importances_[:20].sum() < 0.01
     assert model.energies_[:20].min() > np.median(model.energies_[20:])
+
+
+@pytest.mark.parametrize("imbalance", [1e20, 1e-25])
+def test_factors_of_very_different_size_are_balanced(imbalance):
+    X = noisy_low_rank(30, 8, 3).astype(np.float32)
+    rng = np.random.default_rng(0)
+    W, H = rng.random((30, 3)) + 0.1, rng.random((3, 8)) + 0.1
+    model, other = (EucNMF(3, init="custom", tol=0, max_iter=50) for _ in range(2))
+    product = model.fit_transform(X, W=W, H=H) @ model.components_
+    codes = other.fit_transform(X, W=W * imbalance, H=H / imbalance)
+    np.testing.assert_allclose(codes @ other.components_, product, rtol=1e-3)
+    assert 1e-3 < np.median(codes) / (imbalance * np.median(W)) < 1e3
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_huge_cutoff_is_plain_nmf_and_a_tiny_one_is_finite(dtype):
+    X = noisy_low_rank(30, 8, 3).astype(dtype)
+    X[3], X[:, 2] = 0, 0
+    parameters = {"n_components": 3, "random_state": 0, "tol": 0, "max_iter": 50}
+    plain = EucNMF(**parameters).fit(X)
+    huge = HuberRNMF(cutoff=1e300, **parameters).fit(X)
+    np.testing.assert_allclose(huge.components_, plain.components_, rtol=1e-2, atol=1e-3)
+    tiny = HuberRNMF(cutoff=1e-300, **parameters).fit(X)
+    assert tiny.reconstruction_err_ < np.linalg.norm(X)
+
+
+def test_components_beyond_the_rank_of_the_data_start_apart():
+    rng = np.random.default_rng(0)
+    X = rng.gamma(1.0, size=(40, 2)) @ rng.gamma(1.0, size=(2, 9))
+    model = RobustNMF(5, weighting="uniform")
+    quiet(model, X)
+    distances = np.abs(model.components_[:, None] - model.components_[None]).max(axis=2)
+    assert distances[np.triu_indices(5, 1)].min() > 1e-3
+
+
+def test_a_float32_row_has_the_same_codes_whatever_its_company():
+    rng = np.random.default_rng(0)
+    peaks = np.exp(-0.5 * ((np.arange(60) - np.linspace(0, 59, 12)[:, None]) / 6) ** 2)
+    X = (rng.gamma(1.0, size=(80, 12)) @ peaks).astype(np.float32)
+    model = RobustNMF(12, random_state=0, max_iter=200)
+    quiet(model, X)
+    together = model.transform(X)
+    alone = np.concatenate([model.transform(row[None]) for row in X])
+    np.testing.assert_allclose(alone, together, rtol=1e-4, atol=1e-5 * together.max())
+
+
+def test_a_model_fitted_in_float64_transforms_float32_data_in_float64():
+    X = noisy_low_rank(30, 8, 3)
+    model = EucNMF(3, random_state=0).fit(X * 1e60)
+    codes = model.transform((X * 1e30).astype(np.float32))
+    assert codes.dtype == np.float32
+    np.testing.assert_allclose(codes, 1e-30 * model.transform(X * 1e60), rtol=1e-4, atol=1e-36)

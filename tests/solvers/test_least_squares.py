@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.optimize import nnls
 
 from robustnmf.arrays import to_numpy
-from robustnmf.solvers import nonnegative_least_squares
+from robustnmf.solvers import nonnegative_least_squares, refine
 
 
 def solve(X, basis, xp=None):
@@ -45,6 +45,18 @@ def test_it_is_as_good_as_scipys(rows, features, k, seed, kind):
     best = np.array([nnls(basis.T, row)[1] ** 2 for row in X])
     norms = (X**2).sum(axis=1)
     assert np.all(residual_energies(X, basis, codes) <= best + 1e-9 * norms)
+
+
+@pytest.mark.parametrize("k", [15, 30])
+def test_nearly_dependent_components_are_solved_too(k, xp):
+    """Smooth overlapping peaks: pivoting gives up on many of these rows."""
+    rng = np.random.default_rng(0)
+    basis = np.exp(-0.5 * ((np.arange(60) - np.linspace(0, 59, k)[:, None]) / 8) ** 2)
+    codes = rng.gamma(1.0, size=(80, k)) * (rng.random((80, k)) < 0.4)
+    X = codes @ basis + 0.01 * rng.random((80, 60))
+    best = np.array([nnls(basis.T, row, maxiter=1000)[1] ** 2 for row in X])
+    excess = residual_energies(X, basis, solve(X, basis, xp)) - best
+    assert np.all(excess <= 1e-3 * best + 1e-10 * (X**2).sum(axis=1))
 
 
 def test_a_row_does_not_depend_on_its_neighbours(xp):
@@ -90,3 +102,16 @@ def test_large_problems_are_cut_into_chunks(monkeypatch):
     whole = solve(X, basis)
     monkeypatch.setattr(least_squares, "CHUNK_NUMBERS", 5 * 36)
     np.testing.assert_allclose(solve(X, basis), whole, rtol=1e-10, atol=1e-13)
+
+
+def test_refinement_fits_exact_rows_to_the_last_digit(xp):
+    rng = np.random.default_rng(0)
+    basis = rng.random((5, 30)) + 10  # nearly parallel components
+    codes = rng.random((40, 5)) * (rng.random((40, 5)) < 0.6)
+    X = codes @ basis
+    rough = solve(X, basis)
+    slope = (X - rough @ basis) @ basis.T
+    fine = to_numpy(refine(xp.asarray(rough), xp.asarray(slope), xp.asarray(basis @ basis.T)))
+    norms = (X**2).sum(axis=1)
+    assert fine.min() >= 0
+    assert np.all(residual_energies(X, basis, fine) <= 1e-28 * norms + 1e-300)

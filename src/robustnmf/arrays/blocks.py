@@ -27,7 +27,7 @@ class DenseBlock:
         self.rows = rows
         self.scale = scale
         xp = self.xp
-        self.sq_norms = xp.sum(wide(self.values()) ** 2, axis=1)
+        self.sq_norms = xp.sum(self.wide_values() ** 2, axis=1)
         mass = xp.ones_like(self.sq_norms)
         self.mass = mass if count_empty_rows else xp.where(self.sq_norms > 0, mass, 0 * mass)
 
@@ -42,6 +42,10 @@ class DenseBlock:
     def values(self) -> Array:
         """Rows in units of scale (rows, features)."""
         return self._in_units(self.rows)
+
+    def wide_values(self) -> Array:
+        """The same in float64."""
+        return self._in_units(wide(self.rows))
 
     def take(self, index: Array) -> Array:
         """Chosen rows in units of scale."""

@@ -33,9 +33,9 @@ def namespace(x: Array) -> Namespace:
 
 
 @cache
-def _limits(xp: Namespace, dtype: Any) -> tuple[float, float]:
+def _limits(xp: Namespace, dtype: Any) -> tuple[float, float, float]:
     limits = xp.finfo(dtype)
-    return float(limits.eps), float(limits.smallest_normal)
+    return float(limits.eps), float(limits.smallest_normal), float(limits.max)
 
 
 def eps(x: Array) -> float:
@@ -46,6 +46,11 @@ def eps(x: Array) -> float:
 def smallest(x: Array) -> float:
     """Smallest normal number of the dtype of x."""
     return _limits(namespace(x), x.dtype)[1]
+
+
+def largest(x: Array) -> float:
+    """Largest number of the dtype of x."""
+    return _limits(namespace(x), x.dtype)[2]
 
 
 def noise(x: Array) -> float:

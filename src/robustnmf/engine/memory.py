@@ -10,6 +10,7 @@ from robustnmf.arrays import Array, DenseBlock, floored, namespace, wide
 from robustnmf.passes import Local
 
 BLOCK_BYTES = 8 * 2**20
+TYPICAL_SHARE = 0.01
 
 
 class InMemory:
@@ -23,14 +24,24 @@ class InMemory:
     block_rows : int, optional
         Rows of a block; by default as many as fill ``BLOCK_BYTES``, so that the second
         product of a pass finds the block still in cache.
+    copies : int, default=1
+        How many arrays of the size of a block a pass holds for it.
     """
 
-    def __init__(self, X: Array, *, scale: float | None = None, block_rows: int | None = None):
+    def __init__(
+        self,
+        X: Array,
+        *,
+        scale: float | None = None,
+        block_rows: int | None = None,
+        copies: int = 1,
+    ):
         self.like = X
         self.shape: tuple[int, int] = X.shape
         self.scale = power_of_two_near_largest(X) if scale is None else scale
         n, m = X.shape
-        step = block_rows or max(1, BLOCK_BYTES // (m * namespace(X).finfo(X.dtype).bits // 8))
+        row_bytes = copies * m * namespace(X).finfo(X.dtype).bits // 8
+        step = block_rows or max(1, BLOCK_BYTES // row_bytes)
         blocks = [DenseBlock(X[at : min(at + step, n), :], self.scale) for at in range(0, n, step)]
         if not any(bool(b.xp.any(b.mass > 0)) for b in blocks):
             # Nothing but zeros: the rows are all alike, and all of them count.
@@ -79,12 +90,23 @@ class InMemory:
         return total / (self.shape[0] * self.shape[1])
 
     def typical_energies(self, locals_: list[Local]) -> list[float]:
-        """Median energy of the samples that count, for every member; never zero."""
+        """Median energy of the samples that count, for every member.
+
+        Never below ``TYPICAL_SHARE`` of the median squared norm: what is fitted to a tenth of
+        its norm is fitted, and telling such samples apart would lock out those that are
+        merely slow to converge.
+        """
         xp = namespace(self.like)
         (counted,) = xp.nonzero(self.mass > 0)
-        energies = xp.take(self.collect(locals_, "energies"), counted, axis=1)
-        ordered = floored(xp.sort(energies, axis=1))
-        return [float(e) for e in ordered[:, (ordered.shape[1] - 1) // 2]]
+        norms = xp.concat([block.sq_norms for block in self.blocks])
+        least = float(floored(TYPICAL_SHARE * _medians(xp.take(norms, counted)[None, :])[0]))
+        medians = _medians(xp.take(self.collect(locals_, "energies"), counted, axis=1))
+        return [max(float(median), least) for median in medians]
+
+
+def _medians(values: Array) -> Array:
+    """Lower median of every row."""
+    return namespace(values).sort(values, axis=1)[:, (values.shape[1] - 1) // 2]
 
 
 def merged(total: Any, part: Any) -> Any:

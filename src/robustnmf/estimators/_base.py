@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple
 
@@ -14,12 +15,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from robustnmf.engine import InMemory
 from robustnmf.estimators._collapse import warn_if_collapsed
-from robustnmf.estimators._input import FLOATS, check_factor, check_table, refuse_negative
+from robustnmf.estimators._input import FLOATS, check_factor, check_table, refuse_unfit
 from robustnmf.estimators._warn import warn
-from robustnmf.fit import Fitted, Problem, Start, State, encode, fit
+from robustnmf.fit import Callback, Fitted, Problem, Start, State, encode, fit
 from robustnmf.inits import DETERMINISTIC, INITS
 from robustnmf.losses import Loss
-from robustnmf.solvers import SOLVERS
+from robustnmf.solvers import SOLVERS, Multiplicative
 from robustnmf.structures import Structure
 from robustnmf.weightings import Weighting, effective_sample_size
 
@@ -89,29 +90,45 @@ class BaseRobustNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         parts = self._parts()
         for part in parts:
             part._validate_params()
-        table = check_table(X, type(self).__name__)
-        engine = InMemory(table)
+        name = type(self).__name__
+        table = check_table(X, name)
         rank = self._rank(table.shape, W, H)
-        problem = Problem(parts.loss, parts.structure, self._solver(parts))
+        copies = self.n_init if parts.weighting.per_entry else 1
+        engine = InMemory(table, copies=copies)
+        problem = Problem(parts.loss, parts.structure, self._solver())
         # Energies are smaller than in the user's units by this factor.
         unit = engine.scale**parts.loss.degree
-        weighting = parts.weighting.rescaled(1.0 / unit)
-        start = self._start(engine, parts.structure, rank, W, H)
+        start, balance = self._start(engine, problem, rank, W, H)
         members = fit(
             engine,
             problem,
-            [weighting] * start.codes.shape[0],
+            [parts.weighting.rescaled(1.0 / unit)] * start.codes.shape[0],
             start,
             max_iter=self.max_iter,
             tol=self.tol,
-            callback=self._report if self.verbose else None,
+            callback=self._reporter(unit) if self.verbose else None,
         )
-        best = _best(members)
+        best = min(members, key=_common_level(members))
+        learned = {
+            "components_": best.basis * (engine.scale / balance),
+            "energies_": best.energies * unit,
+            "sample_importances_": np.array(best.importances),
+            "effective_sample_size_": float(effective_sample_size(best.importances)),
+            "objective_history_": np.array(best.history) * unit**best.weighting.degree,
+            "reconstruction_err_": float(np.sqrt(np.sum(best.energies)) * engine.scale),
+            "n_iter_": best.n_iter,
+            "weighting_": best.weighting.rescaled(unit),
+            "_problem": problem,
+            "_scale": engine.scale,
+        }
+        if best.mixing is not None:
+            learned["mixing_"] = (best.mixing / balance).T
+        self._warn(best.converged, learned, engine.mass)
         # Nothing is set before this point: a failed fit leaves the estimator as it was.
         validate_data(self, X, skip_check_array=True, reset=True)
-        self._set_fitted(best, engine, unit)
-        self._warn(best, engine)
-        return best.codes
+        vars(self).pop("mixing_", None)
+        vars(self).update(learned)
+        return best.codes * balance
 
     def transform(self, X: Any) -> np.ndarray:
         """Best codes of X for the learned basis, each row for itself.
@@ -178,20 +195,20 @@ class BaseRobustNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def _encode(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         """Codes and energies of X, in the user's units."""
         check_is_fitted(self)
-        table = validate_data(self, X, dtype=FLOATS, reset=False)
-        refuse_negative(table, type(self).__name__)
-        parts = self._parts()
-        unit = self._scale**parts.loss.degree
-        basis = (self.components_ / self._scale).astype(table.dtype, copy=False)
+        given = validate_data(self, X, dtype=FLOATS, reset=False)
+        refuse_unfit(given, type(self).__name__)
+        # In the precision of the fit: data of another dtype may lie outside its range.
+        table = given.astype(self.components_.dtype, copy=False)
+        unit = self._scale**self._problem.loss.degree
         codes, energies = encode(
             InMemory(table, scale=self._scale),
-            Problem(parts.loss, parts.structure, self._solver(parts)),
+            self._problem,
             self.weighting_.rescaled(1.0 / unit),
-            basis,
+            self.components_ / self._scale,
         )
-        return codes, energies * unit
+        return codes.astype(given.dtype, copy=False), energies * unit
 
-    def _solver(self, parts: Parts) -> Any:
+    def _solver(self) -> Multiplicative:
         return SOLVERS["mu" if self.solver == "auto" else self.solver]()
 
     def _rank(self, shape: tuple[int, int], W: Any, H: Any) -> int:
@@ -203,8 +220,8 @@ class BaseRobustNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             )
         if self.n_components != "auto":
             rank = int(self.n_components)
-        elif W is not None:
-            rank = np.shape(W)[-1]
+        elif np.ndim(W) == 2:
+            rank = np.shape(W)[1]
         else:
             rank = min(shape)
         if self.init in DETERMINISTIC and rank > min(shape):
@@ -215,51 +232,37 @@ class BaseRobustNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             )
         return rank
 
-    def _start(self, engine: InMemory, structure: Structure, rank: int, W: Any, H: Any) -> Start:
-        n, m = engine.shape
+    def _start(
+        self, engine: InMemory, problem: Problem, rank: int, W: Any, H: Any
+    ) -> tuple[Start, float]:
+        """Start of every member, and the factor by which its codes are smaller than W."""
+        if self.init == "custom" or self.init in DETERMINISTIC:
+            self._warn_of_one_start()
         if self.init == "custom":
-            codes = check_factor(W, (n, rank), "W", "the codes", engine.like)[None]
-            if structure.mixes_samples:
-                mixing = check_factor(H, (rank, n), "H", "the mixing", engine.like).T[None]
-                return Start(codes, structure.mixed(engine, mixing), mixing)
-            basis = check_factor(H, (rank, m), "H", "the basis", engine.like)[None]
-            return Start(codes, basis / engine.scale)
-        n_init = self.n_init
-        if self.init in DETERMINISTIC and n_init > 1:
-            warn(
-                f"init={self.init!r} gives the same start every time, so one of the {n_init} "
-                "starts is run. Use init='random' for several.",
-                RuntimeWarning,
-            )
-            n_init = 1
-        if self.init == "nndsvd" and self.solver != "hals":
+            return _custom_start(engine, problem, rank, W, H)
+        if self.init == "nndsvd" and problem.solver.keeps_zeros:
             warn(
                 "init='nndsvd' holds zeros, which multiplicative updates can never change. "
                 "init='nndsvda' starts from the same SVD without them.",
                 UserWarning,
             )
+        n_init = 1 if self.init in DETERMINISTIC else self.n_init
         seeds = check_random_state(self.random_state).randint(2**31 - 1, size=n_init)
         starts = [INITS[self.init](engine, rank, int(seed)) for seed in seeds]
         codes, basis = (np.stack(factors) for factors in zip(*starts, strict=True))
-        return Start(*structure.start(engine, codes, basis))
+        return Start(*problem.structure.start(engine, codes, basis)), 1.0
 
-    def _set_fitted(self, best: Fitted, engine: InMemory, unit: float) -> None:
-        """Learned attributes, in the user's units."""
-        self.components_ = best.basis * engine.scale
-        self.energies_ = best.energies * unit
-        self.sample_importances_ = best.importances
-        self.effective_sample_size_ = float(effective_sample_size(best.importances))
-        self.objective_history_ = np.array(best.history) * unit**best.weighting.degree
-        self.reconstruction_err_ = float(np.sqrt(np.sum(best.energies)) * engine.scale)
-        self.n_iter_ = best.n_iter
-        self.weighting_ = best.weighting.rescaled(unit)
-        self._scale = engine.scale
-        if best.mixing is not None:
-            self.mixing_ = best.mixing.T
+    def _warn_of_one_start(self) -> None:
+        if self.n_init > 1:
+            warn(
+                f"init={self.init!r} gives the same start every time, so one of the "
+                f"{self.n_init} starts is run. Use init='random' for several.",
+                RuntimeWarning,
+            )
 
-    def _warn(self, best: Fitted, engine: InMemory) -> None:
+    def _warn(self, converged: bool, learned: dict[str, Any], mass: np.ndarray) -> None:
         name = type(self).__name__
-        if self.tol > 0 and not best.converged:
+        if self.tol > 0 and not converged:
             warn(
                 f"{name} did not converge: after max_iter={self.max_iter} iterations the "
                 f"objective still falls by more than tol={self.tol:g} of itself in each. "
@@ -268,17 +271,26 @@ class BaseRobustNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             )
         warn_if_collapsed(
             name,
-            self.weighting_,
-            self.energies_,
-            engine.mass,
-            self.effective_sample_size_,
-            self.components_.shape[0],
+            learned["weighting_"],
+            learned["energies_"],
+            mass,
+            learned["effective_sample_size_"],
+            learned["components_"].shape[0],
         )
 
-    def _report(self, iteration: int, state: State) -> None:
-        if iteration % max(1, 10 // int(self.verbose)) == 0:
-            values = ", ".join(f"{track.values[-1]:.6g}" for track in state.tracks)
-            print(f"{type(self).__name__}: iteration {iteration}, objective {values}")
+    def _reporter(self, unit: float) -> Callback:
+        """Print the objective of every member in the user's units."""
+
+        def report(iteration: int, state: State) -> None:
+            if iteration % max(1, 10 // int(self.verbose)) == 0:
+                values = ", ".join(
+                    f"{track.values[-1] * unit**track.weighting.degree:.6g}"
+                    + (" (settling)" if track.asked.settles else "")
+                    for track in state.tracks
+                )
+                print(f"{type(self).__name__}: iteration {iteration}, objective {values}")
+
+        return report
 
     @property
     def _n_features_out(self) -> int:
@@ -294,9 +306,32 @@ class BaseRobustNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         return tags
 
 
-def _best(members: list[Fitted]) -> Fitted:
-    """The member with the lowest objective, under one weighting where they settled apart."""
-    if len({str(m.weighting.get_params()) for m in members}) == 1:
-        return min(members, key=lambda member: member.history[-1])
-    sharpest = min(members, key=lambda member: float(np.median(member.energies)))
-    return min(members, key=lambda member: float(sharpest.weighting.value(member.energies)))
+def _custom_start(
+    engine: InMemory, problem: Problem, rank: int, W: Any, H: Any
+) -> tuple[Start, float]:
+    """The start of the user, with factors of one size.
+
+    Factors of very different sizes would leave the range of float32 in their Gram matrices.
+    They are balanced by a power of two, which multiplicative updates carry along exactly.
+    """
+    n, m = engine.shape
+    mixes = problem.structure.mixes_samples
+    codes = check_factor(W, (n, rank), "W", "the codes", engine.like)
+    what, width = ("the mixing", n) if mixes else ("the basis", m)
+    other = check_factor(H, (rank, width), "H", what, engine.like)
+    other = other if mixes else other / engine.scale
+    exponent = np.log2(codes.mean(dtype=np.float64) / other.mean(dtype=np.float64)) / 2
+    balance = 2.0 ** round(exponent) if abs(exponent) > 10 else 1.0
+    codes, other = (codes / balance)[None], (other * balance)[None]
+    if not mixes:
+        return Start(codes, other), balance
+    mixing = np.swapaxes(other, 1, 2)
+    return Start(codes, problem.structure.mixed(engine, mixing), mixing), balance
+
+
+def _common_level(members: list[Fitted]) -> Callable[[Fitted], float]:
+    """What to compare members by: under one weighting, where they settled apart."""
+    if len({str(member.weighting.get_params()) for member in members}) == 1:
+        return lambda member: member.level
+    sharpest = min(members, key=lambda member: member.level).weighting
+    return lambda member: float(sharpest.value(member.energies[member.importances > 0]))

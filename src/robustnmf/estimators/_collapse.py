@@ -13,14 +13,20 @@ from robustnmf.weightings import Weighting, effective_sample_size
 def warn_if_collapsed(
     name: str, weighting: Weighting, energies: Array, mass: Array, size: float, rank: int
 ) -> None:
-    """Warn when the effective sample size is below the rank (or the samples there are)."""
+    """Warn when the effective sample size is below the rank.
+
+    Where there are no more samples than components, that is so for any weights; half of the
+    samples is then the bound.
+    """
     counted = int(mass.sum())
-    if size >= min(rank, counted) * (1 - 1e-6):
+    bound = rank if rank < counted else counted / 2
+    if size >= bound * (1 - 1e-6):
         return
     warn(
-        f"the weights of {name} collapsed: the effective sample size is {size:.3g}, below the "
-        f"rank {rank}, so the basis describes a few of the {counted} samples only. "
-        + _remedy(weighting, energies, mass, min(2 * rank, (rank + counted) / 2)),
+        f"the weights of {name} collapsed: the effective sample size is {size:.3g}, below "
+        f"{'the rank' if rank < counted else 'half of the samples,'} {bound:g}, so the basis "
+        f"describes a few of the {counted} samples only. "
+        + _remedy(weighting, energies, mass, min(2 * bound, (bound + counted) / 2)),
         WeightCollapseWarning,
     )
 

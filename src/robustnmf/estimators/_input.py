@@ -6,21 +6,30 @@ from typing import Any
 
 import numpy as np
 from sklearn.utils import check_array
+from sklearn.utils.validation import _get_feature_names
 
 FLOATS = [np.float64, np.float32]
+LEAST, MOST = 1e-150, 1e150
 
 
 def check_table(X: Any, name: str) -> np.ndarray:
     """X as a finite nonnegative float table, not copied where it is one already."""
+    _get_feature_names(X)  # refuses names of mixed types, before the work rather than after
     X = check_array(X, dtype=FLOATS, estimator=name, input_name="X")
-    refuse_negative(X, name)
+    refuse_unfit(X, name)
     return X
 
 
-def refuse_negative(X: np.ndarray, name: str) -> None:
-    """Say how many values are negative, and where the first is."""
+def refuse_unfit(X: np.ndarray, name: str) -> None:
+    """Refuse what NMF cannot take: negative values, and sizes whose squares overflow."""
     if X.min() >= 0:
-        return
+        largest = float(X.max())
+        if largest == 0 or LEAST <= largest <= MOST:
+            return
+        raise ValueError(
+            f"the largest value of X is {largest:.3g}; {name} squares it, so it needs to lie "
+            f"between {LEAST:g} and {MOST:g}. Divide X by {largest:.1g} first."
+        )
     rows, columns = np.nonzero(X < 0)
     values = "1 negative value" if len(rows) == 1 else f"{len(rows)} negative values"
     raise ValueError(

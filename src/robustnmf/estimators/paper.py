@@ -221,8 +221,9 @@ class FWRNMF(PaperNMF):
     ----------
     <n_components>
     p : float > 1, default=11.0
-        Fuzziness; close to one, few samples take all the weight. The paper searches
-        1.5 to 11.
+        Fuzziness. The smaller, the sooner a sample that is fitted exactly takes all the
+        weight; on small or nearly noise-free data that happens at 11 too, and is
+        warned of. The paper searches 1.5 to 11.
     <common>
 
     <attributes>

@@ -9,7 +9,7 @@ from typing import Any
 
 from robustnmf.arrays import Array
 from robustnmf.inits.nndsvd import nndsvd, nndsvda
-from robustnmf.inits.random import positive_uniform, random
+from robustnmf.inits.random import random
 
 Init = Callable[[Any, int, int], tuple[Array, Array]]
 
@@ -21,4 +21,4 @@ INITS: dict[str, Init] = {
 
 DETERMINISTIC = frozenset({"nndsvd", "nndsvda"})
 
-__all__ = ["DETERMINISTIC", "INITS", "Init", "positive_uniform", "random"]
+__all__ = ["DETERMINISTIC", "INITS", "Init"]

@@ -52,11 +52,17 @@ def nndsvda(engine: Any, k: int, seed: int) -> tuple[Array, Array]:
     """``nndsvd`` with zeros raised to the entry of a constant factorisation of mean X.
 
     The published variant fills with the mean of X itself, which does not scale as the
-    factors do; its square root over k does.
+    factors do; its square root over k does. Components that the SVD leaves empty, because X
+    has no such rank, get a random basis: filled alike, they would stay alike for ever.
     """
     xp = namespace(engine.like)
+    codes, basis = nndsvd(engine, k, seed)
     fill = (engine.mean() / k) ** 0.5
-    return tuple(xp.where(f > 0, f, xp.full_like(f, fill)) for f in nndsvd(engine, k, seed))
+    uniform = 2.0 - 2.0 * np.random.default_rng(seed).random(basis.shape)
+    varied = on_device_of(engine.like, fill * uniform, basis.dtype)
+    empty = xp.max(basis, axis=1, keepdims=True) <= 0
+    basis = xp.where(empty, varied, basis)
+    return tuple(xp.where(f > 0, f, xp.full_like(f, fill)) for f in (codes, basis))
 
 
 def _right_singular(engine: Any, k: int, seed: int) -> tuple[Array, Array]:

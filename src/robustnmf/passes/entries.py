@@ -20,7 +20,7 @@ from typing import Any
 from robustnmf.arrays import Array, namespace, put, wide
 from robustnmf.losses import Loss
 from robustnmf.passes._statistics import Local, Statistics, total_per_member
-from robustnmf.solvers import Multiplicative, Ratio, nonnegative_least_squares
+from robustnmf.solvers import CHUNK_NUMBERS, Multiplicative, Ratio, nonnegative_least_squares
 from robustnmf.weightings import Batch, Tally
 
 MAX_REWEIGHTINGS = 200
@@ -60,12 +60,23 @@ class EntryPass:
     def encode(self, block: Any, weighting: Batch) -> tuple[Array, Array]:
         """Best codes for this basis, every row for itself, and the approximation."""
         xp = namespace(self.basis)
-        data = block.values()
+        data = block.wide_values()  # rounding must not tell a row what company it is in
+        members, k, _ = self.basis.shape
+        step = max(1, CHUNK_NUMBERS // k**2)
         codes = [
-            _reweighted_least_squares(self.loss, data, self.basis[j, ...], weighting.keep([j]))
-            for j in range(self.basis.shape[0])
+            xp.concat(
+                [
+                    self._encode(data[at : min(at + step, len(block)), :], j, weighting)
+                    for at in range(0, len(block), step)
+                ]
+            )
+            for j in range(members)
         ]
-        return self.stay(block, xp.stack(codes))
+        return self.stay(block, xp.astype(xp.stack(codes), self.basis.dtype, copy=False))
+
+    def _encode(self, data: Array, member: int, weighting: Batch) -> Array:
+        basis = wide(self.basis[member, ...])
+        return _reweighted_least_squares(self.loss, data, basis, weighting.keep([member]))
 
     def measure(
         self, block: Any, local: Local, weighting: Batch, seen: Array

@@ -13,7 +13,7 @@ from typing import Any
 from robustnmf.arrays import Array, namespace, wide
 from robustnmf.losses import Frobenius
 from robustnmf.passes._statistics import Local, Statistics
-from robustnmf.solvers import Multiplicative, Quadratic, nonnegative_least_squares
+from robustnmf.solvers import Multiplicative, Quadratic, nonnegative_least_squares, refine
 from robustnmf.weightings import Batch
 
 
@@ -46,12 +46,10 @@ class GramPass:
 
     def encode(self, block: Any, weighting: Batch) -> tuple[Array, Array]:
         """Best codes for this basis, every row for itself, and the projection."""
-        seen = block.project(self.basis)
-        wide_basis = wide(self.basis)
-        gram = wide_basis @ namespace(seen).matrix_transpose(wide_basis)
-        members = range(seen.shape[0])
-        codes = [nonnegative_least_squares(seen[j, ...], gram[j, ...]) for j in members]
-        return namespace(seen).stack(codes), seen
+        xp = namespace(self.basis)
+        data = block.wide_values()  # rounding must not tell a row what company it is in
+        codes = [_encode(data, wide(self.basis[j, ...])) for j in range(self.basis.shape[0])]
+        return self.stay(block, xp.astype(xp.stack(codes), self.basis.dtype, copy=False))
 
     def measure(
         self, block: Any, local: Local, weighting: Batch, seen: Array
@@ -84,3 +82,14 @@ class GramPass:
         weighed = weighting.weigh(energies, block.mass)
         statistics = Statistics(weighed.tally, weighed.log_scale)
         return replace(local, energies=energies), statistics, weighed.weights
+
+
+def _encode(data: Array, basis: Array) -> Array:
+    """Codes (rows, k) by least squares, refined where that helps."""
+    xp = namespace(data)
+    gram = basis @ basis.T
+    codes = nonnegative_least_squares(data @ basis.T, gram)
+    residual = data - codes @ basis
+    finer = refine(codes, residual @ basis.T, gram)
+    before, after = (xp.sum(r**2, axis=1) for r in (residual, data - finer @ basis))
+    return xp.where((after < before)[:, None], finer, codes)

@@ -1,7 +1,7 @@
 """Solvers by name: how a factor moves once a pass has told what it needs."""
 
 from robustnmf.solvers._terms import Quadratic, Ratio, Terms
-from robustnmf.solvers.least_squares import nonnegative_least_squares
+from robustnmf.solvers.least_squares import CHUNK_NUMBERS, nonnegative_least_squares, refine
 from robustnmf.solvers.multiplicative import Multiplicative
 
 SOLVERS: dict[str, type[Multiplicative]] = {
@@ -9,10 +9,12 @@ SOLVERS: dict[str, type[Multiplicative]] = {
 }
 
 __all__ = [
+    "CHUNK_NUMBERS",
     "SOLVERS",
     "Multiplicative",
     "Quadratic",
     "Ratio",
     "Terms",
     "nonnegative_least_squares",
+    "refine",
 ]

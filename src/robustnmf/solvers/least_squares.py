@@ -1,11 +1,15 @@
 r"""Nonnegative least squares with the basis given, every row for itself.
 
-For each row, :math:`\min_{a \ge 0} \tfrac12 a G a^T - l a^T` by block principal
-pivoting: guess which coordinates are positive, solve for them, exchange the
-coordinates that turn out wrong, and fall back to exchanging one at a time where that
-does not help. Exact after finitely many exchanges, and done on all rows at once by
-batched solves. Kim and Park, *Fast nonnegative matrix factorization: an active-set-like
-method and comparisons*, SIAM J. Sci. Comput. 33(6), 2011.
+For each row, :math:`\min_{a \ge 0} \tfrac12 a G a^T - l a^T`, all rows at once by
+batched solves, in two stages:
+
+* Block principal pivoting: guess which coordinates are positive, solve for them, exchange
+  all coordinates that turn out wrong. A few rounds solve most rows. Kim and Park, *Fast
+  nonnegative matrix factorization: an active-set-like method and comparisons*, SIAM
+  J. Sci. Comput. 33(6), 2011.
+* The active-set method of Lawson and Hanson (*Solving least squares problems*, 1974) for the
+  rows that keep exchanging, as they do when components are nearly dependent. It adds one
+  coordinate at a time, stays feasible and never goes up, so that it can be left at any time.
 
 Rows leave as soon as they are solved, so a row gets the same codes whatever other
 rows it comes with. The arithmetic is float64: conditioning enters squared here.
@@ -13,11 +17,13 @@ rows it comes with. The arithmetic is float64: conditioning enters squared here.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from robustnmf.arrays import Array, floored, namespace, put, wide
 
 RIDGE = 1e-13  # keeps duplicate components apart: relative to a unit diagonal
 TOLERANCE = 1e-11
-PATIENCE = 3
+PATIENCE = 10
 CHUNK_NUMBERS = 4_000_000
 
 
@@ -30,63 +36,149 @@ def nonnegative_least_squares(linear: Array, gram: Array, guess: Array | None = 
     gram : array (k, k), or (rows, k, k) where every row has its own
     guess : array (rows, k), optional; where it is positive, the search starts
     """
-    xp = namespace(linear)
-    rows, k = linear.shape
+    guess = linear - linear if guess is None else guess
+    return _in_chunks(_solve, linear, gram, guess)
+
+
+def refine(codes: Array, slope: Array, gram: Array) -> Array:
+    """Codes after one Newton step on their positive coordinates.
+
+    ``slope = (X - codes C) C^T`` taken from the residual itself wins back the digits that
+    the Gram matrix loses, which shows where a row is fitted exactly.
+    """
+    return _in_chunks(_newton, slope, gram, codes)
+
+
+def _in_chunks(function: Callable, first: Array, gram: Array, second: Array) -> Array:
+    """Rows in chunks of bounded memory, in float64; the result in the dtype of the first."""
+    xp = namespace(first)
+    rows, k = first.shape
     step = max(1, CHUNK_NUMBERS // k**2)
     parts = []
     for at in range(0, rows, step):
         chunk = slice(at, min(at + step, rows))
         grams = gram if gram.ndim == 2 else gram[chunk, ...]
-        positive = linear[chunk, :] < 0 if guess is None else guess[chunk, :] > 0
-        parts.append(_solve(wide(linear[chunk, :]), wide(grams), positive))
-    codes = parts[0] if len(parts) == 1 else xp.concat(parts)
-    return xp.astype(codes, linear.dtype, copy=False)
+        parts.append(function(wide(first[chunk, :]), wide(grams), wide(second[chunk, :])))
+    whole = parts[0] if len(parts) == 1 else xp.concat(parts)
+    return xp.astype(whole, first.dtype, copy=False)
 
 
-def _solve(linear: Array, gram: Array, positive: Array) -> Array:
-    """All rows of a chunk, in units in which every component has norm one."""
+def _solve(linear: Array, gram: Array, guess: Array) -> Array:
     xp = namespace(linear)
-    diagonal = xp.linalg.diagonal(gram)
-    unit = xp.where(diagonal > 0, 1.0 / floored(diagonal) ** 0.5, xp.zeros_like(diagonal))
-    gram = gram * unit[..., :, None] * unit[..., None, :]
+    unit, gram = _unit_components(gram)
     linear = linear * unit
-    codes = _pivot(linear, gram, positive)
+    codes, given_up = _pivot(linear, gram, guess > 0)
+    if xp.any(given_up):
+        (rows,) = xp.nonzero(given_up)
+        grams = gram if gram.ndim == 2 else xp.take(gram, rows, axis=0)
+        feasible = _lawson_hanson(xp.take(linear, rows, axis=0), grams)
+        codes = put(codes.T, given_up, feasible.T).T
     return xp.maximum(codes, 0.0) * unit
 
 
-def _pivot(linear: Array, gram: Array, positive: Array) -> Array:
+def _newton(slope: Array, gram: Array, codes: Array) -> Array:
+    unit, gram = _unit_components(gram)
+    step = _solve_positive(slope * unit, gram, codes > 0) * unit
+    return namespace(codes).maximum(codes + step, 0.0)
+
+
+def _unit_components(gram: Array) -> tuple[Array, Array]:
+    """Factors that give every component norm one, and the Gram matrix in these units."""
+    xp = namespace(gram)
+    diagonal = xp.linalg.diagonal(gram)
+    unit = xp.where(diagonal > 0, 1.0 / floored(diagonal) ** 0.5, xp.zeros_like(diagonal))
+    return unit, gram * unit[..., :, None] * unit[..., None, :]
+
+
+def _pivot(linear: Array, gram: Array, positive: Array) -> tuple[Array, Array]:
+    """Exchange all wrong coordinates until none is left, or it leads nowhere."""
     xp = namespace(linear)
     k = linear.shape[1]
-    order = xp.arange(k)
     solved = xp.zeros_like(linear).T
     present = xp.any(linear == linear, axis=1)
     fewest = xp.full(linear.shape[:1], k + 1, dtype=xp.int64)
     patience = xp.full(linear.shape[:1], PATIENCE, dtype=xp.int64)
-    for _ in range(50 + 5 * k):
+    given_up = ~present
+    while True:
         codes = _solve_positive(linear, gram, positive)
-        slope = xp.squeeze(codes[:, None, :] @ gram, axis=1) - linear
+        slope = _times(codes, gram) - linear
         size = xp.max(xp.abs(linear), axis=1, keepdims=True)
         reach = xp.max(xp.abs(codes), axis=1, keepdims=True)
         wrong = xp.where(positive, codes < -TOLERANCE * reach, slope < -TOLERANCE * size)
         count = xp.sum(xp.astype(wrong, xp.int64), axis=1)
-        solved = put(solved, present, codes.T)
-        open_rows = count > 0
-        if not xp.any(open_rows):
-            break
         better = count < fewest
         patience = xp.where(better, PATIENCE + 0 * patience, patience - 1)
         fewest = xp.where(better, count, fewest)
-        last = xp.max(xp.where(wrong, order, -1 + 0 * order), axis=1, keepdims=True)
-        one = wrong & (order == last)
-        wrong = xp.where((patience >= 0)[:, None], wrong, one)
-        positive = xp.logical_xor(positive, wrong)
-
+        solved = put(solved, present, codes.T)
+        hopeless = (count > 0) & (patience < 0)
+        given_up = put(given_up, present, hopeless)
+        open_rows = (count > 0) & (patience >= 0)
+        if not xp.any(open_rows):
+            break
         present = put(present, present, open_rows)
         (rows,) = xp.nonzero(open_rows)
-        linear, positive = xp.take(linear, rows, axis=0), xp.take(positive, rows, axis=0)
+        positive = xp.take(xp.logical_xor(positive, wrong), rows, axis=0)
+        linear = xp.take(linear, rows, axis=0)
         fewest, patience = xp.take(fewest, rows), xp.take(patience, rows)
         gram = gram if gram.ndim == 2 else xp.take(gram, rows, axis=0)
+    return solved.T, given_up
+
+
+def _lawson_hanson(linear: Array, gram: Array) -> Array:
+    """Add the coordinate that promises most, solve, step back to the feasible part."""
+    xp = namespace(linear)
+    k = linear.shape[1]
+    order = xp.arange(k)
+    codes, zero, one = xp.zeros_like(linear), xp.zeros_like(linear), xp.ones_like(linear)
+    positive = codes > 0
+    barred = positive
+    size = xp.max(xp.abs(linear), axis=1, keepdims=True)
+    solved, present = codes.T, xp.any(linear == linear, axis=1)
+    adding = present
+    for _ in range(10 * k + 20):
+        promise = linear - _times(codes, gram)
+        eligible = ~positive & ~barred & (promise > TOLERANCE * size)
+        best = xp.argmax(xp.where(eligible, promise, zero), axis=1)
+        added = eligible & (order == best[:, None]) & adding[:, None]
+        open_rows = ~adding | xp.any(added, axis=1)
+        if not xp.any(open_rows):
+            break
+        positive = positive | added
+        wanted = _solve_positive(linear, gram, positive)
+        # A coordinate that would leave at once promised nothing but rounding.
+        refused = added & (wanted <= 0)
+        barred = barred | refused
+        positive = positive & ~refused
+        wanted = xp.where(xp.any(refused, axis=1)[:, None], codes, wanted)
+        leaving = positive & (wanted <= 0)
+        # As far towards the solution as all coordinates stay feasible; a coordinate that
+        # leaves has codes > 0 >= wanted.
+        fraction = xp.where(leaving, codes / xp.where(leaving, codes - wanted, one), one)
+        reach = xp.min(fraction, axis=1, keepdims=True)
+        moved = xp.maximum(codes + reach * (wanted - codes), 0.0)
+        codes = xp.where(positive & ~(leaving & (fraction <= reach)), moved, zero)
+        positive = positive & (codes > 0)
+        adding = ~xp.any(leaving, axis=1)
+        barred = barred & ~(adding & ~xp.any(refused, axis=1))[:, None]
+
+        solved = put(solved, present, codes.T)
+        if xp.all(open_rows):
+            continue
+        present = put(present, present, open_rows)
+        (rows,) = xp.nonzero(open_rows)
+        linear, size, codes = (xp.take(a, rows, axis=0) for a in (linear, size, codes))
+        zero, one = xp.zeros_like(codes), xp.ones_like(codes)
+        positive, barred = (xp.take(a, rows, axis=0) for a in (positive, barred))
+        adding = xp.take(adding, rows)
+        gram = gram if gram.ndim == 2 else xp.take(gram, rows, axis=0)
     return solved.T
+
+
+def _times(codes: Array, gram: Array) -> Array:
+    """``codes gram``, where every row may have its own Gram matrix."""
+    if gram.ndim == 2:
+        return codes @ gram
+    return namespace(codes).squeeze(codes[:, None, :] @ gram, axis=1)
 
 
 def _solve_positive(linear: Array, gram: Array, positive: Array) -> Array:

@@ -15,7 +15,6 @@ from robustnmf.solvers._terms import Terms
 class Multiplicative:
     """Update rule of Lee and Seung; zeros stay zeros, nothing turns negative."""
 
-    name = "mu"
     keeps_zeros = True
 
     def step(self, factor: Array, terms: Terms, exponent: float) -> Array:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from itertools import groupby
 
-from robustnmf.arrays import Array, column, namespace
+from robustnmf.arrays import Array, column, largest, namespace, noise
 from robustnmf.weightings._base import Separable, Tally, Weighed, Weighting
 
 
@@ -30,16 +30,6 @@ class Batch:
 
     def __len__(self) -> int:
         return len(self.members)
-
-    @property
-    def settles(self) -> bool:
-        """Whether any member still reads a parameter off its energies."""
-        return any(w.settles for w in self.members)
-
-    def settle(self, typical_energies: Sequence[float]) -> Batch:
-        """Every automatic parameter read off the typical energy of its member."""
-        pairs = zip(self.members, typical_energies, strict=True)
-        return Batch([w.settle(e) if w.settles else w for w, e in pairs], self._like)
 
     def keep(self, members: Sequence[int]) -> Batch:
         """The batch of these members alone."""
@@ -101,6 +91,8 @@ class Batch:
         parameters = {}
         for name in alike[0].get_params():
             values = [getattr(w, name) for w in alike]
+            if self.per_entry:  # beyond rounding and range, a cutoff is as good as their limit
+                values = [min(max(v, noise(self._like)), largest(self._like)) for v in values]
             if len(set(values)) == 1:
                 parameters[name] = values[0]
             elif self.per_entry:

@@ -11,7 +11,7 @@ from robustnmf.weightings._base import Separable
 
 
 class Cauchy(Separable):
-    r"""Weights that fall like one over the energy; never collapses to one sample.
+    r"""Weights that fall like one over the energy: gentle on what is merely unusual.
 
     .. math::
 

@@ -29,9 +29,9 @@ class Entropy(SoftMin):
     gamma : float > 0 or "auto", default="auto"
         Energy over which an importance falls by a factor e, in the squared units of
         X. Large values approach equal importances, small ones collapse the fit
-        onto a few samples. "auto" follows the median energy while the fit settles
-        and is then frozen, so that half of the samples keep an importance
-        within a factor e of the largest.
+        onto a few samples. "auto" follows the median energy (but stays above a hundredth
+        of the median squared norm) while the fit settles, and is then frozen: half of the
+        samples keep an importance within a factor e of the largest.
 
     Examples
     --------
