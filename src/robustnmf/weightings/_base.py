@@ -179,10 +179,14 @@ class Separable(Weighting):
 
     def importances(self, energies: Array, mass: Array | None = None) -> Array:
         z, ones = _as_batch(energies)
-        weights = self.slope(z) * (ones if mass is None else mass)
-        # Divided by the largest first: weights near overflow must not sum to inf.
         xp = namespace(z)
-        weights = weights / xp.max(weights, axis=-1, keepdims=True)
+        mass = ones if mass is None else mass
+        weights = self.slope(z) * mass
+        # Divided by the largest first, so that weights near overflow do not sum to inf; where
+        # all of them underflow, no sample has more of a say than another.
+        top = xp.max(weights, axis=-1, keepdims=True)
+        some = top > 0
+        weights = xp.where(some, weights / xp.where(some, top, xp.ones_like(top)), mass + 0 * z)
         return weights / xp.sum(weights, axis=-1, keepdims=True)
 
 
