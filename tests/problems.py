@@ -5,7 +5,7 @@ import numpy as np
 from robustnmf.arrays import to_numpy
 from robustnmf.engine import InMemory
 from robustnmf.fit import Problem, Start, fit
-from robustnmf.losses import Frobenius
+from robustnmf.losses import LOSSES
 from robustnmf.solvers import SOLVERS
 from robustnmf.structures import STRUCTURES
 from robustnmf.weightings import WEIGHTINGS, Weighting
@@ -50,6 +50,7 @@ def run(
     basis,
     *,
     xp=None,
+    loss="frobenius",
     structure="free",
     solver="mu",
     dtype="float64",
@@ -62,7 +63,8 @@ def run(
         import array_api_compat.numpy as xp
     table, codes, basis = (xp.asarray(a, dtype=getattr(xp, dtype)) for a in (X, codes, basis))
     engine = InMemory(table, scale=1.0, block_rows=block_rows)
-    parts = Problem(Frobenius(), STRUCTURES[structure](), SOLVERS[solver]())
+    loss = LOSSES[loss]() if isinstance(loss, str) else loss
+    parts = Problem(loss, STRUCTURES[structure](), SOLVERS[solver]())
     start = Start(*parts.structure.start(engine, codes, basis))
     return fit(engine, parts, weightings, start, max_iter=max_iter, tol=tol)
 

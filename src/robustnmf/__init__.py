@@ -2,7 +2,7 @@
 
 from robustnmf.estimators import EWRNMF, FWRNMF, NMFL2, ConvexNMF, EucNMF, HuberRNMF, RobustNMF
 from robustnmf.exceptions import WeightCollapseWarning
-from robustnmf.losses import Frobenius
+from robustnmf.losses import Alpha, Beta, Frobenius, ItakuraSaito, KullbackLeibler
 from robustnmf.structures import Convex, Free
 from robustnmf.weightings import L21, Cauchy, Entropy, Fuzzy, Huber, Uniform
 
@@ -13,6 +13,8 @@ __all__ = [
     "FWRNMF",
     "L21",
     "NMFL2",
+    "Alpha",
+    "Beta",
     "Cauchy",
     "Convex",
     "ConvexNMF",
@@ -23,6 +25,8 @@ __all__ = [
     "Fuzzy",
     "Huber",
     "HuberRNMF",
+    "ItakuraSaito",
+    "KullbackLeibler",
     "RobustNMF",
     "Uniform",
     "WeightCollapseWarning",

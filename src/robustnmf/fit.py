@@ -14,7 +14,7 @@ from typing import Any
 
 from robustnmf.arrays import Array, namespace
 from robustnmf.losses import Loss
-from robustnmf.passes import EntryPass, GramPass, Local, Statistics
+from robustnmf.passes import DivergencePass, EntryPass, GramPass, Local, Pass, Statistics
 from robustnmf.solvers import Multiplicative
 from robustnmf.structures import Structure
 from robustnmf.weightings import Batch, Weighting
@@ -31,11 +31,19 @@ class Problem:
     structure: Structure
     solver: Multiplicative
 
-    def look(self, weighting: Batch, basis: Array, previous: Array) -> GramPass | EntryPass:
+    def look(self, weighting: Batch, basis: Array, previous: Array) -> Pass:
         """The pass for these bases: by Gram matrices where they say all."""
-        by_gram = self.loss.quadratic and not weighting.per_entry
-        kind: type[GramPass] | type[EntryPass] = GramPass if by_gram else EntryPass
-        return kind.prepare(self.loss, self.solver, self.structure.exponent, basis, previous)
+        kind: type[Pass]
+        if weighting.per_entry:
+            kind = EntryPass
+        else:
+            kind = GramPass if self.loss.quadratic else DivergencePass
+        return kind.prepare(self.loss, self.solver, self.exponent, basis, previous)
+
+    @property
+    def exponent(self) -> float:
+        """Power of multiplicative updates; a smaller one than needed still descends."""
+        return self.loss.exponent * self.structure.exponent
 
 
 @dataclass(frozen=True)
@@ -163,7 +171,7 @@ def fit(
     tracks = [Track(i, w, w) for i, w in enumerate(weightings)]
     locals_ = engine.begin(start.codes, start.mixing)
     state = State(tracks, locals_, start.basis, start.basis)
-    state = _follow(engine, _energies_only(engine, problem, state), freeze=max_iter == 0)
+    state = _follow(engine, problem, _energies_only(engine, problem, state), freeze=max_iter == 0)
     results: dict[int, Fitted] = {}
     for iteration in range(max_iter + 1):
         last = iteration == max_iter
@@ -181,10 +189,10 @@ def fit(
             state = state.keep(engine, stay)
             statistics = statistics.keep(namespace(state.basis).asarray(stay))
         locals_, basis = problem.structure.step(
-            engine, state.locals, state.basis, statistics.terms(), problem.solver
+            engine, state.locals, state.basis, statistics.terms(), problem.solver, problem.exponent
         )
         state = replace(state, locals=locals_, basis=basis, previous=state.basis)
-        state = _follow(engine, state, freeze=2 * (iteration + 1) >= max_iter)
+        state = _follow(engine, problem, state, freeze=2 * (iteration + 1) >= max_iter)
     return [results[i] for i in range(len(weightings))]
 
 
@@ -244,11 +252,11 @@ def _energies_only(engine: Any, problem: Problem, state: State) -> State:
     return replace(state, locals=engine.sweep(visit, state.locals)[0])
 
 
-def _follow(engine: Any, state: State, *, freeze: bool) -> State:
+def _follow(engine: Any, problem: Problem, state: State, *, freeze: bool) -> State:
     """Let automatic parameters follow the energies of the last pass."""
     if not any(track.asked.settles for track in state.tracks):
         return state
-    medians = engine.typical_energies(state.locals)
+    medians = engine.typical_energies(state.locals, problem.loss.degree)
     for track, median in zip(state.tracks, medians, strict=True):
         if track.asked.settles:
             track.follow(median, freeze=freeze)

@@ -10,6 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from robustnmf import EWRNMF, EucNMF, HuberRNMF, RobustNMF, WeightCollapseWarning
 from robustnmf.estimators import ESTIMATORS
+from robustnmf.losses import LOSSES
 from robustnmf.structures import STRUCTURES
 from robustnmf.weightings import WEIGHTINGS
 from tests.problems import noisy_low_rank
@@ -150,7 +151,7 @@ def test_zero_rows_change_nothing_for_the_others(name):
     np.testing.assert_array_equal(np.delete(padded.sample_importances_, kept), 0)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(
     n=st.integers(1, 12),
     m=st.integers(1, 9),
@@ -161,16 +162,27 @@ def test_zero_rows_change_nothing_for_the_others(name):
     dtype=st.sampled_from(["float64", "float32", "int64"]),
     weighting=st.sampled_from(sorted(WEIGHTINGS)),
     structure=st.sampled_from(sorted(STRUCTURES)),
+    loss=st.sampled_from(sorted(LOSSES)),
 )
-def test_any_shape_scale_and_dtype(n, m, k, seed, exponent, sparsity, dtype, weighting, structure):
+def test_any_shape_scale_and_dtype(
+    n, m, k, seed, exponent, sparsity, dtype, weighting, structure, loss
+):
     rng = np.random.default_rng(seed)
     X = rng.gamma(1.0, size=(n, m)) * (rng.random((n, m)) >= sparsity)
     if dtype == "int64":
         X = (9 * X).astype(dtype)
     else:
         X = (X * 10.0 ** (exponent if dtype == "float64" else exponent // 2)).astype(dtype)
+    if not LOSSES[loss]().takes_zeros:
+        X = X + X.dtype.type(X.max() if X.max() > 0 else 1)
     model = RobustNMF(
-        k, weighting=weighting, structure=structure, init="random", random_state=0, max_iter=20
+        k,
+        weighting=weighting,
+        structure=structure,
+        loss=loss,
+        init="random",
+        random_state=0,
+        max_iter=20,
     )
     codes = quiet(model, X)
     assert np.all(np.isfinite(codes))

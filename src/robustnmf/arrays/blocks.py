@@ -26,6 +26,7 @@ class DenseBlock:
     def __init__(self, rows: Array, scale: float = 1.0, *, count_empty_rows: bool = False):
         self.rows = rows
         self.scale = scale
+        self._sizes: dict[float, Array] = {}
         xp = self.xp
         self.sq_norms = xp.sum(self.wide_values() ** 2, axis=1)
         mass = xp.ones_like(self.sq_norms)
@@ -46,6 +47,20 @@ class DenseBlock:
     def wide_values(self) -> Array:
         """The same in float64."""
         return self._in_units(wide(self.rows))
+
+    def sizes(self, degree: float) -> Array:
+        """Sum of the entries to some power, for every row: what energies compare with."""
+        if degree == 2:
+            return self.sq_norms
+        if degree not in self._sizes:
+            self._sizes[degree] = self._sum_of_powers(degree)
+        return self._sizes[degree]
+
+    def _sum_of_powers(self, degree: float) -> Array:
+        values = self.wide_values()
+        xp = self.xp
+        some = xp.where(values > 0, values, xp.ones_like(values))
+        return xp.sum(xp.where(values > 0, some**degree, xp.zeros_like(values)), axis=1)
 
     def take(self, index: Array) -> Array:
         """Chosen rows in units of scale."""

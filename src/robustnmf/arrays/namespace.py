@@ -5,7 +5,8 @@ All floors live here, so that "how small is zero" has one answer:
 * ``smallest``: the smallest normal number; denominators and arguments of
   logarithms never go below it.
 * ``noise``: ``eps**2``, what rounding alone leaves of the squared residual of a
-  row of unit norm; measured energies never go below ``noise * |x_i|^2``.
+  row of unit norm; measured energies never go below ``noise * |x_i|^2``, and
+  approximations that a divergence divides by never below ``noise`` (X is at most one).
 """
 
 from __future__ import annotations
@@ -61,6 +62,11 @@ def noise(x: Array) -> float:
 def floored(x: Array) -> Array:
     """Raise x to the smallest normal number, so that it can be divided by."""
     return namespace(x).maximum(x, smallest(x))
+
+
+def positive(x: Array) -> Array:
+    """Raise x to ``eps**2``: an approximation that a divergence may divide by, twice."""
+    return namespace(x).maximum(x, noise(x))
 
 
 def safe_log(x: Array) -> Array:

@@ -89,17 +89,17 @@ class InMemory:
         _, total = self.sweep(lambda block, _: (None, float(block.xp.sum(wide(block.values())))))
         return total / (self.shape[0] * self.shape[1])
 
-    def typical_energies(self, locals_: list[Local]) -> list[float]:
+    def typical_energies(self, locals_: list[Local], degree: float) -> list[float]:
         """Median energy of the samples that count, for every member.
 
-        Never below ``TYPICAL_SHARE`` of the median squared norm: what is fitted to a tenth of
-        its norm is fitted, and telling such samples apart would lock out those that are
-        merely slow to converge.
+        Never below ``TYPICAL_SHARE`` of the median size of a sample (its squared norm, for the
+        squared error): what is fitted to a tenth of its norm is fitted, and telling such
+        samples apart would lock out those that are merely slow to converge.
         """
         xp = namespace(self.like)
         (counted,) = xp.nonzero(self.mass > 0)
-        norms = xp.concat([block.sq_norms for block in self.blocks])
-        least = float(floored(TYPICAL_SHARE * _medians(xp.take(norms, counted)[None, :])[0]))
+        sizes = xp.concat([block.sizes(degree) for block in self.blocks])
+        least = float(floored(TYPICAL_SHARE * _medians(xp.take(sizes, counted)[None, :])[0]))
         medians = _medians(xp.take(self.collect(locals_, "energies"), counted, axis=1))
         return [max(float(median), least) for median in medians]
 

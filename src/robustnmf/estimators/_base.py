@@ -15,7 +15,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from robustnmf.engine import InMemory
 from robustnmf.estimators._collapse import warn_if_collapsed
-from robustnmf.estimators._input import FLOATS, check_factor, check_table, refuse_unfit
+from robustnmf.estimators._input import (
+    FLOATS,
+    check_factor,
+    check_table,
+    refuse_unfit,
+    refuse_zeros,
+)
 from robustnmf.estimators._warn import warn
 from robustnmf.fit import Callback, Fitted, Problem, Start, State, encode, fit
 from robustnmf.inits import DETERMINISTIC, INITS
@@ -92,8 +98,11 @@ class BaseRobustNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             part._validate_params()
         name = type(self).__name__
         table = check_table(X, name)
+        if not parts.loss.takes_zeros:
+            refuse_zeros(table, repr(parts.loss))
         rank = self._rank(table.shape, W, H)
-        copies = self.n_init if parts.weighting.per_entry else 1
+        by_gram = parts.loss.quadratic and not parts.weighting.per_entry
+        copies = 1 if by_gram else self.n_init
         engine = InMemory(table, copies=copies)
         problem = Problem(parts.loss, parts.structure, self._solver())
         # Energies are smaller than in the user's units by this factor.
@@ -115,7 +124,7 @@ class BaseRobustNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             "sample_importances_": np.array(best.importances),
             "effective_sample_size_": float(effective_sample_size(best.importances)),
             "objective_history_": np.array(best.history) * unit**best.weighting.degree,
-            "reconstruction_err_": float(np.sqrt(np.sum(best.energies)) * engine.scale),
+            "reconstruction_err_": _reconstruction_error(best.energies, parts.loss, unit),
             "n_iter_": best.n_iter,
             "weighting_": best.weighting.rescaled(unit),
             "_problem": problem,
@@ -197,6 +206,8 @@ class BaseRobustNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         check_is_fitted(self)
         given = validate_data(self, X, dtype=FLOATS, reset=False)
         refuse_unfit(given, type(self).__name__)
+        if not self._problem.loss.takes_zeros:
+            refuse_zeros(given, repr(self._problem.loss))
         # In the precision of the fit: data of another dtype may lie outside its range.
         table = given.astype(self.components_.dtype, copy=False)
         unit = self._scale**self._problem.loss.degree
@@ -327,6 +338,12 @@ def _custom_start(
         return Start(codes, other), balance
     mixing = np.swapaxes(other, 1, 2)
     return Start(codes, problem.structure.mixed(engine, mixing), mixing), balance
+
+
+def _reconstruction_error(energies: np.ndarray, loss: Loss, unit: float) -> float:
+    """Norm of the residual; for other losses what scikit-learn calls by that name."""
+    factor = 1.0 if loss.quadratic else 2.0
+    return float(np.sqrt(factor * np.sum(energies)) * unit**0.5)
 
 
 def _common_level(members: list[Fitted]) -> Callable[[Fitted], float]:

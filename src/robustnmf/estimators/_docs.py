@@ -50,7 +50,8 @@ objective_history_ : ndarray
     for the final codes. Automatic hyperparameters change phi while they settle; the
     history then starts when they are frozen.
 reconstruction_err_ : float
-    Frobenius norm of the residual, all samples counted alike.
+    Frobenius norm of the residual, all samples counted alike; for other losses the
+    square root of twice their sum.
 n_iter_ : int
     Iterations run.
 weighting_ : Weighting

@@ -39,6 +39,18 @@ def refuse_unfit(X: np.ndarray, name: str) -> None:
     )
 
 
+def refuse_zeros(X: np.ndarray, loss: str) -> None:
+    """Some losses are infinite at zero."""
+    if X.min() > 0:
+        return
+    rows, columns = np.nonzero(X == 0)
+    values = "1 zero" if len(rows) == 1 else f"{len(rows)} zeros"
+    raise ValueError(
+        f"{loss} needs X > 0, but X holds {values}, first at [{rows[0]}, {columns[0]}]: its loss "
+        "is infinite there. Add a small constant to X, or use KullbackLeibler."
+    )
+
+
 def check_factor(factor: Any, shape: tuple[int, int], name: str, what: str, like: np.ndarray):
     """A factor of a custom start: right shape, finite and positive throughout."""
     if factor is None:

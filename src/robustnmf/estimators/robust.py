@@ -28,7 +28,7 @@ class RobustNMF(BaseRobustNMF):
     weighting : str or Weighting, default="entropy"
         Name or instance: "uniform", "l21", "huber", "fuzzy", "entropy", "cauchy".
     loss : str or Loss, default="frobenius"
-        Name or instance.
+        Name or instance: "frobenius", "kullback-leibler", "itakura-saito", "beta", "alpha".
     structure : str or Structure, default="free"
         Name or instance: "free", "convex".
     <common>

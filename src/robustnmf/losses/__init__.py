@@ -1,10 +1,26 @@
 """Losses by name; a new one is a file beside these and a line in the dict."""
 
 from robustnmf.losses._base import Loss
+from robustnmf.losses.alpha import Alpha
+from robustnmf.losses.beta import Beta
 from robustnmf.losses.frobenius import Frobenius
+from robustnmf.losses.itakura_saito import ItakuraSaito
+from robustnmf.losses.kullback_leibler import KullbackLeibler
 
 LOSSES: dict[str, type[Loss]] = {
     "frobenius": Frobenius,
+    "kullback-leibler": KullbackLeibler,
+    "itakura-saito": ItakuraSaito,
+    "beta": Beta,
+    "alpha": Alpha,
 }
 
-__all__ = ["LOSSES", "Frobenius", "Loss"]
+__all__ = [
+    "LOSSES",
+    "Alpha",
+    "Beta",
+    "Frobenius",
+    "ItakuraSaito",
+    "KullbackLeibler",
+    "Loss",
+]

@@ -7,21 +7,27 @@ from typing import ClassVar
 
 from sklearn.base import BaseEstimator
 
-from robustnmf.arrays import Array
+from robustnmf.arrays import Array, namespace
+
+LEAST_CURVATURE = 0.1
 
 
 class Loss(BaseEstimator, ABC):
     """Loss between an entry x of X and its approximation y.
 
-    Class attributes
-    ----------------
+    Attributes
+    ----------
     degree : ``entries(c x, c y)`` is ``c**degree entries(x, y)``.
+    exponent : power of the multiplicative update that is sure not to go up.
     quadratic : whether the loss is the squared error, so that Gram matrices of the
         factors say all there is to know of the approximation.
+    takes_zeros : whether an entry of X may be zero.
     """
 
-    degree: ClassVar[float]
+    degree: float
+    exponent: float = 1.0
     quadratic: ClassVar[bool] = False
+    takes_zeros: bool = True
     _parameter_constraints: ClassVar[dict[str, list]] = {}
 
     @abstractmethod
@@ -29,9 +35,31 @@ class Loss(BaseEstimator, ABC):
         """Loss of every entry."""
 
     @abstractmethod
-    def split(self, data: Array, approximation: Array) -> tuple[Array, Array]:
+    def split(self, data: Array, approximation: Array) -> tuple[Array | None, Array | None]:
         """Negative and positive part of the gradient with respect to y, up to a factor.
 
         Their ratio, after multiplying with the other factor, is the multiplicative
-        update.
+        update. None stands for ones.
         """
+
+    @abstractmethod
+    def curvature(self, data: Array, approximation: Array) -> Array:
+        """Second derivative with respect to y, up to the same factor.
+
+        Raised to ``LEAST_CURVATURE`` of its value at x = y, which is positive for every loss.
+        """
+
+
+def log_excess(over: Array, under: Array) -> Array:
+    """``r - 1 - log r`` of the ratio of two positive arrays.
+
+    Nonnegative, accurate to rounding where they nearly agree, and finite where they are far
+    apart.
+    """
+    xp = namespace(over)
+    t = (over - under) / under
+    near = xp.abs(t) < 0.5
+    zero = xp.zeros_like(t)
+    close = xp.log1p(xp.where(near, t, zero))
+    far = xp.log(xp.where(near, zero + 1.0, over / under))
+    return xp.maximum(t - xp.where(near, close, far), 0.0)

@@ -30,6 +30,9 @@ class Frobenius(Loss):
     def split(self, data: Array, approximation: Array) -> tuple[Array, Array]:
         return data, approximation
 
+    def curvature(self, data: Array, approximation: Array) -> Array:
+        return namespace(approximation).ones_like(approximation)
+
     def gram_energies(
         self, block: Any, codes: Array, basis: Array, projected: Array, gram: Array
     ) -> Array:

@@ -7,7 +7,10 @@ of a block is handed to the next as ``seen``.
 """
 
 from robustnmf.passes._statistics import Local, Statistics
+from robustnmf.passes.divergence import DivergencePass
 from robustnmf.passes.entries import EntryPass
 from robustnmf.passes.gram import GramPass
 
-__all__ = ["EntryPass", "GramPass", "Local", "Statistics"]
+Pass = GramPass | DivergencePass | EntryPass
+
+__all__ = ["DivergencePass", "EntryPass", "GramPass", "Local", "Pass", "Statistics"]

@@ -31,6 +31,12 @@ class Structure(BaseEstimator, ABC):
 
     @abstractmethod
     def step(
-        self, engine: Any, locals_: Any, basis: Array, terms: Terms, solver: Multiplicative
+        self,
+        engine: Any,
+        locals_: Any,
+        basis: Array,
+        terms: Terms,
+        solver: Multiplicative,
+        exponent: float,
     ) -> tuple[Any, Array]:
         """New local states and basis (members, k, features) from the terms of a pass."""

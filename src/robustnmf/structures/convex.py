@@ -61,14 +61,23 @@ class Convex(Structure):
         return basis
 
     def step(
-        self, engine: Any, locals_: Any, basis: Array, terms: Terms, solver: Multiplicative
+        self,
+        engine: Any,
+        locals_: Any,
+        basis: Array,
+        terms: Terms,
+        solver: Multiplicative,
+        exponent: float,
     ) -> tuple[Any, Array]:
         transpose = namespace(basis).matrix_transpose
-        negative, positive = (transpose(part) for part in terms.parts(transpose(basis)))
+        broadcast = namespace(basis).broadcast_to
+        negative, positive = (
+            broadcast(transpose(part), basis.shape) for part in terms.parts(transpose(basis))
+        )
 
         def remix(block: Any, local: Any) -> tuple[Any, Array]:
             parts = Ratio(block.project(negative), block.project(positive))
-            mixing = solver.step(local.mixing, parts, self.exponent)
+            mixing = solver.step(local.mixing, parts, exponent)
             return replace(local, mixing=mixing), block.cross(mixing)
 
         return engine.sweep(remix, locals_)

@@ -23,7 +23,13 @@ class Free(Structure):
         return codes, basis, None
 
     def step(
-        self, engine: Any, locals_: Any, basis: Array, terms: Terms, solver: Multiplicative
+        self,
+        engine: Any,
+        locals_: Any,
+        basis: Array,
+        terms: Terms,
+        solver: Multiplicative,
+        exponent: float,
     ) -> tuple[Any, Array]:
         transpose = namespace(basis).matrix_transpose
-        return locals_, transpose(solver.step(transpose(basis), terms, self.exponent))
+        return locals_, transpose(solver.step(transpose(basis), terms, exponent))

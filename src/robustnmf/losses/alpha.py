@@ -1,0 +1,77 @@
+r"""Alpha divergence, from Hellinger (1/2) over Kullback-Leibler (1) to Pearson (2).
+
+.. math:: a \leftarrow a \odot \left(\frac{(X / Y)^\alpha C^T}{1 C^T}\right)^{1/\alpha}
+
+with the full denominator: leaving out the sums of the components, as published code does, is
+right only while they are normalised. Cichocki, Lee, Kim and Choi, *Non-negative matrix
+factorization with alpha-divergence*, Pattern Recognition Letters 29(9), 2008.
+"""
+
+from __future__ import annotations
+
+from numbers import Real
+
+from sklearn.utils._param_validation import Interval
+
+from robustnmf.arrays import Array, namespace, positive
+from robustnmf.losses._base import LEAST_CURVATURE, Loss, log_excess
+
+
+class Alpha(Loss):
+    r"""Alpha divergence; 1 is Kullback-Leibler, 1/2 four times the squared Hellinger distance.
+
+    .. math::
+
+        d(x, y) = \frac{x^\alpha y^{1 - \alpha} - \alpha x + (\alpha - 1) y}
+        {\alpha (\alpha - 1)}
+
+    Parameters
+    ----------
+    alpha : float other than 0, default=0.5
+        Below zero, X must be positive.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from robustnmf import Alpha
+    >>> Alpha(alpha=0.5).entries(np.array([0.0, 4.0]), np.array([1.0, 1.0]))
+    array([2., 2.])
+    """
+
+    degree = 1.0
+    _parameter_constraints = {
+        "alpha": [
+            Interval(Real, None, 0, closed="neither"),
+            Interval(Real, 0, None, closed="neither"),
+        ]
+    }
+
+    def __init__(self, alpha: float = 0.5):
+        self.alpha = alpha
+
+    @property
+    def exponent(self) -> float:  # type: ignore[override]
+        """Power of the multiplicative update that is sure not to go up."""
+        return 1.0 / abs(self.alpha)
+
+    @property
+    def takes_zeros(self) -> bool:  # type: ignore[override]
+        """Whether an entry of X may be zero."""
+        return self.alpha > 0
+
+    def entries(self, data: Array, approximation: Array) -> Array:
+        xp, a, y = namespace(data), self.alpha, positive(approximation)
+        if a == 1:
+            some = xp.where(data > 0, data, xp.ones_like(data))
+            return xp.where(data > 0, some * log_excess(y, some), approximation)
+        terms = y * (data / y) ** a - a * data + (a - 1) * y
+        return xp.maximum(terms / (a * (a - 1)), 0.0)
+
+    def split(self, data: Array, approximation: Array) -> tuple[Array | None, Array | None]:
+        ratio = (data / positive(approximation)) ** self.alpha
+        return (ratio, None) if self.alpha > 0 else (None, ratio)
+
+    def curvature(self, data: Array, approximation: Array) -> Array:
+        y = positive(approximation)
+        relative = namespace(y).maximum((data / y) ** self.alpha, LEAST_CURVATURE)
+        return abs(self.alpha) * relative / y

@@ -1,0 +1,78 @@
+r"""Beta divergence: squared error, Kullback-Leibler and Itakura-Saito in one family.
+
+The multiplicative update descends with exponent :math:`1 / (2 - \beta)` below 1, 1 on
+[1, 2] and :math:`1 / (\beta - 1)` above 2. Fevotte and Idier, *Algorithms for nonnegative
+matrix factorization with the beta-divergence*, Neural Computation 23(9), 2011.
+"""
+
+from __future__ import annotations
+
+from numbers import Real
+
+from sklearn.utils._param_validation import Interval
+
+from robustnmf.arrays import Array, namespace, positive
+from robustnmf.losses._base import LEAST_CURVATURE, Loss, log_excess
+
+
+class Beta(Loss):
+    r"""Beta divergence; 2 is half the squared error, 1 Kullback-Leibler, 0 Itakura-Saito.
+
+    .. math::
+
+        d(x, y) = \frac{x^\beta + (\beta - 1) y^\beta - \beta x y^{\beta - 1}}
+        {\beta (\beta - 1)}
+
+    Parameters
+    ----------
+    beta : float, default=1.5
+        At or below zero, X must be positive.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from robustnmf import Beta
+    >>> Beta(beta=2.0).entries(np.array([1.0, 2.0]), np.array([1.0, 4.0]))
+    array([0., 2.])
+    """
+
+    _parameter_constraints = {"beta": [Interval(Real, None, None, closed="neither")]}
+
+    def __init__(self, beta: float = 1.5):
+        self.beta = beta
+
+    @property
+    def degree(self) -> float:  # type: ignore[override]
+        """Degree of homogeneity."""
+        return float(self.beta)
+
+    @property
+    def exponent(self) -> float:  # type: ignore[override]
+        """Power of the multiplicative update that is sure not to go up."""
+        if self.beta < 1:
+            return 1.0 / (2.0 - self.beta)
+        return 1.0 if self.beta <= 2 else 1.0 / (self.beta - 1.0)
+
+    @property
+    def takes_zeros(self) -> bool:  # type: ignore[override]
+        """Whether an entry of X may be zero."""
+        return self.beta > 0
+
+    def entries(self, data: Array, approximation: Array) -> Array:
+        xp, b, y = namespace(data), self.beta, positive(approximation)
+        some = xp.where(data > 0, data, xp.ones_like(data))
+        if b == 0:
+            return log_excess(data, y)
+        if b == 1:
+            return xp.where(data > 0, some * log_excess(y, some), approximation)
+        terms = (data**b if b > 0 else some**b) + (b - 1) * y**b - b * data * y ** (b - 1)
+        return xp.maximum(terms / (b * (b - 1)), 0.0)
+
+    def split(self, data: Array, approximation: Array) -> tuple[Array, Array]:
+        y = positive(approximation)
+        return data * y ** (self.beta - 2.0), y ** (self.beta - 1.0)
+
+    def curvature(self, data: Array, approximation: Array) -> Array:
+        y = positive(approximation)
+        relative = (self.beta - 1.0) - (self.beta - 2.0) * data / y
+        return namespace(y).maximum(relative, LEAST_CURVATURE) * y ** (self.beta - 2.0)

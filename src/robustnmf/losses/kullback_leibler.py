@@ -1,0 +1,35 @@
+r"""Kullback-Leibler divergence: the loss of counts."""
+
+from __future__ import annotations
+
+from robustnmf.arrays import Array, namespace, positive
+from robustnmf.losses._base import LEAST_CURVATURE, Loss, log_excess
+
+
+class KullbackLeibler(Loss):
+    r"""Generalised Kullback-Leibler divergence, for counts and intensities.
+
+    .. math:: d(x, y) = x \ln \frac{x}{y} - x + y, \qquad d(0, y) = y
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from robustnmf import KullbackLeibler
+    >>> KullbackLeibler().entries(np.array([0.0, 2.0, 2.0]), np.array([3.0, 2.0, 1.0])).round(3)
+    array([3.   , 0.   , 0.386])
+    """
+
+    degree = 1.0
+
+    def entries(self, data: Array, approximation: Array) -> Array:
+        xp = namespace(data)
+        some = xp.where(data > 0, data, xp.ones_like(data))
+        excess = some * log_excess(positive(approximation), some)
+        return xp.where(data > 0, excess, approximation)
+
+    def split(self, data: Array, approximation: Array) -> tuple[Array, None]:
+        return data / positive(approximation), None
+
+    def curvature(self, data: Array, approximation: Array) -> Array:
+        y = positive(approximation)
+        return namespace(y).maximum(data / y, LEAST_CURVATURE) / y

@@ -1,0 +1,116 @@
+"""Laws of losses: zero where data and approximation agree, gradients, homogeneity."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.decomposition._nmf import _beta_divergence
+
+from robustnmf.losses import LOSSES, Alpha, Beta, ItakuraSaito, KullbackLeibler
+
+BETAS = [-1.0, 0.0, 0.5, 1.0, 1.5, 2.0, 3.0]
+ALPHAS = [-1.0, 0.5, 1.0, 2.0]
+ALL = (
+    [cls() for cls in LOSSES.values()]
+    + [Beta(beta) for beta in BETAS]
+    + [Alpha(alpha) for alpha in ALPHAS]
+)
+every = pytest.mark.parametrize("loss", ALL, ids=repr)
+POSITIVE = st.floats(1e-3, 1e3)
+
+
+def derivative_factor(loss):
+    """d'(y) over (positive - negative part): 2, 1 or 1 / |alpha|."""
+    if loss.quadratic:
+        return 2.0
+    return 1.0 / abs(loss.alpha) if isinstance(loss, Alpha) else 1.0
+
+
+def slope(loss, x, y):
+    negative, positive = (1.0 if part is None else part for part in loss.split(x, y))
+    return derivative_factor(loss) * (positive - negative)
+
+
+@every
+@given(x=POSITIVE, y=POSITIVE)
+def test_losses_are_nonnegative_and_zero_at_the_data(loss, x, y):
+    x, y = np.array([x]), np.array([y])
+    assert loss.entries(x, y)[0] >= 0
+    assert loss.entries(x, x)[0] <= 1e-15 * x[0] ** loss.degree * 10
+
+
+@every
+@given(x=POSITIVE, y=POSITIVE)
+def test_the_split_is_the_gradient(loss, x, y):
+    x, y = np.array([x]), np.array([y])
+    step = 1e-5 * y
+    difference = (loss.entries(x, y + step) - loss.entries(x, y - step)) / (2 * step)
+    size = max(x[0], y[0]) ** loss.degree if loss.degree >= 0 else min(x[0], y[0]) ** loss.degree
+    terms = abs(slope(loss, x, y)) + size / y
+    ratio = max(x[0] / y[0], y[0] / x[0]) ** 2
+    assert abs(difference - slope(loss, x, y)) <= 1e-8 * ratio * (terms + loss.entries(x, y) / y)
+
+
+@pytest.mark.parametrize("loss", [loss for loss in ALL if loss.takes_zeros], ids=repr)
+@given(y=POSITIVE)
+def test_zeros_are_exact_where_the_loss_takes_them(loss, y):
+    zero, tiny, y = np.zeros(1), np.full(1, 1e-200), np.array([y])
+    np.testing.assert_allclose(loss.entries(zero, y), loss.entries(tiny, y), rtol=1e-6)
+    difference = (loss.entries(zero, y * 1.00001) - loss.entries(zero, y * 0.99999)) / (2e-5 * y)
+    np.testing.assert_allclose(slope(loss, zero, y), difference, rtol=1e-6)
+    assert np.isfinite(loss.entries(zero, np.zeros(1)))
+
+
+@every
+def test_the_curvature_is_that_of_the_loss_at_the_data(loss):
+    y = np.array([0.3, 1.0, 7.0])
+    step = 1e-4 * y
+    second = (slope(loss, y, y + step) - slope(loss, y, y - step)) / (2 * step)
+    np.testing.assert_allclose(derivative_factor(loss) * loss.curvature(y, y), second, rtol=1e-6)
+
+
+@every
+@given(x=POSITIVE, y=POSITIVE)
+def test_the_curvature_is_positive_and_exact_where_that_is_enough(loss, x, y):
+    x, y = np.array([x]), np.array([y])
+    step = 1e-4 * y
+    second = (slope(loss, x, y + step) - slope(loss, x, y - step)) / (2 * step)
+    least = 0.1 * loss.curvature(y, y)
+    wanted = np.maximum(second / derivative_factor(loss), least)
+    np.testing.assert_allclose(loss.curvature(x, y), wanted, rtol=1e-4)
+
+
+@every
+@given(x=POSITIVE, y=POSITIVE, factor=st.floats(0.1, 10.0))
+def test_losses_are_homogeneous(loss, x, y, factor):
+    x, y = np.array([x]), np.array([y])
+    want = factor**loss.degree * loss.entries(x, y)
+    size = max((factor * x[0]) ** loss.degree, (factor * y[0]) ** loss.degree)
+    np.testing.assert_allclose(
+        loss.entries(factor * x, factor * y), want, rtol=1e-8, atol=1e-12 * size
+    )
+
+
+@pytest.mark.parametrize("beta", [0.0, 0.5, 1.0, 1.5, 2.0, 3.0])
+def test_beta_is_scikit_learns(beta):
+    rng = np.random.default_rng(0)
+    X, W, H = rng.random((9, 7)) + 0.1, rng.random((9, 3)), rng.random((3, 7))
+    ours = Beta(beta).entries(X, W @ H).sum()
+    assert ours == pytest.approx(_beta_divergence(X, W, H, beta))
+
+
+def test_named_losses_are_members_of_the_family():
+    rng = np.random.default_rng(0)
+    x, y = rng.random((2, 50)) + 0.1
+    np.testing.assert_allclose(KullbackLeibler().entries(x, y), Beta(1.0).entries(x, y))
+    np.testing.assert_allclose(KullbackLeibler().entries(x, y), Alpha(1.0).entries(x, y))
+    np.testing.assert_allclose(ItakuraSaito().entries(x, y), Beta(0.0).entries(x, y))
+    np.testing.assert_allclose(Beta(1.000001).entries(x, y), Beta(1.0).entries(x, y), rtol=1e-3)
+    np.testing.assert_allclose(Alpha(0.999999).entries(x, y), Alpha(1.0).entries(x, y), rtol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("beta", "exponent"), [(-1.0, 1 / 3), (0.0, 0.5), (1.0, 1.0), (2.0, 1.0), (3.0, 0.5)]
+)
+def test_exponents_of_beta(beta, exponent):
+    assert Beta(beta).exponent == pytest.approx(exponent)
