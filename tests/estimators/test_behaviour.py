@@ -22,7 +22,9 @@ from robustnmf import (
     RobustNMF,
     WeightCollapseWarning,
 )
+from robustnmf.engine import InMemory
 from robustnmf.estimators import ESTIMATORS
+from robustnmf.inits import INITS
 from tests.problems import noisy_low_rank
 
 X = noisy_low_rank(60, 12, 3, outliers=5)
@@ -123,12 +125,11 @@ def test_a_pipeline_is_searched_through(digits):
 def single_fits(model, data, seed, n_init):
     """The starts that ``n_init`` runs as a batch, one by one."""
     fits = []
+    engine = InMemory(data)
     for start in np.random.RandomState(seed).randint(2**31 - 1, size=n_init):
-        rng = np.random.default_rng(int(start))
-        size = 2 * np.sqrt(data.mean() / model.n_components)
-        shapes = (len(data), model.n_components), (model.n_components, data.shape[1])
-        codes, basis = (size * (1 - rng.random(shape)) for shape in shapes)
-        fits.append(clone(model).set_params(init="custom").fit(data, W=codes, H=basis))
+        codes, basis = INITS["random"](engine, model.n_components, int(start))
+        custom = clone(model).set_params(init="custom")
+        fits.append(custom.fit(data, W=codes, H=basis * engine.scale))
     return fits
 
 

@@ -1,4 +1,8 @@
-"""scikit-learn's own checks, for every estimator and every weighting and structure."""
+"""scikit-learn's own checks, for every estimator, weighting, structure and loss.
+
+Of a given rank: "auto" reads it off the number of samples, so that weighted and repeated
+samples would be fitted with different ranks.
+"""
 
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -10,14 +14,14 @@ from robustnmf.structures import STRUCTURES
 from robustnmf.weightings import WEIGHTINGS
 
 PARTS = (
-    [RobustNMF(weighting=name) for name in WEIGHTINGS]
-    + [RobustNMF(structure=name) for name in STRUCTURES]
-    + [RobustNMF(loss=name) for name, loss in LOSSES.items() if loss().takes_zeros]
+    [RobustNMF(2, weighting=name) for name in WEIGHTINGS]
+    + [RobustNMF(2, structure=name) for name in STRUCTURES]
+    + [RobustNMF(2, loss=name) for name, loss in LOSSES.items() if loss().takes_zeros]
 )
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.filterwarnings("ignore::robustnmf.exceptions.WeightCollapseWarning")
-@parametrize_with_checks([cls() for cls in ESTIMATORS.values()] + PARTS)
+@parametrize_with_checks([cls(2) for cls in ESTIMATORS.values()] + PARTS)
 def test_scikit_learn_checks(estimator, check):
     check(estimator)

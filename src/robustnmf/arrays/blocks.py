@@ -19,17 +19,24 @@ class DenseBlock:
     sq_norms : array (rows,), float64
         Squared norm of each row.
     mass : array (rows,), float64
-        How many times each row counts. A row of zeros counts zero times: it says
-        nothing about the basis, and any basis fits it exactly.
+        How many times each row counts, once unless told. A row of zeros counts zero times:
+        it says nothing about the basis, and any basis fits it exactly.
     """
 
-    def __init__(self, rows: Array, scale: float = 1.0, *, count_empty_rows: bool = False):
+    def __init__(
+        self,
+        rows: Array,
+        scale: float = 1.0,
+        *,
+        mass: Array | None = None,
+        count_empty_rows: bool = False,
+    ):
         self.rows = rows
         self.scale = scale
         self._sizes: dict[float, Array] = {}
         xp = self.xp
         self.sq_norms = xp.sum(self.wide_values() ** 2, axis=1)
-        mass = xp.ones_like(self.sq_norms)
+        mass = xp.ones_like(self.sq_norms) if mass is None else mass
         self.mass = mass if count_empty_rows else xp.where(self.sq_norms > 0, mass, 0 * mass)
 
     @property
@@ -80,6 +87,10 @@ class DenseBlock:
         members, rows, k = codes.shape
         flat = xp.reshape(xp.permute_dims(codes, (0, 2, 1)), (members * k, rows))
         return xp.reshape(self._in_units(flat @ self.rows), (members, k, self.rows.shape[1]))
+
+    def weighted(self, codes: Array) -> Array:
+        """Codes (members, rows, k), each row as often as it counts."""
+        return codes * self.xp.astype(self.mass, codes.dtype)[:, None]
 
     def _in_units(self, x: Array) -> Array:
         return x if self.scale == 1.0 else x * (1.0 / self.scale)

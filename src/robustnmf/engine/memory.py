@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from robustnmf.arrays import Array, DenseBlock, floored, namespace, wide
+from robustnmf.arrays import Array, DenseBlock, floored, namespace
 from robustnmf.passes import Local
 
 BLOCK_BYTES = 8 * 2**20
@@ -26,6 +26,8 @@ class InMemory:
         product of a pass finds the block still in cache.
     copies : int, default=1
         How many arrays of the size of a block a pass holds for it.
+    sample_weight : array (samples,), float64, optional
+        How many times every sample counts; once by default.
     """
 
     def __init__(
@@ -35,6 +37,7 @@ class InMemory:
         scale: float | None = None,
         block_rows: int | None = None,
         copies: int = 1,
+        sample_weight: Array | None = None,
     ):
         self.like = X
         self.shape: tuple[int, int] = X.shape
@@ -42,11 +45,20 @@ class InMemory:
         n, m = X.shape
         row_bytes = copies * m * namespace(X).finfo(X.dtype).bits // 8
         step = block_rows or max(1, BLOCK_BYTES // row_bytes)
-        blocks = [DenseBlock(X[at : min(at + step, n), :], self.scale) for at in range(0, n, step)]
-        if not any(bool(b.xp.any(b.mass > 0)) for b in blocks):
+        rows = [slice(at, min(at + step, n)) for at in range(0, n, step)]
+        masses = [None if sample_weight is None else sample_weight[at] for at in rows]
+        self.blocks = self._cut(rows, masses, count_empty_rows=False)
+        if not any(bool(b.xp.any(b.mass > 0)) for b in self.blocks):
             # Nothing but zeros: the rows are all alike, and all of them count.
-            blocks = [DenseBlock(b.rows, self.scale, count_empty_rows=True) for b in blocks]
-        self.blocks = blocks
+            self.blocks = self._cut(rows, masses, count_empty_rows=True)
+
+    def _cut(
+        self, rows: list[slice], masses: list[Array | None], *, count_empty_rows: bool
+    ) -> list[DenseBlock]:
+        return [
+            DenseBlock(self.like[at, :], self.scale, mass=mass, count_empty_rows=count_empty_rows)
+            for at, mass in zip(rows, masses, strict=True)
+        ]
 
     def begin(self, codes: Array, mixing: Array | None = None) -> list[Local]:
         """What stays with each block: its rows of the codes (members, samples, k)."""
@@ -85,9 +97,13 @@ class InMemory:
         return namespace(self.like).concat([block.mass for block in self.blocks])
 
     def mean(self) -> float:
-        """Mean entry of X, in units of scale."""
-        _, total = self.sweep(lambda block, _: (None, float(block.xp.sum(wide(block.values())))))
-        return total / (self.shape[0] * self.shape[1])
+        """Mean entry of the samples that count, in units of scale."""
+
+        def total(block: DenseBlock, _: None) -> tuple[None, float]:
+            return None, float(block.xp.sum(block.mass * block.sizes(1.0)))
+
+        count = float(namespace(self.like).sum(self.mass)) * self.shape[1]
+        return self.sweep(total)[1] / count
 
     def typical_energies(self, locals_: list[Local], degree: float) -> list[float]:
         """Median energy of the samples that count, for every member.
@@ -97,16 +113,23 @@ class InMemory:
         samples apart would lock out those that are merely slow to converge.
         """
         xp = namespace(self.like)
-        (counted,) = xp.nonzero(self.mass > 0)
-        sizes = xp.concat([block.sizes(degree) for block in self.blocks])
-        least = float(floored(TYPICAL_SHARE * _medians(xp.take(sizes, counted)[None, :])[0]))
-        medians = _medians(xp.take(self.collect(locals_, "energies"), counted, axis=1))
+        sizes = xp.concat([block.sizes(degree) for block in self.blocks])[None, :]
+        least = float(floored(TYPICAL_SHARE * _medians(sizes, self.mass)[0]))
+        medians = _medians(self.collect(locals_, "energies"), self.mass)
         return [max(float(median), least) for median in medians]
 
 
-def _medians(values: Array) -> Array:
-    """Lower median of every row."""
-    return namespace(values).sort(values, axis=1)[:, (values.shape[1] - 1) // 2]
+def _medians(values: Array, mass: Array) -> Array:
+    """Lower median of every row of values, each value as often as it counts."""
+    xp = namespace(values)
+    order = xp.argsort(values, axis=1)
+    ordered = xp.take_along_axis(values, order, axis=1)
+    counts = xp.take_along_axis(xp.broadcast_to(mass, values.shape), order, axis=1)
+    passed = xp.cumulative_sum(counts, axis=1)
+    # Summing rounds: half must not be missed by the last digit.
+    reached = passed >= (0.5 - 1e-12) * passed[:, -1:]
+    first = xp.argmax(xp.astype(reached, xp.int64), axis=1, keepdims=True)
+    return xp.take_along_axis(ordered, first, axis=1)[:, 0]
 
 
 def merged(total: Any, part: Any) -> Any:

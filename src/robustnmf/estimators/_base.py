@@ -19,6 +19,7 @@ from robustnmf.estimators._input import (
     FLOATS,
     check_factor,
     check_table,
+    check_weights,
     refuse_unfit,
     refuse_zeros,
 )
@@ -56,7 +57,9 @@ class BaseRobustNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def _parts(self) -> Parts:
         raise NotImplementedError
 
-    def fit(self, X: Any, y: Any = None, *, W: Any = None, H: Any = None):
+    def fit(
+        self, X: Any, y: Any = None, *, W: Any = None, H: Any = None, sample_weight: Any = None
+    ):
         """Learn the basis from X.
 
         Parameters
@@ -69,15 +72,20 @@ class BaseRobustNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         H : array-like (n_components, n_features), optional
             Basis to start from, with ``init="custom"``. With a convex structure, the
             mixing (n_components, n_samples) whose product with X is the basis.
+        sample_weight : array-like (n_samples,), optional
+            How many times each sample counts: two is the same as the sample twice, zero the
+            same as the sample absent. Combines with the adaptive weights.
 
         Returns
         -------
         self : the fitted estimator
         """
-        self.fit_transform(X, y, W=W, H=H)
+        self.fit_transform(X, y, W=W, H=H, sample_weight=sample_weight)
         return self
 
-    def fit_transform(self, X: Any, y: Any = None, *, W: Any = None, H: Any = None) -> np.ndarray:
+    def fit_transform(
+        self, X: Any, y: Any = None, *, W: Any = None, H: Any = None, sample_weight: Any = None
+    ) -> np.ndarray:
         """Learn the basis from X and return the codes of X.
 
         With ``tol > 0`` these are the codes that ``transform(X)`` returns, up to rounding.
@@ -85,7 +93,7 @@ class BaseRobustNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
         Parameters
         ----------
-        X, y, W, H
+        X, y, W, H, sample_weight
             As in ``fit``.
 
         Returns
@@ -103,7 +111,8 @@ class BaseRobustNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         rank = self._rank(table.shape, W, H)
         by_gram = parts.loss.quadratic and not parts.weighting.per_entry
         copies = 1 if by_gram else self.n_init
-        engine = InMemory(table, copies=copies)
+        weights = check_weights(sample_weight, table)
+        engine = InMemory(table, copies=copies, sample_weight=weights)
         problem = Problem(parts.loss, parts.structure, self._solver())
         # Energies are smaller than in the user's units by this factor.
         unit = engine.scale**parts.loss.degree
@@ -122,7 +131,7 @@ class BaseRobustNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             "components_": best.basis * (engine.scale / balance),
             "energies_": best.energies * unit,
             "sample_importances_": np.array(best.importances),
-            "effective_sample_size_": float(effective_sample_size(best.importances)),
+            "effective_sample_size_": float(effective_sample_size(best.importances, engine.mass)),
             "objective_history_": np.array(best.history) * unit**best.weighting.degree,
             "reconstruction_err_": _reconstruction_error(best.energies, parts.loss, unit),
             "n_iter_": best.n_iter,

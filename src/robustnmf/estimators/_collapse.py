@@ -18,14 +18,14 @@ def warn_if_collapsed(
     Where there are no more samples than components, that is so for any weights; half of the
     samples is then the bound.
     """
-    counted = int(mass.sum())
+    counted = float(mass.sum())
     bound = rank if rank < counted else counted / 2
     if size >= bound * (1 - 1e-6):
         return
     warn(
         f"the weights of {name} collapsed: the effective sample size is {size:.3g}, below "
         f"{'the rank' if rank < counted else 'half of the samples,'} {bound:g}, so the basis "
-        f"describes a few of the {counted} samples only. "
+        f"describes a few of the {counted:g} samples only. "
         + _remedy(weighting, energies, mass, min(2 * bound, (bound + counted) / 2)),
         WeightCollapseWarning,
     )
@@ -48,7 +48,7 @@ def _softened(weighting: Weighting, energies: Array, mass: Array, wanted: float)
 
     def enough(value: float) -> bool:
         softer = clone(weighting).set_params(**{knob: value})
-        return bool(effective_sample_size(softer.importances(energies, mass)) >= wanted)
+        return bool(effective_sample_size(softer.importances(energies, mass), mass) >= wanted)
 
     low = high = float(getattr(weighting, knob))
     while not enough(high) and high < 1e300:

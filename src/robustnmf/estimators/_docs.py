@@ -57,7 +57,8 @@ n_iter_ : int
 weighting_ : Weighting
     The weighting with its automatic hyperparameters as settled.
 mixing_ : ndarray (n_components, n_samples)
-    With a convex structure, ``components_ = mixing_ @ X``.
+    With a convex structure, ``components_ = mixing_ @ X`` (with sample weights,
+    ``(mixing_ * sample_weight) @ X``).
 n_features_in_, feature_names_in_
     Number and names of the features seen in ``fit``.""",
 }

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.utils import check_array
-from sklearn.utils.validation import _get_feature_names
+from sklearn.utils.validation import _check_sample_weight, _get_feature_names
 
 FLOATS = [np.float64, np.float32]
 LEAST, MOST = 1e-150, 1e150
@@ -18,6 +18,13 @@ def check_table(X: Any, name: str) -> np.ndarray:
     X = check_array(X, dtype=FLOATS, estimator=name, input_name="X")
     refuse_unfit(X, name)
     return X
+
+
+def check_weights(sample_weight: Any, X: np.ndarray) -> np.ndarray | None:
+    """Sample weights in float64, not negative and not all zero."""
+    if sample_weight is None:
+        return None
+    return _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
 
 
 def refuse_unfit(X: np.ndarray, name: str) -> None:

@@ -129,11 +129,11 @@ class NMFL2(PaperNMF):
 
     Examples
     --------
-    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.datasets import load_digits
     >>> from robustnmf import NMFL2
-    >>> X, _ = load_iris(return_X_y=True)
-    >>> model = NMFL2(3, random_state=0).fit(X)
-    >>> model.effective_sample_size_ > 3
+    >>> X, _ = load_digits(return_X_y=True)
+    >>> model = NMFL2(10, random_state=0).fit(X)
+    >>> model.effective_sample_size_ > 1600
     True
     """
 

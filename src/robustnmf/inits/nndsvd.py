@@ -29,7 +29,7 @@ def nndsvd(engine: Any, k: int, seed: int) -> tuple[Array, Array]:
 
     def left_parts(block: Any, _: None) -> tuple[Array, Array]:
         left = block.project((right * inverse[:, None])[None, ...])[0, ...]
-        return left, _part_norms(left, axis=0)
+        return left, _part_norms(left * _root_mass(block, left), axis=0)
 
     left, left_squares = engine.sweep(left_parts)
     left_norms = left_squares**0.5
@@ -74,7 +74,7 @@ def _right_singular(engine: Any, k: int, seed: int) -> tuple[Array, Array]:
     right = on_device_of(engine.like, guess, engine.like.dtype)
 
     def gram_times(block: Any, _: None) -> tuple[None, Array]:
-        return None, block.cross(block.project(right.T[None, ...]))[0, ...]
+        return None, block.cross(block.weighted(block.project(right.T[None, ...])))[0, ...]
 
     for _ in range(ROUNDS):
         right = xp.linalg.qr(right)[0]
@@ -85,6 +85,12 @@ def _right_singular(engine: Any, k: int, seed: int) -> tuple[Array, Array]:
     order = xp.argsort(squares, descending=True)[:k]
     singular = xp.maximum(xp.take(squares, order), 0.0) ** 0.5
     return singular, (right @ xp.take(rotation, order, axis=1)).T
+
+
+def _root_mass(block: Any, like: Array) -> Array:
+    """Square root of how often a row counts, as a column."""
+    xp = namespace(like)
+    return xp.astype(block.mass**0.5, like.dtype)[:, None]
 
 
 def _part_norms(vectors: Array, axis: int) -> Array:

@@ -2,6 +2,11 @@ r"""Random start: uniform factors whose product has the mean of X.
 
 With both factors uniform on :math:`(0, 2\sqrt{\bar x / k}]`, an entry of the product has
 expectation :math:`\bar x`. The paper starts from random positive factors.
+
+The codes of a row are drawn by its content: the fractional parts of random projections,
+stretched until they say nothing of the row but that it is this one. So a row that is
+repeated, permuted or found in another block starts from the same codes, and a sample weight
+of two is the same as the row twice.
 """
 
 from __future__ import annotations
@@ -10,23 +15,28 @@ from typing import Any
 
 import numpy as np
 
-from robustnmf.arrays import Array, on_device_of
+from robustnmf.arrays import Array, namespace, on_device_of
+
+STRETCH = 1e4
 
 
 def random(engine: Any, k: int, seed: int) -> tuple[Array, Array]:
     """Codes (n, k) and basis (k, m) in the units of the engine."""
+    xp = namespace(engine.like)
     rng = np.random.default_rng(seed)
-    size = 2.0 * np.sqrt(engine.mean() / k)
-    return tuple(positive_uniform(rng, shape, size, engine.like) for shape in _shapes(engine, k))
+    mean, features = engine.mean(), engine.shape[1]
+    size = 2.0 * (mean / k) ** 0.5
+    uniform = 1.0 - rng.random((k, features))
+    stretch = STRETCH / ((mean if mean > 0 else 1.0) * features**0.5)
+    normal = stretch * rng.standard_normal((features, k))
+    directions = on_device_of(engine.like, normal, xp.float64)
 
+    def draw(block: Any, _: None) -> tuple[Array, None]:
+        place = block.wide_values() @ directions
+        return 1.0 - (place - xp.floor(place)), None
 
-def positive_uniform(
-    rng: np.random.Generator, shape: tuple[int, ...], size: float, like: Array
-) -> Array:
-    """Uniform numbers from (0, size]; multiplicative updates cannot leave a zero."""
-    return on_device_of(like, size * (1.0 - rng.random(shape)), like.dtype)
-
-
-def _shapes(engine: Any, k: int) -> tuple[tuple[int, int], tuple[int, int]]:
-    n, m = engine.shape
-    return (n, k), (k, m)
+    codes = xp.concat(engine.sweep(draw)[0])
+    return (
+        xp.astype(size * codes, engine.like.dtype, copy=False),
+        on_device_of(engine.like, size * uniform, engine.like.dtype),
+    )

@@ -44,19 +44,23 @@ class Convex(Structure):
         starts there rests on a plateau; a fifth of such a mean keeps every share positive.
         """
         xp = namespace(codes)
-        mean = codes / floored(xp.sum(codes, axis=1, keepdims=True))
-        most = xp.astype(codes == xp.max(codes, axis=1, keepdims=True), codes.dtype)
-        mixing = 0.8 * most / xp.sum(most, axis=1, keepdims=True) + 0.2 * mean
+        mass = xp.astype(engine.mass, codes.dtype)[:, None]
+        mean = codes / floored(xp.sum(mass * codes, axis=1, keepdims=True))
+        counted = xp.where(mass > 0, codes, xp.zeros_like(codes))
+        most = xp.astype(counted == xp.max(counted, axis=1, keepdims=True), codes.dtype)
+        most = most / floored(xp.sum(mass * most, axis=1, keepdims=True))
+        mixing = 0.8 * most + 0.2 * mean
         basis = self.mixed(engine, mixing)
         # Codes keep their pattern and take the size that gives the product the mean of X.
-        total = xp.sum(xp.sum(codes, axis=1) * xp.sum(basis, axis=2), axis=-1)
-        wanted = engine.mean() * engine.shape[0] * engine.shape[1]
+        total = xp.sum(xp.sum(mass * codes, axis=1) * xp.sum(basis, axis=2), axis=-1)
+        wanted = engine.mean() * float(xp.sum(engine.mass)) * engine.shape[1]
         return codes * (wanted / floored(total))[:, None, None], basis, mixing
 
     def mixed(self, engine: Any, mixing: Array) -> Array:
         """Basis (members, k, features) that a mixing (members, samples, k) gives."""
         _, basis = engine.sweep(
-            lambda block, local: (local, block.cross(local.codes)), engine.begin(mixing)
+            lambda block, local: (local, block.cross(block.weighted(local.codes))),
+            engine.begin(mixing),
         )
         return basis
 
@@ -78,6 +82,6 @@ class Convex(Structure):
         def remix(block: Any, local: Any) -> tuple[Any, Array]:
             parts = Ratio(block.project(negative), block.project(positive))
             mixing = solver.step(local.mixing, parts, exponent)
-            return replace(local, mixing=mixing), block.cross(mixing)
+            return replace(local, mixing=mixing), block.cross(block.weighted(mixing))
 
         return engine.sweep(remix, locals_)

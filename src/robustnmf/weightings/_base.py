@@ -234,10 +234,16 @@ class SoftMin(Weighting):
         return share / xp.sum(share, axis=-1, keepdims=True)
 
 
-def effective_sample_size(importances: Array) -> Array:
-    """``1 / sum Q^2``: n for equal importances, 1 when one sample has it all."""
+def effective_sample_size(importances: Array, mass: Array | None = None) -> Array:
+    """``1 / sum Q^2``: n for equal importances, 1 when one sample has it all.
+
+    A sample that counts m times shares its importance among as many equal ones.
+    """
     xp = namespace(importances)
-    return 1.0 / xp.sum(importances**2, axis=-1)
+    squares = importances**2
+    if mass is not None:
+        squares = xp.where(mass > 0, squares / xp.where(mass > 0, mass, 1 + 0 * mass), 0 * squares)
+    return 1.0 / xp.sum(squares, axis=-1)
 
 
 def _as_batch(energies: Array) -> tuple[Array, Array]:
