@@ -25,11 +25,26 @@ REST = 0.01
 
 @dataclass(frozen=True)
 class Problem:
-    """The parts of a method that all members share."""
+    """The parts of a method that all members share.
+
+    ``fixed`` (components, features) are the first rows of every basis, held as they are:
+    multiplicative updates minimise a majorant that is separable over the entries of the
+    basis, so leaving some of them where they were descends all the same.
+    """
 
     loss: Loss
     structure: Structure
     solver: Multiplicative
+    fixed: Array | None = None
+
+    def hold(self, basis: Array) -> Array:
+        """The basis (members, k, features) with its fixed rows as they must be."""
+        if self.fixed is None:
+            return basis
+        xp = namespace(basis)
+        count, features = self.fixed.shape
+        held = xp.broadcast_to(self.fixed, (basis.shape[0], count, features))
+        return xp.concat([held, basis[:, count:, :]], axis=1)
 
     def look(self, weighting: Batch, basis: Array, previous: Array) -> Pass:
         """The pass for these bases: by Gram matrices where they say all."""
@@ -170,7 +185,8 @@ def fit(
     """
     tracks = [Track(i, w, w) for i, w in enumerate(weightings)]
     locals_ = engine.begin(start.codes, start.mixing)
-    state = State(tracks, locals_, start.basis, start.basis)
+    basis = problem.hold(start.basis)
+    state = State(tracks, locals_, basis, basis)
     state = _follow(engine, problem, _energies_only(engine, problem, state), freeze=max_iter == 0)
     results: dict[int, Fitted] = {}
     for iteration in range(max_iter + 1):
@@ -191,6 +207,7 @@ def fit(
         locals_, basis = problem.structure.step(
             engine, state.locals, state.basis, statistics.terms(), problem.solver, problem.exponent
         )
+        basis = problem.hold(basis)
         state = replace(state, locals=locals_, basis=basis, previous=state.basis)
         state = _follow(engine, problem, state, freeze=2 * (iteration + 1) >= max_iter)
     return [results[i] for i in range(len(weightings))]
@@ -209,6 +226,19 @@ def encode(
 
     locals_, _ = engine.sweep(visit)
     return engine.collect(locals_, "codes")[0, ...], engine.collect(locals_, "energies")[0, ...]
+
+
+def objective(engine: Any, problem: Problem, weighting: Weighting, basis: Array) -> float:
+    """Objective of the best codes for a basis (k, m) that stays."""
+    batch = Batch([weighting], basis)
+    look = problem.look(batch, basis[None, ...], basis[None, ...])
+
+    def visit(block: Any, local: None) -> tuple[Local, Statistics]:
+        codes, seen = look.encode(block, batch)
+        return look.measure(block, Local(codes), batch, seen)
+
+    _, statistics = engine.sweep(visit)
+    return float(batch.value_of(statistics.tally)[0, 0])
 
 
 def _pass(
@@ -278,6 +308,12 @@ def _finish(
 
         def visit(block: Any, local: Local) -> tuple[Local, Statistics]:
             codes, seen = look.encode(block, weighting)
+            after = look.row_values(block, codes, seen, weighting)
+            before = look.row_values(block, *look.stay(block, local.codes), weighting)
+            # Where the loss is not convex in the codes, encoding may end in a worse minimum.
+            worse = after > (1 + 1e-6) * before + 1e-12 * block.sizes(problem.loss.degree)
+            codes = namespace(codes).where(worse[:, :, None], local.codes, codes)
+            codes, seen = look.stay(block, codes)
             return look.measure(block, replace(local, codes=codes), weighting, seen)
 
         state, _ = _recorded(engine, state, visit)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple
 
@@ -18,13 +19,14 @@ from robustnmf.estimators._collapse import warn_if_collapsed
 from robustnmf.estimators._input import (
     FLOATS,
     check_factor,
+    check_fixed,
     check_table,
     check_weights,
     refuse_unfit,
     refuse_zeros,
 )
 from robustnmf.estimators._warn import warn
-from robustnmf.fit import Callback, Fitted, Problem, Start, State, encode, fit
+from robustnmf.fit import Callback, Fitted, Problem, Start, State, encode, fit, objective
 from robustnmf.inits import DETERMINISTIC, INITS
 from robustnmf.losses import Loss
 from robustnmf.solvers import SOLVERS, Multiplicative
@@ -117,6 +119,9 @@ class BaseRobustNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         # Energies are smaller than in the user's units by this factor.
         unit = engine.scale**parts.loss.degree
         start, balance = self._start(engine, problem, rank, W, H)
+        fixed = check_fixed(getattr(self, "fixed_components", None), parts.structure, rank, table)
+        if fixed is not None:
+            problem = replace(problem, fixed=fixed * (balance / engine.scale))
         members = fit(
             engine,
             problem,
@@ -210,23 +215,52 @@ class BaseRobustNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         """
         return float(np.mean(self.score_samples(X)))
 
+    def objective(self, X: Any, *, sample_weight: Any = None) -> float:
+        """Objective phi of X under the learned basis and weighting, with the best codes.
+
+        For the data of the fit (and ``tol > 0``) the last entry of ``objective_history_``.
+
+        Parameters
+        ----------
+        X : array-like (n_samples, n_features)
+        sample_weight : array-like (n_samples,), optional
+            How many times each sample counts.
+
+        Returns
+        -------
+        objective : float
+        """
+        table, unit, _ = self._checked(X)
+        weights = check_weights(sample_weight, table)
+        value = objective(
+            InMemory(table, scale=self._scale, sample_weight=weights),
+            self._problem,
+            self.weighting_.rescaled(1.0 / unit),
+            self.components_ / self._scale,
+        )
+        return value * unit**self.weighting_.degree
+
     def _encode(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         """Codes and energies of X, in the user's units."""
-        check_is_fitted(self)
-        given = validate_data(self, X, dtype=FLOATS, reset=False)
-        refuse_unfit(given, type(self).__name__)
-        if not self._problem.loss.takes_zeros:
-            refuse_zeros(given, repr(self._problem.loss))
-        # In the precision of the fit: data of another dtype may lie outside its range.
-        table = given.astype(self.components_.dtype, copy=False)
-        unit = self._scale**self._problem.loss.degree
+        table, unit, dtype = self._checked(X)
         codes, energies = encode(
             InMemory(table, scale=self._scale),
             self._problem,
             self.weighting_.rescaled(1.0 / unit),
             self.components_ / self._scale,
         )
-        return codes.astype(given.dtype, copy=False), energies * unit
+        return codes.astype(dtype, copy=False), energies * unit
+
+    def _checked(self, X: Any) -> tuple[np.ndarray, float, np.dtype]:
+        """New data in the precision of the fit, the unit of their energies, their own dtype."""
+        check_is_fitted(self)
+        given = validate_data(self, X, dtype=FLOATS, reset=False)
+        refuse_unfit(given, type(self).__name__)
+        if not self._problem.loss.takes_zeros:
+            refuse_zeros(given, repr(self._problem.loss))
+        # Data of another dtype may lie outside the range of their own.
+        table = given.astype(self.components_.dtype, copy=False)
+        return table, self._scale**self._problem.loss.degree, given.dtype
 
     def _solver(self) -> Multiplicative:
         return SOLVERS["mu" if self.solver == "auto" else self.solver]()

@@ -8,6 +8,8 @@ import numpy as np
 from sklearn.utils import check_array
 from sklearn.utils.validation import _check_sample_weight, _get_feature_names
 
+from robustnmf.structures import Structure
+
 FLOATS = [np.float64, np.float32]
 LEAST, MOST = 1e-150, 1e150
 
@@ -56,6 +58,26 @@ def refuse_zeros(X: np.ndarray, loss: str) -> None:
         f"{loss} needs X > 0, but X holds {values}, first at [{rows[0]}, {columns[0]}]: its loss "
         "is infinite there. Add a small constant to X, or use KullbackLeibler."
     )
+
+
+def check_fixed(fixed: Any, structure: Structure, rank: int, X: np.ndarray) -> np.ndarray | None:
+    """Components that are given: nonnegative, of the features of X, no more than the rank."""
+    if fixed is None:
+        return None
+    if structure.mixes_samples:
+        raise ValueError(
+            f"fixed_components and {structure!r} exclude each other: its components are "
+            "mixtures of samples and cannot be given. Use structure='free'."
+        )
+    fixed = check_array(fixed, dtype=X.dtype, input_name="fixed_components")
+    if fixed.shape[1] != X.shape[1] or len(fixed) > rank:
+        raise ValueError(
+            f"fixed_components has shape {fixed.shape}, but needs at most n_components={rank} "
+            f"rows and as many columns as X has features, {X.shape[1]}."
+        )
+    if fixed.min() < 0:
+        raise ValueError("fixed_components holds negative values; NMF needs components >= 0.")
+    return fixed
 
 
 def check_factor(factor: Any, shape: tuple[int, int], name: str, what: str, like: np.ndarray):

@@ -31,6 +31,8 @@ class RobustNMF(BaseRobustNMF):
         Name or instance: "frobenius", "kullback-leibler", "itakura-saito", "beta", "alpha".
     structure : str or Structure, default="free"
         Name or instance: "free", "convex".
+    fixed_components : array-like (n_fixed, n_features), optional
+        The first components, held as given while the others are learned.
     <common>
 
     <attributes>
@@ -53,6 +55,7 @@ class RobustNMF(BaseRobustNMF):
         "weighting": [StrOptions(set(WEIGHTINGS)), Weighting],
         "loss": [StrOptions(set(LOSSES)), Loss],
         "structure": [StrOptions(set(STRUCTURES)), Structure],
+        "fixed_components": ["array-like", None],
     }
 
     def __init__(
@@ -62,6 +65,7 @@ class RobustNMF(BaseRobustNMF):
         weighting="entropy",
         loss="frobenius",
         structure="free",
+        fixed_components=None,
         solver="auto",
         init="nndsvda",
         n_init=1,
@@ -74,6 +78,7 @@ class RobustNMF(BaseRobustNMF):
         self.weighting = weighting
         self.loss = loss
         self.structure = structure
+        self.fixed_components = fixed_components
         self.solver = solver
         self.init = init
         self.n_init = n_init

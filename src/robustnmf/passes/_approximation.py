@@ -71,6 +71,11 @@ class ApproximationPass(ABC):
         energies = xp.sum(wide(self.loss.entries(block.values(), seen)), axis=-1)
         return xp.maximum(energies, noise(codes) * block.sq_norms)
 
+    def row_values(self, block: Any, codes: Array, seen: Array, weighting: Batch) -> Array:
+        """What every row would minimise by itself (members, rows)."""
+        entries = self.loss.entries(block.values(), seen)
+        return namespace(codes).sum(wide(self.contributions(weighting, entries)[0]), axis=-1)
+
     def encode(self, block: Any, weighting: Batch) -> tuple[Array, Array]:
         """Best codes for this basis, every row for itself, and the approximation."""
         xp = namespace(self.basis)

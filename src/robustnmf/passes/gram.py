@@ -75,6 +75,10 @@ class GramPass:
         """Energy of every row (members, rows)."""
         return self.loss.gram_energies(block, codes, self.basis, seen, self.gram)
 
+    def row_values(self, block: Any, codes: Array, seen: Array, weighting: Batch) -> Array:
+        """What every row would minimise by itself (members, rows)."""
+        return self.energies(block, codes, seen)
+
     def _weigh(
         self, block: Any, local: Local, weighting: Batch, seen: Array
     ) -> tuple[Local, Statistics, Array]:

@@ -1,0 +1,75 @@
+"""Components that are given stay as they are, and the others are learned around them."""
+
+import numpy as np
+import pytest
+
+from robustnmf import EucNMF, RobustNMF
+from robustnmf.losses import LOSSES
+from robustnmf.weightings import WEIGHTINGS
+from tests.problems import noisy_low_rank
+
+rng = np.random.default_rng(0)
+PARTS = rng.gamma(1.0, size=(4, 15)) * (rng.random((4, 15)) < 0.6)
+X = 100 * rng.gamma(1.0, size=(80, 4)) @ PARTS + rng.random((80, 15))
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore::robustnmf.exceptions.WeightCollapseWarning")
+@pytest.mark.parametrize("weighting", WEIGHTINGS)
+@pytest.mark.parametrize("loss", LOSSES)
+def test_fixed_components_stay_and_the_objective_falls(loss, weighting):
+    model = RobustNMF(
+        4, loss=loss, weighting=weighting, fixed_components=PARTS[:2], max_iter=60, random_state=0
+    ).fit(X)
+    np.testing.assert_allclose(model.components_[:2], PARTS[:2], rtol=1e-14)
+    assert np.abs(model.components_[2:]).sum() > 0
+    history = model.objective_history_
+    if weighting != "fuzzy":  # collapses here, onto the rounding of one energy
+        assert np.all(np.diff(history) <= 1e-9 * np.abs(history[0]))
+
+
+def test_known_parts_help_to_find_the_others():
+    model = RobustNMF(
+        4, weighting="uniform", fixed_components=PARTS[:3], max_iter=3000, tol=1e-6
+    ).fit(X)
+    learned, true = model.components_[3], PARTS[3]
+    cosine = learned @ true / np.linalg.norm(learned) / np.linalg.norm(true)
+    assert cosine > 0.99
+
+
+def test_all_components_may_be_fixed():
+    model = RobustNMF(4, fixed_components=PARTS).fit(X)
+    np.testing.assert_allclose(model.components_, PARTS, rtol=1e-14)
+    assert model.transform(X).shape == (80, 4)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"fixed_components": PARTS[:, :3]}, r"shape \(4, 3\), but needs at most n_components=4"),
+        ({"fixed_components": np.ones((5, 15))}, r"shape \(5, 15\)"),
+        ({"fixed_components": -PARTS}, "negative values"),
+        ({"fixed_components": PARTS, "structure": "convex"}, "exclude each other"),
+    ],
+    ids=["features", "rank", "negative", "convex"],
+)
+def test_bad_fixed_components_are_refused(parameters, message):
+    with pytest.raises(ValueError, match=message):
+        RobustNMF(4, **parameters).fit(X)
+
+
+@pytest.mark.parametrize("weighting", WEIGHTINGS)
+@pytest.mark.parametrize("loss", LOSSES)
+def test_the_objective_of_the_data_is_the_end_of_the_history(loss, weighting):
+    data = 30 * noisy_low_rank(60, 12, 3, noise=0.5)
+    weights = rng.integers(1, 4, size=60)
+    model = RobustNMF(3, loss=loss, weighting=weighting, tol=1e-3).fit(data, sample_weight=weights)
+    value = model.objective(data, sample_weight=weights)
+    slack = 1e-9 * np.abs(model.objective_history_[0])
+    assert value == pytest.approx(model.objective_history_[-1], rel=1e-6, abs=slack)
+
+
+def test_the_objective_of_other_data():
+    data = noisy_low_rank(60, 12, 3)
+    model = EucNMF(3, random_state=0).fit(data[:40])
+    assert model.objective(data[40:]) == pytest.approx(-model.score_samples(data[40:]).sum())
