@@ -4,9 +4,10 @@ import numpy as np
 
 from robustnmf.arrays import to_numpy
 from robustnmf.engine import InMemory
-from robustnmf.fit import Problem, Start, fit
+from robustnmf.fit import fit
 from robustnmf.losses import LOSSES
 from robustnmf.solvers import SOLVERS
+from robustnmf.state import Problem, Start
 from robustnmf.structures import STRUCTURES
 from robustnmf.weightings import WEIGHTINGS, Weighting
 

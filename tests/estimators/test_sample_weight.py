@@ -28,7 +28,7 @@ def quiet(model, *args, **kwargs):
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_weights_are_repetitions(name, init):
     weighted, repeated = (
-        ESTIMATORS[name](3, init=init, random_state=0, max_iter=25, tol=0) for _ in range(2)
+        ESTIMATORS[name](3, init=init, random_state=0, max_iter=8, tol=0) for _ in range(2)
     )
     codes = quiet(weighted, X, sample_weight=WEIGHTS)
     others = quiet(repeated, REPEATED)

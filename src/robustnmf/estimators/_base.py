@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import Tags, check_array, check_random_state
+from sklearn.utils import Tags, check_array
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -18,18 +18,19 @@ from robustnmf.engine import InMemory
 from robustnmf.estimators._collapse import warn_if_collapsed
 from robustnmf.estimators._input import (
     FLOATS,
-    check_factor,
     check_fixed,
     check_table,
     check_weights,
     refuse_unfit,
     refuse_zeros,
 )
+from robustnmf.estimators._start import rank_of, start_of
 from robustnmf.estimators._warn import warn
-from robustnmf.fit import Callback, Fitted, Problem, Start, State, encode, fit, objective
-from robustnmf.inits import DETERMINISTIC, INITS
+from robustnmf.fit import Callback, encode, fit, objective
+from robustnmf.inits import INITS
 from robustnmf.losses import Loss
 from robustnmf.solvers import SOLVERS, Multiplicative
+from robustnmf.state import Fitted, Problem, State
 from robustnmf.structures import Structure
 from robustnmf.weightings import Weighting, effective_sample_size
 
@@ -110,7 +111,7 @@ class BaseRobustNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         table = check_table(X, name)
         if not parts.loss.takes_zeros:
             refuse_zeros(table, repr(parts.loss))
-        rank = self._rank(table.shape, W, H)
+        rank = rank_of(table.shape, self.n_components, self.init, W, H)
         by_gram = parts.loss.quadratic and not parts.weighting.per_entry
         copies = 1 if by_gram else self.n_init
         weights = check_weights(sample_weight, table)
@@ -118,7 +119,7 @@ class BaseRobustNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         problem = Problem(parts.loss, parts.structure, self._solver())
         # Energies are smaller than in the user's units by this factor.
         unit = engine.scale**parts.loss.degree
-        start, balance = self._start(engine, problem, rank, W, H)
+        start, balance = start_of(self, engine, problem, rank, W, H)
         fixed = check_fixed(getattr(self, "fixed_components", None), parts.structure, rank, table)
         if fixed is not None:
             problem = replace(problem, fixed=fixed * (balance / engine.scale))
@@ -265,55 +266,6 @@ class BaseRobustNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def _solver(self) -> Multiplicative:
         return SOLVERS["mu" if self.solver == "auto" else self.solver]()
 
-    def _rank(self, shape: tuple[int, int], W: Any, H: Any) -> int:
-        """Number of components, and whether this X can have so many."""
-        if self.init != "custom" and (W is not None or H is not None):
-            raise ValueError(
-                f"W and H are a start for init='custom', but init={self.init!r}. "
-                "Set init='custom', or leave them out."
-            )
-        if self.n_components != "auto":
-            rank = int(self.n_components)
-        elif np.ndim(W) == 2:
-            rank = np.shape(W)[1]
-        else:
-            rank = min(shape)
-        if self.init in DETERMINISTIC and rank > min(shape):
-            raise ValueError(
-                f"n_components={rank} is too large for init={self.init!r}: X with "
-                f"n_samples={shape[0]}, n_features={shape[1]} has at most {min(shape)} singular "
-                "vectors. Lower n_components or use init='random'."
-            )
-        return rank
-
-    def _start(
-        self, engine: InMemory, problem: Problem, rank: int, W: Any, H: Any
-    ) -> tuple[Start, float]:
-        """Start of every member, and the factor by which its codes are smaller than W."""
-        if self.init == "custom" or self.init in DETERMINISTIC:
-            self._warn_of_one_start()
-        if self.init == "custom":
-            return _custom_start(engine, problem, rank, W, H)
-        if self.init == "nndsvd" and problem.solver.keeps_zeros:
-            warn(
-                "init='nndsvd' holds zeros, which multiplicative updates can never change. "
-                "init='nndsvda' starts from the same SVD without them.",
-                UserWarning,
-            )
-        n_init = 1 if self.init in DETERMINISTIC else self.n_init
-        seeds = check_random_state(self.random_state).randint(2**31 - 1, size=n_init)
-        starts = [INITS[self.init](engine, rank, int(seed)) for seed in seeds]
-        codes, basis = (np.stack(factors) for factors in zip(*starts, strict=True))
-        return Start(*problem.structure.start(engine, codes, basis)), 1.0
-
-    def _warn_of_one_start(self) -> None:
-        if self.n_init > 1:
-            warn(
-                f"init={self.init!r} gives the same start every time, so one of the "
-                f"{self.n_init} starts is run. Use init='random' for several.",
-                RuntimeWarning,
-            )
-
     def _warn(self, converged: bool, learned: dict[str, Any], mass: np.ndarray) -> None:
         name = type(self).__name__
         if self.tol > 0 and not converged:
@@ -358,29 +310,6 @@ class BaseRobustNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         tags.input_tags.positive_only = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-
-def _custom_start(
-    engine: InMemory, problem: Problem, rank: int, W: Any, H: Any
-) -> tuple[Start, float]:
-    """The start of the user, with factors of one size.
-
-    Factors of very different sizes would leave the range of float32 in their Gram matrices.
-    They are balanced by a power of two, which multiplicative updates carry along exactly.
-    """
-    n, m = engine.shape
-    mixes = problem.structure.mixes_samples
-    codes = check_factor(W, (n, rank), "W", "the codes", engine.like)
-    what, width = ("the mixing", n) if mixes else ("the basis", m)
-    other = check_factor(H, (rank, width), "H", what, engine.like)
-    other = other if mixes else other / engine.scale
-    exponent = np.log2(codes.mean(dtype=np.float64) / other.mean(dtype=np.float64)) / 2
-    balance = 2.0 ** round(exponent) if abs(exponent) > 10 else 1.0
-    codes, other = (codes / balance)[None], (other * balance)[None]
-    if not mixes:
-        return Start(codes, other), balance
-    mixing = np.swapaxes(other, 1, 2)
-    return Start(codes, problem.structure.mixed(engine, mixing), mixing), balance
 
 
 def _reconstruction_error(energies: np.ndarray, loss: Loss, unit: float) -> float:

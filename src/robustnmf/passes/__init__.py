@@ -6,11 +6,10 @@ Every pass has the same visits: ``move`` (codes from the basis), ``measure``
 of a block is handed to the next as ``seen``.
 """
 
+from robustnmf.passes._base import Pass
 from robustnmf.passes._statistics import Local, Statistics
 from robustnmf.passes.divergence import DivergencePass
 from robustnmf.passes.entries import EntryPass
 from robustnmf.passes.gram import GramPass
-
-Pass = GramPass | DivergencePass | EntryPass
 
 __all__ = ["DivergencePass", "EntryPass", "GramPass", "Local", "Pass", "Statistics"]

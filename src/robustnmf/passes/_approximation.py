@@ -8,14 +8,12 @@ the model is the loss itself, and for weights of entries this is iterative rewei
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import Any, Self
+from abc import abstractmethod
+from typing import Any
 
 from robustnmf.arrays import Array, namespace, noise, put, wide
-from robustnmf.losses import Loss
-from robustnmf.passes._statistics import Local, Statistics
-from robustnmf.solvers import CHUNK_NUMBERS, Multiplicative, nonnegative_least_squares
+from robustnmf.passes._base import Pass
+from robustnmf.solvers import CHUNK_NUMBERS, nonnegative_least_squares
 from robustnmf.weightings import Batch
 
 MAX_STEPS = 200
@@ -24,60 +22,26 @@ STEP_TOLERANCE = 1e-10
 VALUE_ROUNDING = 1e-14
 
 
-@dataclass(frozen=True)
-class ApproximationPass(ABC):
-    """The visits of a pass to a block, for one basis per member (members, k, features)."""
-
-    loss: Loss
-    solver: Multiplicative
-    exponent: float
-    basis: Array
-    previous: Array
-
-    @classmethod
-    def prepare(
-        cls, loss: Loss, solver: Multiplicative, exponent: float, basis: Array, previous: Array
-    ) -> Self:
-        """What all blocks share: the basis of this pass and of the one before."""
-        return cls(loss, solver, exponent, basis, previous)
-
-    def stay(self, block: Any, codes: Array) -> tuple[Array, Array]:
-        """The codes as they are, and the approximation they give."""
-        return codes, codes @ self.basis
-
-    @abstractmethod
-    def move(self, block: Any, codes: Array, weighting: Batch) -> tuple[Array, Array]:
-        """Updated codes, and the approximation they give."""
-
-    @abstractmethod
-    def measure(
-        self, block: Any, local: Local, weighting: Batch, seen: Array
-    ) -> tuple[Local, Statistics]:
-        """Energies of a block and their tally, without the sums for the basis."""
-
-    @abstractmethod
-    def gather(
-        self, block: Any, local: Local, weighting: Batch, seen: Array
-    ) -> tuple[Local, Statistics]:
-        """Energies of a block, and the weighted sums that the basis update needs."""
+class ApproximationPass(Pass):
+    """A pass that sees the approximation of a block (members, rows, features)."""
 
     @abstractmethod
     def contributions(self, weighting: Batch, entries: Array) -> tuple[Array, Array]:
         """What entries add to the objective of their row, and the slope of that."""
 
+    def stay(self, block: Any, codes: Array) -> tuple[Array, Array]:
+        return codes, codes @ self.basis
+
     def energies(self, block: Any, codes: Array, seen: Array) -> Array:
-        """Energy of every row (members, rows), never below rounding."""
         xp = namespace(codes)
         energies = xp.sum(wide(self.loss.entries(block.values(), seen)), axis=-1)
         return xp.maximum(energies, noise(codes) * block.sq_norms)
 
     def row_values(self, block: Any, codes: Array, seen: Array, weighting: Batch) -> Array:
-        """What every row would minimise by itself (members, rows)."""
         entries = self.loss.entries(block.values(), seen)
         return namespace(codes).sum(wide(self.contributions(weighting, entries)[0]), axis=-1)
 
     def encode(self, block: Any, weighting: Batch) -> tuple[Array, Array]:
-        """Best codes for this basis, every row for itself, and the approximation."""
         xp = namespace(self.basis)
         data = block.wide_values()  # rounding must not tell a row what company it is in
         members, k, _ = self.basis.shape
@@ -171,10 +135,3 @@ class ApproximationPass(ABC):
         entries = self.loss.entries(data, codes @ basis)[None, ...]
         values, slopes = self.contributions(weighting, entries)
         return xp.sum(values[0, ...], axis=-1), slopes[0, ...]
-
-
-def weighted_product(back: Array, part: Array | None) -> Array:
-    """``back @ part``, where None stands for ones and the result for one column of many."""
-    if part is None:
-        return namespace(back).sum(back, axis=-1, keepdims=True)
-    return back @ part

@@ -12,55 +12,34 @@ The weights of rows cancel in the update of the codes, as they do for the square
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from robustnmf.arrays import Array, namespace
-from robustnmf.passes._approximation import ApproximationPass, weighted_product
-from robustnmf.passes._statistics import Local, Statistics
+from robustnmf.passes._approximation import ApproximationPass
 from robustnmf.solvers import Ratio
 from robustnmf.weightings import Batch
 
 
 class DivergencePass(ApproximationPass):
-    """The visits of a pass to a block, for one basis per member (members, k, features)."""
+    """What it sees of a block is its approximation; weights belong to rows."""
 
     def move(self, block: Any, codes: Array, weighting: Batch) -> tuple[Array, Array]:
-        """Updated codes, and the approximation they give."""
         xp = namespace(codes)
         parts = self.loss.split(block.values(), codes @ self.basis)
         ones = xp.sum(self.basis, axis=-1)[:, None, :]
         back = xp.matrix_transpose(self.basis)
         terms = Ratio(*(ones if part is None else part @ back for part in parts))
-        return self.stay(block, self.solver.step(codes, terms, self.exponent))
+        return self.stay(block, self.update(codes, terms))
 
-    def measure(
-        self, block: Any, local: Local, weighting: Batch, seen: Array
-    ) -> tuple[Local, Statistics]:
-        local, statistics, _ = self._weigh(block, local, weighting, seen)
-        return local, statistics
-
-    def gather(
-        self, block: Any, local: Local, weighting: Batch, seen: Array
-    ) -> tuple[Local, Statistics]:
-        local, statistics, weights = self._weigh(block, local, weighting, seen)
-        xp = namespace(local.codes)
-        weighted = local.codes * xp.astype(weights, local.codes.dtype)[:, :, None]
+    def sums(self, block: Any, codes: Array, weights: Array, seen: Array) -> tuple[Array, Array]:
+        xp = namespace(codes)
+        back = xp.matrix_transpose(codes * weights)
+        ones = xp.sum(back, axis=-1, keepdims=True)
         negative, positive = self.loss.split(block.values(), seen)
-        back = xp.matrix_transpose(weighted)
-        return local, replace(
-            statistics,
-            negative=weighted_product(back, negative),
-            positive=weighted_product(back, positive),
+        return (
+            ones if negative is None else back @ negative,
+            ones if positive is None else back @ positive,
         )
 
     def contributions(self, weighting: Batch, entries: Array) -> tuple[Array, Array]:
         return entries, namespace(entries).ones_like(entries)
-
-    def _weigh(
-        self, block: Any, local: Local, weighting: Batch, seen: Array
-    ) -> tuple[Local, Statistics, Array]:
-        energies = self.energies(block, local.codes, seen)
-        weighed = weighting.weigh(energies, block.mass)
-        statistics = Statistics(weighed.tally, weighed.log_scale, quadratic=False)
-        return replace(local, energies=energies), statistics, weighed.weights

@@ -26,41 +26,28 @@ from robustnmf.weightings import Batch, Tally
 
 
 class EntryPass(ApproximationPass):
-    """The visits of a pass to a block, for one basis per member (members, k, features)."""
+    """What it sees of a block is its approximation; weights belong to entries."""
 
     def move(self, block: Any, codes: Array, weighting: Batch) -> tuple[Array, Array]:
-        """Updated codes, and the approximation they give."""
         data = block.values()
         weights = weighting.slope(self.loss.entries(data, codes @ self.previous))
         parts = self.loss.split(data, codes @ self.basis)
         back = namespace(data).matrix_transpose(self.basis)
         terms = Ratio(*(_weighted(weights, part) @ back for part in parts))
-        return self.stay(block, self.solver.step(codes, terms, self.exponent))
+        return self.stay(block, self.update(codes, terms))
 
-    def measure(
-        self, block: Any, local: Local, weighting: Batch, seen: Array
-    ) -> tuple[Local, Statistics]:
-        local, statistics, _ = self._weigh(block, local, weighting, seen)
-        return local, statistics
-
-    def gather(
-        self, block: Any, local: Local, weighting: Batch, seen: Array
-    ) -> tuple[Local, Statistics]:
-        local, statistics, weights = self._weigh(block, local, weighting, seen)
+    def sums(self, block: Any, codes: Array, weights: Array, seen: Array) -> tuple[Array, Array]:
         negative, positive = self.loss.split(block.values(), seen)
-        back = namespace(seen).matrix_transpose(local.codes)
-        return local, replace(
-            statistics,
-            negative=back @ _weighted(weights, negative),
-            positive=back @ _weighted(weights, positive),
-        )
+        back = namespace(seen).matrix_transpose(codes)
+        return back @ _weighted(weights, negative), back @ _weighted(weights, positive)
 
     def contributions(self, weighting: Batch, entries: Array) -> tuple[Array, Array]:
         return weighting.rho(entries), weighting.slope(entries)
 
-    def _weigh(
+    def weigh(
         self, block: Any, local: Local, weighting: Batch, seen: Array
     ) -> tuple[Local, Statistics, Array]:
+        """Energies of a block, the tally of its entries, and their weights."""
         xp = namespace(seen)
         entries = self.loss.entries(block.values(), seen)
         mass = xp.astype(block.mass, seen.dtype)[:, None]

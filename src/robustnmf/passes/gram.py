@@ -7,85 +7,46 @@ Gram matrix of the basis, so robust and plain NMF cost the same two products,
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from robustnmf.arrays import Array, namespace, wide
 from robustnmf.losses import Frobenius
-from robustnmf.passes._statistics import Local, Statistics
-from robustnmf.solvers import Multiplicative, Quadratic, nonnegative_least_squares, refine
+from robustnmf.passes._base import Pass
+from robustnmf.solvers import Quadratic, nonnegative_least_squares, refine
 from robustnmf.weightings import Batch
 
 
-@dataclass(frozen=True)
-class GramPass:
-    """The visits of a pass to a block, for one basis per member (members, k, features)."""
+class GramPass(Pass):
+    """What it sees of a block is the projection of the rows on the basis."""
 
     loss: Frobenius
-    solver: Multiplicative
-    exponent: float
-    basis: Array
-    gram: Array
+    quadratic = True
 
-    @classmethod
-    def prepare(
-        cls, loss: Any, solver: Multiplicative, exponent: float, basis: Array, previous: Array
-    ) -> GramPass:
-        """What all blocks share: the Gram matrix of the basis."""
-        gram = basis @ namespace(basis).matrix_transpose(basis)
-        return cls(loss, solver, exponent, basis, gram)
+    @cached_property
+    def gram(self) -> Array:
+        """Gram matrix of the basis, the same for all blocks."""
+        return self.basis @ namespace(self.basis).matrix_transpose(self.basis)
 
     def stay(self, block: Any, codes: Array) -> tuple[Array, Array]:
-        """The codes as they are, and the projection of the rows on the basis."""
         return codes, block.project(self.basis)
 
     def move(self, block: Any, codes: Array, weighting: Batch) -> tuple[Array, Array]:
-        """Updated codes, and the projection of the rows on the basis."""
         seen = block.project(self.basis)
-        return self.solver.step(codes, Quadratic(seen, self.gram), self.exponent), seen
+        return self.update(codes, Quadratic(seen, self.gram)), seen
 
     def encode(self, block: Any, weighting: Batch) -> tuple[Array, Array]:
-        """Best codes for this basis, every row for itself, and the projection."""
         xp = namespace(self.basis)
         data = block.wide_values()  # rounding must not tell a row what company it is in
         codes = [_encode(data, wide(self.basis[j, ...])) for j in range(self.basis.shape[0])]
         return self.stay(block, xp.astype(xp.stack(codes), self.basis.dtype, copy=False))
 
-    def measure(
-        self, block: Any, local: Local, weighting: Batch, seen: Array
-    ) -> tuple[Local, Statistics]:
-        """Energies of a block and their tally, without the sums for the basis."""
-        local, statistics, _ = self._weigh(block, local, weighting, seen)
-        return local, statistics
-
-    def gather(
-        self, block: Any, local: Local, weighting: Batch, seen: Array
-    ) -> tuple[Local, Statistics]:
-        """Energies of a block, and the weighted sums that the basis update needs."""
-        local, statistics, weights = self._weigh(block, local, weighting, seen)
-        xp = namespace(local.codes)
-        weighted = local.codes * xp.astype(weights, local.codes.dtype)[:, :, None]
-        return local, replace(
-            statistics,
-            negative=block.cross(weighted),
-            positive=xp.matrix_transpose(weighted) @ local.codes,
-        )
-
     def energies(self, block: Any, codes: Array, seen: Array) -> Array:
-        """Energy of every row (members, rows)."""
         return self.loss.gram_energies(block, codes, self.basis, seen, self.gram)
 
-    def row_values(self, block: Any, codes: Array, seen: Array, weighting: Batch) -> Array:
-        """What every row would minimise by itself (members, rows)."""
-        return self.energies(block, codes, seen)
-
-    def _weigh(
-        self, block: Any, local: Local, weighting: Batch, seen: Array
-    ) -> tuple[Local, Statistics, Array]:
-        energies = self.energies(block, local.codes, seen)
-        weighed = weighting.weigh(energies, block.mass)
-        statistics = Statistics(weighed.tally, weighed.log_scale)
-        return replace(local, energies=energies), statistics, weighed.weights
+    def sums(self, block: Any, codes: Array, weights: Array, seen: Array) -> tuple[Array, Array]:
+        weighted = codes * weights
+        return block.cross(weighted), namespace(codes).matrix_transpose(weighted) @ codes
 
 
 def _encode(data: Array, basis: Array) -> Array:

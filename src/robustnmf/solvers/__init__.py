@@ -1,6 +1,6 @@
 """Solvers by name: how a factor moves once a pass has told what it needs."""
 
-from robustnmf.solvers._terms import Quadratic, Ratio, Terms
+from robustnmf.solvers._terms import Quadratic, Ratio, Terms, Update
 from robustnmf.solvers.least_squares import CHUNK_NUMBERS, nonnegative_least_squares, refine
 from robustnmf.solvers.multiplicative import Multiplicative
 
@@ -15,6 +15,7 @@ __all__ = [
     "Quadratic",
     "Ratio",
     "Terms",
+    "Update",
     "nonnegative_least_squares",
     "refine",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from robustnmf.arrays import Array
@@ -32,3 +33,4 @@ class Ratio:
 
 
 Terms = Quadratic | Ratio
+Update = Callable[[Array, Terms], Array]

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from sklearn.base import BaseEstimator
 
 from robustnmf.arrays import Array
-from robustnmf.solvers import Multiplicative, Terms
+from robustnmf.solvers import Terms, Update
 
 
 class Structure(BaseEstimator, ABC):
@@ -31,12 +31,6 @@ class Structure(BaseEstimator, ABC):
 
     @abstractmethod
     def step(
-        self,
-        engine: Any,
-        locals_: Any,
-        basis: Array,
-        terms: Terms,
-        solver: Multiplicative,
-        exponent: float,
+        self, engine: Any, locals_: Any, basis: Array, terms: Terms, update: Update
     ) -> tuple[Any, Array]:
         """New local states and basis (members, k, features) from the terms of a pass."""

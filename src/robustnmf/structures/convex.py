@@ -20,7 +20,7 @@ from dataclasses import replace
 from typing import Any
 
 from robustnmf.arrays import Array, floored, namespace
-from robustnmf.solvers import Multiplicative, Ratio, Terms
+from robustnmf.solvers import Ratio, Terms, Update
 from robustnmf.structures._base import Structure
 
 
@@ -65,13 +65,7 @@ class Convex(Structure):
         return basis
 
     def step(
-        self,
-        engine: Any,
-        locals_: Any,
-        basis: Array,
-        terms: Terms,
-        solver: Multiplicative,
-        exponent: float,
+        self, engine: Any, locals_: Any, basis: Array, terms: Terms, update: Update
     ) -> tuple[Any, Array]:
         transpose = namespace(basis).matrix_transpose
         broadcast = namespace(basis).broadcast_to
@@ -81,7 +75,7 @@ class Convex(Structure):
 
         def remix(block: Any, local: Any) -> tuple[Any, Array]:
             parts = Ratio(block.project(negative), block.project(positive))
-            mixing = solver.step(local.mixing, parts, exponent)
+            mixing = update(local.mixing, parts)
             return replace(local, mixing=mixing), block.cross(block.weighted(mixing))
 
         return engine.sweep(remix, locals_)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from robustnmf.arrays import Array, namespace
-from robustnmf.solvers import Multiplicative, Terms
+from robustnmf.solvers import Terms, Update
 from robustnmf.structures._base import Structure
 
 
@@ -23,13 +23,7 @@ class Free(Structure):
         return codes, basis, None
 
     def step(
-        self,
-        engine: Any,
-        locals_: Any,
-        basis: Array,
-        terms: Terms,
-        solver: Multiplicative,
-        exponent: float,
+        self, engine: Any, locals_: Any, basis: Array, terms: Terms, update: Update
     ) -> tuple[Any, Array]:
         transpose = namespace(basis).matrix_transpose
-        return locals_, transpose(solver.step(transpose(basis), terms, exponent))
+        return locals_, transpose(update(transpose(basis), terms))

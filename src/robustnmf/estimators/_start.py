@@ -1,0 +1,85 @@
+"""Where a fit starts: the rank, the starts of all members, or the one the user gives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from robustnmf.engine import InMemory
+from robustnmf.estimators._input import check_factor
+from robustnmf.estimators._warn import warn
+from robustnmf.inits import DETERMINISTIC, INITS
+from robustnmf.state import Problem, Start
+
+
+def rank_of(shape: tuple[int, int], n_components: int | str, init: str, W: Any, H: Any) -> int:
+    """Number of components, and whether this X can have so many."""
+    if init != "custom" and (W is not None or H is not None):
+        raise ValueError(
+            f"W and H are a start for init='custom', but init={init!r}. "
+            "Set init='custom', or leave them out."
+        )
+    if n_components != "auto":
+        rank = int(n_components)
+    elif np.ndim(W) == 2:
+        rank = np.shape(W)[1]
+    else:
+        rank = min(shape)
+    if init in DETERMINISTIC and rank > min(shape):
+        raise ValueError(
+            f"n_components={rank} is too large for init={init!r}: X with "
+            f"n_samples={shape[0]}, n_features={shape[1]} has at most {min(shape)} singular "
+            "vectors. Lower n_components or use init='random'."
+        )
+    return rank
+
+
+def start_of(
+    model: Any, engine: InMemory, problem: Problem, rank: int, W: Any, H: Any
+) -> tuple[Start, float]:
+    """Start of every member, and the factor by which its codes are smaller than W."""
+    one = model.init == "custom" or model.init in DETERMINISTIC
+    if one and model.n_init > 1:
+        warn(
+            f"init={model.init!r} gives the same start every time, so one of the "
+            f"{model.n_init} starts is run. Use init='random' for several.",
+            RuntimeWarning,
+        )
+    if model.init == "custom":
+        return _custom_start(engine, problem, rank, W, H)
+    if model.init == "nndsvd" and problem.solver.keeps_zeros:
+        warn(
+            "init='nndsvd' holds zeros, which multiplicative updates can never change. "
+            "init='nndsvda' starts from the same SVD without them.",
+            UserWarning,
+        )
+    random_state = check_random_state(model.random_state)
+    seeds = random_state.randint(2**31 - 1, size=1 if one else model.n_init)
+    starts = [INITS[model.init](engine, rank, int(seed)) for seed in seeds]
+    codes, basis = (np.stack(factors) for factors in zip(*starts, strict=True))
+    return Start(*problem.structure.start(engine, codes, basis)), 1.0
+
+
+def _custom_start(
+    engine: InMemory, problem: Problem, rank: int, W: Any, H: Any
+) -> tuple[Start, float]:
+    """The start of the user, with factors of one size.
+
+    Factors of very different sizes would leave the range of float32 in their Gram matrices.
+    They are balanced by a power of two, which multiplicative updates carry along exactly.
+    """
+    n, m = engine.shape
+    mixes = problem.structure.mixes_samples
+    codes = check_factor(W, (n, rank), "W", "the codes", engine.like)
+    what, width = ("the mixing", n) if mixes else ("the basis", m)
+    other = check_factor(H, (rank, width), "H", what, engine.like)
+    other = other if mixes else other / engine.scale
+    exponent = np.log2(codes.mean(dtype=np.float64) / other.mean(dtype=np.float64)) / 2
+    balance = 2.0 ** round(exponent) if abs(exponent) > 10 else 1.0
+    codes, other = (codes / balance)[None], (other * balance)[None]
+    if not mixes:
+        return Start(codes, other), balance
+    mixing = np.swapaxes(other, 1, 2)
+    return Start(codes, problem.structure.mixed(engine, mixing), mixing), balance
