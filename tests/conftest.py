@@ -7,6 +7,13 @@ import array_api_compat.numpy as xnp
 import array_api_strict
 import numpy as np
 import pytest
+from hypothesis import settings
+
+# Machines differ in speed, and a build must not depend on the draw: continuous integration
+# runs the same examples every time, developers get new ones.
+settings.register_profile("default", deadline=None)
+settings.register_profile("ci", deadline=None, derandomize=True)
+settings.load_profile("ci" if os.environ.get("CI") else "default")
 
 NAMESPACES = {"numpy": xnp, "strict": array_api_strict}
 
