@@ -26,7 +26,10 @@ def check_weights(sample_weight: Any, X: np.ndarray) -> np.ndarray | None:
     """Sample weights in float64, not negative and not all zero."""
     if sample_weight is None:
         return None
-    return _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    if not weights.any():  # older scikit-learn lets this pass
+        raise ValueError("sample_weight needs at least one non-zero number; all are zero.")
+    return weights
 
 
 def refuse_unfit(X: np.ndarray, name: str) -> None:
