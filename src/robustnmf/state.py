@@ -42,12 +42,13 @@ class Problem:
 
     def look(self, weighting: Batch, basis: Array, previous: Array) -> Pass:
         """The pass for these bases: by Gram matrices where they say all."""
-        kind: type[Pass]
-        if weighting.per_entry:
-            kind = EntryPass
-        else:
-            kind = GramPass if self.loss.quadratic else DivergencePass
-        return kind(self.loss, self.update, basis, previous)
+        return self.kind(weighting.per_entry)(self.loss, self.update, basis, previous)
+
+    def kind(self, per_entry: bool) -> type[Pass]:
+        """The pass for weights of entries or of rows."""
+        if per_entry:
+            return EntryPass
+        return GramPass if self.loss.quadratic else DivergencePass
 
     @property
     def update(self) -> Update:

@@ -23,21 +23,14 @@ class DenseBlock:
         it says nothing about the basis, and any basis fits it exactly.
     """
 
-    def __init__(
-        self,
-        rows: Array,
-        scale: float = 1.0,
-        *,
-        mass: Array | None = None,
-        count_empty_rows: bool = False,
-    ):
+    def __init__(self, rows: Array, scale: float = 1.0, mass: Array | None = None):
         self.rows = rows
         self.scale = scale
         self._sizes: dict[float, Array] = {}
         xp = self.xp
         self.sq_norms = xp.sum(self.wide_values() ** 2, axis=1)
         mass = xp.ones_like(self.sq_norms) if mass is None else mass
-        self.mass = mass if count_empty_rows else xp.where(self.sq_norms > 0, mass, 0 * mass)
+        self.mass = xp.where(self.sq_norms > 0, mass, 0 * mass)
 
     @property
     def xp(self) -> Namespace:

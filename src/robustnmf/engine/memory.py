@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 from robustnmf.arrays import Array, DenseBlock, floored, namespace
@@ -47,18 +48,14 @@ class InMemory:
         step = block_rows or max(1, BLOCK_BYTES // row_bytes)
         rows = [slice(at, min(at + step, n)) for at in range(0, n, step)]
         masses = [None if sample_weight is None else sample_weight[at] for at in rows]
-        self.blocks = self._cut(rows, masses, count_empty_rows=False)
+        self.blocks = [
+            DenseBlock(X[at, :], self.scale, mass) for at, mass in zip(rows, masses, strict=True)
+        ]
         if not any(bool(b.xp.any(b.mass > 0)) for b in self.blocks):
             # Nothing but zeros: the rows are all alike, and all of them count.
-            self.blocks = self._cut(rows, masses, count_empty_rows=True)
-
-    def _cut(
-        self, rows: list[slice], masses: list[Array | None], *, count_empty_rows: bool
-    ) -> list[DenseBlock]:
-        return [
-            DenseBlock(self.like[at, :], self.scale, mass=mass, count_empty_rows=count_empty_rows)
-            for at, mass in zip(rows, masses, strict=True)
-        ]
+            for block, mass in zip(self.blocks, masses, strict=True):
+                block.mass = block.xp.ones_like(block.sq_norms) if mass is None else mass
+        self._least_typical: dict[float, float] = {}
 
     def begin(self, codes: Array, mixing: Array | None = None) -> list[Local]:
         """What stays with each block: its rows of the codes (members, samples, k)."""
@@ -91,7 +88,7 @@ class InMemory:
         parts = [getattr(local, name) for local in locals_]
         return parts[0] if len(parts) == 1 else namespace(parts[0]).concat(parts, axis=1)
 
-    @property
+    @cached_property
     def mass(self) -> Array:
         """How many times every sample counts (samples,)."""
         return namespace(self.like).concat([block.mass for block in self.blocks])
@@ -112,9 +109,11 @@ class InMemory:
         squared error): what is fitted to a tenth of its norm is fitted, and telling such
         samples apart would lock out those that are merely slow to converge.
         """
-        xp = namespace(self.like)
-        sizes = xp.concat([block.sizes(degree) for block in self.blocks])[None, :]
-        least = float(floored(TYPICAL_SHARE * _medians(sizes, self.mass)[0]))
+        if degree not in self._least_typical:
+            sizes = namespace(self.like).concat([block.sizes(degree) for block in self.blocks])
+            median = _medians(sizes[None, :], self.mass)[0]
+            self._least_typical[degree] = float(floored(TYPICAL_SHARE * median))
+        least = self._least_typical[degree]
         medians = _medians(self.collect(locals_, "energies"), self.mass)
         return [max(float(median), least) for median in medians]
 

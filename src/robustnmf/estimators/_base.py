@@ -22,7 +22,6 @@ from robustnmf.estimators._input import (
     check_table,
     check_weights,
     refuse_unfit,
-    refuse_zeros,
 )
 from robustnmf.estimators._start import rank_of, start_of
 from robustnmf.estimators._warn import warn
@@ -108,15 +107,12 @@ class BaseRobustNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         for part in parts:
             part._validate_params()
         name = type(self).__name__
-        table = check_table(X, name)
-        if not parts.loss.takes_zeros:
-            refuse_zeros(table, repr(parts.loss))
+        table = check_table(X, name, parts.loss)
         rank = rank_of(table.shape, self.n_components, self.init, W, H)
-        by_gram = parts.loss.quadratic and not parts.weighting.per_entry
-        copies = 1 if by_gram else self.n_init
+        problem = Problem(parts.loss, parts.structure, self._solver())
+        copies = 1 if problem.kind(parts.weighting.per_entry).quadratic else self.n_init
         weights = check_weights(sample_weight, table)
         engine = InMemory(table, copies=copies, sample_weight=weights)
-        problem = Problem(parts.loss, parts.structure, self._solver())
         # Energies are smaller than in the user's units by this factor.
         unit = engine.scale**parts.loss.degree
         start, balance = start_of(self, engine, problem, rank, W, H)
@@ -256,9 +252,7 @@ class BaseRobustNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         """New data in the precision of the fit, the unit of their energies, their own dtype."""
         check_is_fitted(self)
         given = validate_data(self, X, dtype=FLOATS, reset=False)
-        refuse_unfit(given, type(self).__name__)
-        if not self._problem.loss.takes_zeros:
-            refuse_zeros(given, repr(self._problem.loss))
+        refuse_unfit(given, type(self).__name__, self._problem.loss)
         # Data of another dtype may lie outside the range of their own.
         table = given.astype(self.components_.dtype, copy=False)
         return table, self._scale**self._problem.loss.degree, given.dtype

@@ -8,17 +8,18 @@ import numpy as np
 from sklearn.utils import check_array
 from sklearn.utils.validation import _check_sample_weight, _get_feature_names
 
+from robustnmf.losses import Loss
 from robustnmf.structures import Structure
 
 FLOATS = [np.float64, np.float32]
 LEAST, MOST = 1e-150, 1e150
 
 
-def check_table(X: Any, name: str) -> np.ndarray:
+def check_table(X: Any, name: str, loss: Loss) -> np.ndarray:
     """X as a finite nonnegative float table, not copied where it is one already."""
     _get_feature_names(X)  # refuses names of mixed types, before the work rather than after
     X = check_array(X, dtype=FLOATS, estimator=name, input_name="X")
-    refuse_unfit(X, name)
+    refuse_unfit(X, name, loss)
     return X
 
 
@@ -32,35 +33,34 @@ def check_weights(sample_weight: Any, X: np.ndarray) -> np.ndarray | None:
     return weights
 
 
-def refuse_unfit(X: np.ndarray, name: str) -> None:
-    """Refuse what NMF cannot take: negative values, and sizes whose squares overflow."""
-    if X.min() >= 0:
-        largest = float(X.max())
-        if largest == 0 or LEAST <= largest <= MOST:
-            return
+def refuse_unfit(X: np.ndarray, name: str, loss: Loss) -> None:
+    """Refuse negative values, sizes whose squares overflow, and zeros the loss cannot take."""
+    if X.min() < 0:
+        values, row, column = _found(X < 0, "negative value")
+        raise ValueError(
+            f"Negative values in data passed to {name}: X holds {values}, first at "
+            f"[{row}, {column}] = {X[row, column]:.6g}; NMF needs X >= 0. Clip small negative "
+            "noise at zero, or shift every feature by its minimum."
+        )
+    largest = float(X.max())
+    if largest != 0 and not LEAST <= largest <= MOST:
         raise ValueError(
             f"the largest value of X is {largest:.3g}; {name} squares it, so it needs to lie "
             f"between {LEAST:g} and {MOST:g}. Divide X by {largest:.1g} first."
         )
-    rows, columns = np.nonzero(X < 0)
-    values = "1 negative value" if len(rows) == 1 else f"{len(rows)} negative values"
-    raise ValueError(
-        f"Negative values in data passed to {name}: X holds {values}, first at "
-        f"[{rows[0]}, {columns[0]}] = {X[rows[0], columns[0]]:.6g}; NMF needs X >= 0. Clip "
-        "small negative noise at zero, or shift every feature by its minimum."
-    )
+    if not loss.takes_zeros and X.min() == 0:
+        values, row, column = _found(X == 0, "zero")
+        raise ValueError(
+            f"{loss!r} needs X > 0, but X holds {values}, first at [{row}, {column}]: its loss "
+            "is infinite there. Add a small constant to X, or use KullbackLeibler."
+        )
 
 
-def refuse_zeros(X: np.ndarray, loss: str) -> None:
-    """Some losses are infinite at zero."""
-    if X.min() > 0:
-        return
-    rows, columns = np.nonzero(X == 0)
-    values = "1 zero" if len(rows) == 1 else f"{len(rows)} zeros"
-    raise ValueError(
-        f"{loss} needs X > 0, but X holds {values}, first at [{rows[0]}, {columns[0]}]: its loss "
-        "is infinite there. Add a small constant to X, or use KullbackLeibler."
-    )
+def _found(mask: np.ndarray, what: str) -> tuple[str, int, int]:
+    """How many there are, in words, and where the first is."""
+    rows, columns = np.nonzero(mask)
+    count = f"1 {what}" if len(rows) == 1 else f"{len(rows)} {what}s"
+    return count, int(rows[0]), int(columns[0])
 
 
 def check_fixed(fixed: Any, structure: Structure, rank: int, X: np.ndarray) -> np.ndarray | None:

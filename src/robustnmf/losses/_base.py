@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from sklearn.base import BaseEstimator
 
-from robustnmf.arrays import Array, namespace
+from robustnmf.arrays import Array, namespace, positive
 
 LEAST_CURVATURE = 0.1
 
@@ -63,3 +63,10 @@ def log_excess(over: Array, under: Array) -> Array:
     close = xp.log1p(xp.where(near, t, zero))
     far = xp.log(xp.where(near, zero + 1.0, over / under))
     return xp.maximum(t - xp.where(near, close, far), 0.0)
+
+
+def kullback_leibler(data: Array, approximation: Array) -> Array:
+    """``x log(x / y) - x + y``, the member that several families of losses share."""
+    xp = namespace(data)
+    some = xp.where(data > 0, data, xp.ones_like(data))
+    return xp.where(data > 0, some * log_excess(positive(approximation), some), approximation)

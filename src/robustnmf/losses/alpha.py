@@ -14,7 +14,7 @@ from numbers import Real
 from sklearn.utils._param_validation import Interval
 
 from robustnmf.arrays import Array, namespace, positive
-from robustnmf.losses._base import LEAST_CURVATURE, Loss, log_excess
+from robustnmf.losses._base import LEAST_CURVATURE, Loss, kullback_leibler
 
 
 class Alpha(Loss):
@@ -62,8 +62,7 @@ class Alpha(Loss):
     def entries(self, data: Array, approximation: Array) -> Array:
         xp, a, y = namespace(data), self.alpha, positive(approximation)
         if a == 1:
-            some = xp.where(data > 0, data, xp.ones_like(data))
-            return xp.where(data > 0, some * log_excess(y, some), approximation)
+            return kullback_leibler(data, approximation)
         terms = y * (data / y) ** a - a * data + (a - 1) * y
         return xp.maximum(terms / (a * (a - 1)), 0.0)
 

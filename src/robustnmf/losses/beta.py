@@ -12,7 +12,7 @@ from numbers import Real
 from sklearn.utils._param_validation import Interval
 
 from robustnmf.arrays import Array, namespace, positive
-from robustnmf.losses._base import LEAST_CURVATURE, Loss, log_excess
+from robustnmf.losses._base import LEAST_CURVATURE, Loss, kullback_leibler, log_excess
 
 
 class Beta(Loss):
@@ -60,12 +60,13 @@ class Beta(Loss):
 
     def entries(self, data: Array, approximation: Array) -> Array:
         xp, b, y = namespace(data), self.beta, positive(approximation)
-        some = xp.where(data > 0, data, xp.ones_like(data))
         if b == 0:
             return log_excess(data, y)
         if b == 1:
-            return xp.where(data > 0, some * log_excess(y, some), approximation)
-        terms = (data**b if b > 0 else some**b) + (b - 1) * y**b - b * data * y ** (b - 1)
+            return kullback_leibler(data, approximation)
+        # For b <= 0 zeros are refused on the way in; here they only must not divide by zero.
+        some = data if b > 0 else xp.where(data > 0, data, xp.ones_like(data))
+        terms = some**b + (b - 1) * y**b - b * data * y ** (b - 1)
         return xp.maximum(terms / (b * (b - 1)), 0.0)
 
     def split(self, data: Array, approximation: Array) -> tuple[Array, Array]:

@@ -3,7 +3,7 @@ r"""Kullback-Leibler divergence: the loss of counts."""
 from __future__ import annotations
 
 from robustnmf.arrays import Array, namespace, positive
-from robustnmf.losses._base import LEAST_CURVATURE, Loss, log_excess
+from robustnmf.losses._base import LEAST_CURVATURE, Loss, kullback_leibler
 
 
 class KullbackLeibler(Loss):
@@ -22,10 +22,7 @@ class KullbackLeibler(Loss):
     degree = 1.0
 
     def entries(self, data: Array, approximation: Array) -> Array:
-        xp = namespace(data)
-        some = xp.where(data > 0, data, xp.ones_like(data))
-        excess = some * log_excess(positive(approximation), some)
-        return xp.where(data > 0, excess, approximation)
+        return kullback_leibler(data, approximation)
 
     def split(self, data: Array, approximation: Array) -> tuple[Array, None]:
         return data / positive(approximation), None

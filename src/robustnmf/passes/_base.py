@@ -26,6 +26,7 @@ class Pass(ABC):
     previous: Array
 
     quadratic: ClassVar[bool] = False
+    """Whether Gram matrices stand for the approximation, which then is never formed."""
 
     @abstractmethod
     def stay(self, block: Any, codes: Array) -> tuple[Array, Array]:
