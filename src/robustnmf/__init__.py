@@ -1,5 +1,6 @@
 """Robust nonnegative matrix factorisation: outliers lose their say."""
 
+from robustnmf.combinations import combinations
 from robustnmf.estimators import EWRNMF, FWRNMF, NMFL2, ConvexNMF, EucNMF, HuberRNMF, RobustNMF
 from robustnmf.exceptions import WeightCollapseWarning
 from robustnmf.losses import Alpha, Beta, Frobenius, ItakuraSaito, KullbackLeibler
@@ -30,4 +31,5 @@ __all__ = [
     "RobustNMF",
     "Uniform",
     "WeightCollapseWarning",
+    "combinations",
 ]

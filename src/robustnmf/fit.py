@@ -76,7 +76,7 @@ def encode(
 ) -> tuple[Array, Array]:
     """Best codes (n, k) for a basis (k, m) that stays, and their energies (n,)."""
     batch = Batch([weighting], basis)
-    look = problem.look(batch, basis[None, ...], basis[None, ...])
+    look = problem.look(engine, batch, basis[None, ...], basis[None, ...])
 
     def visit(block: Any, local: None) -> tuple[Local, None]:
         codes, seen = look.encode(block, batch)
@@ -89,7 +89,7 @@ def encode(
 def objective(engine: Any, problem: Problem, weighting: Weighting, basis: Array) -> float:
     """Objective of the best codes for a basis (k, m) that stays."""
     batch = Batch([weighting], basis)
-    look = problem.look(batch, basis[None, ...], basis[None, ...])
+    look = problem.look(engine, batch, basis[None, ...], basis[None, ...])
 
     def visit(block: Any, local: None) -> tuple[Local, Statistics]:
         codes, seen = look.encode(block, batch)
@@ -104,7 +104,7 @@ def _pass(
 ) -> tuple[State, Statistics]:
     """Visit all blocks once; the last pass of a fit gathers no sums."""
     weighting = state.weighting
-    look = problem.look(weighting, state.basis, state.previous)
+    look = problem.look(engine, weighting, state.basis, state.previous)
     finish = look.gather if gather else look.measure
 
     def visit(block: Any, local: Local) -> tuple[Local, Statistics]:
@@ -131,7 +131,7 @@ def _energies_only(engine: Any, problem: Problem, state: State) -> State:
     """Measure the start, for weightings that need energies before they can weigh."""
     if not any(track.asked.settles for track in state.tracks):
         return state
-    look = problem.look(state.weighting, state.basis, state.basis)
+    look = problem.look(engine, state.weighting, state.basis, state.basis)
 
     def visit(block: Any, local: Local) -> tuple[Local, None]:
         codes, seen = look.stay(block, local.codes)
@@ -162,7 +162,7 @@ def _finish(
     weighting = state.weighting
     importances = _importances(engine, state)
     if tol > 0:
-        look = problem.look(weighting, state.basis, state.basis)
+        look = problem.look(engine, weighting, state.basis, state.basis)
 
         def visit(block: Any, local: Local) -> tuple[Local, Statistics]:
             codes, seen = look.encode(block, weighting)

@@ -8,7 +8,7 @@ from typing import Any
 
 from robustnmf.arrays import Array, namespace
 from robustnmf.losses import Loss
-from robustnmf.passes import DivergencePass, EntryPass, GramPass, Pass
+from robustnmf.passes import DivergencePass, EntryPass, GramPass, MaskedPass, Pass
 from robustnmf.solvers import Multiplicative, Update
 from robustnmf.structures import Structure
 from robustnmf.weightings import Batch, Weighting
@@ -40,15 +40,18 @@ class Problem:
         held = xp.broadcast_to(self.fixed, (basis.shape[0], count, features))
         return xp.concat([held, basis[:, count:, :]], axis=1)
 
-    def look(self, weighting: Batch, basis: Array, previous: Array) -> Pass:
-        """The pass for these bases: by Gram matrices where they say all."""
-        return self.kind(weighting.per_entry)(self.loss, self.update, basis, previous)
+    def look(self, engine: Any, weighting: Batch, basis: Array, previous: Array) -> Pass:
+        """The pass over the data of an engine for these bases."""
+        kind = self.kind(weighting.per_entry, engine.complete)
+        return kind(self.loss, self.update, basis, previous)
 
-    def kind(self, per_entry: bool) -> type[Pass]:
-        """The pass for weights of entries or of rows."""
+    def kind(self, per_entry: bool, complete: bool) -> type[Pass]:
+        """The pass for weights of entries or of rows: by Gram matrices where they say all."""
         if per_entry:
             return EntryPass
-        return GramPass if self.loss.quadratic else DivergencePass
+        if not self.loss.quadratic:
+            return DivergencePass
+        return GramPass if complete else MaskedPass
 
     @property
     def update(self) -> Update:

@@ -47,3 +47,19 @@ def convex(X, P, G, weights, T):
         F = X @ P
         G = G * np.sqrt((D @ X.T @ F) / (D @ G @ F.T @ F))
     return P, G
+
+
+def masked(X, M, W, H, weights, T):
+    """min sum_j w_j (m / o_j) sum_i M_ij (x_ij - (W H)_ij)^2, o_j known of m entries.
+
+    ``weights(Z)`` is given the energies of whole samples, and how often each counts. X may
+    hold anything where M is zero.
+    """
+    X = np.where(M, X, 0.0)
+    whole = M.shape[0] / M.sum(axis=0)
+    for _ in range(T):
+        Z = whole * (M * (X - W @ H) ** 2).sum(axis=0)
+        w = weights(Z, 1 / whole)
+        W = W * ((w * M * X) @ H.T) / ((w * M * (W @ H)) @ H.T)
+        H = H * (W.T @ (w * M * X)) / (W.T @ (w * M * (W @ H)))
+    return W, H

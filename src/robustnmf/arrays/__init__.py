@@ -1,6 +1,7 @@
 """The only place that knows array libraries apart."""
 
 from robustnmf.arrays.blocks import DenseBlock
+from robustnmf.arrays.masked import MaskedBlock, hide
 from robustnmf.arrays.namespace import (
     Array,
     Namespace,
@@ -19,14 +20,18 @@ from robustnmf.arrays.namespace import (
     to_numpy,
     wide,
 )
+from robustnmf.arrays.sparse import SparseBlock, row_slice
 
 __all__ = [
     "Array",
     "DenseBlock",
+    "MaskedBlock",
     "Namespace",
+    "SparseBlock",
     "column",
     "eps",
     "floored",
+    "hide",
     "largest",
     "log_gap",
     "namespace",
@@ -34,6 +39,7 @@ __all__ = [
     "on_device_of",
     "positive",
     "put",
+    "row_slice",
     "safe_log",
     "smallest",
     "to_numpy",

@@ -4,9 +4,17 @@ A block keeps its rows as the user gave them and works in units of ``scale``, a
 power of two near the largest entry of X. Dividing the small products by it, not
 X itself, costs no copy of X and no rounding, and lets data of size 1e-60 or 1e+60
 through the squares that NMF takes.
+
+``DenseBlock`` says what a block is; blocks of rows with holes and of sparse rows answer the
+same calls. What a loss reads of a block are its ``values``, and all that is computed from
+them entry by entry (approximation, loss, parts of the gradient) has their shape: a table
+(rows, features), or a list of the entries that are stored.
 """
 
 from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, ClassVar
 
 from robustnmf.arrays.namespace import Array, Namespace, namespace, wide
 
@@ -21,16 +29,23 @@ class DenseBlock:
     mass : array (rows,), float64
         How many times each row counts, once unless told. A row of zeros counts zero times:
         it says nothing about the basis, and any basis fits it exactly.
+    whole : array (rows,), float64, or None
+        By how much the loss of the entries that are known is to be multiplied to be that of a
+        whole row; None where all of them are known.
     """
+
+    complete: ClassVar[bool] = True
+    """Whether all entries are known."""
+    zeros_apart: ClassVar[bool] = False
+    """Whether zeros are left out of the values."""
+
+    whole: Array | None = None
 
     def __init__(self, rows: Array, scale: float = 1.0, mass: Array | None = None):
         self.rows = rows
         self.scale = scale
+        self._given_mass = mass
         self._sizes: dict[float, Array] = {}
-        xp = self.xp
-        self.sq_norms = xp.sum(self.wide_values() ** 2, axis=1)
-        mass = xp.ones_like(self.sq_norms) if mass is None else mass
-        self.mass = xp.where(self.sq_norms > 0, mass, 0 * mass)
 
     @property
     def xp(self) -> Namespace:
@@ -40,8 +55,24 @@ class DenseBlock:
     def __len__(self) -> int:
         return int(self.rows.shape[0])
 
+    @cached_property
+    def sq_norms(self) -> Array:
+        """Squared norm of each row."""
+        return self.sizes(2.0)
+
+    @cached_property
+    def mass(self) -> Array:
+        """How many times each row counts."""
+        return self.xp.where(self.sq_norms > 0, self.counted, 0 * self.counted)
+
+    @property
+    def counted(self) -> Array:
+        """How many times each row would count were it not for zeros."""
+        given = self._given_mass
+        return self.xp.ones_like(self.sq_norms) if given is None else given
+
     def values(self) -> Array:
-        """Rows in units of scale (rows, features)."""
+        """What a loss reads: the rows in units of scale."""
         return self._in_units(self.rows)
 
     def wide_values(self) -> Array:
@@ -50,21 +81,30 @@ class DenseBlock:
 
     def sizes(self, degree: float) -> Array:
         """Sum of the entries to some power, for every row: what energies compare with."""
-        if degree == 2:
-            return self.sq_norms
         if degree not in self._sizes:
-            self._sizes[degree] = self._sum_of_powers(degree)
+            self._sizes[degree] = self.row_sums(self._powers(degree))
         return self._sizes[degree]
 
-    def _sum_of_powers(self, degree: float) -> Array:
+    def _powers(self, degree: float) -> Array:
+        """Positive entries to some power in float64; zeros stay zeros."""
         values = self.wide_values()
+        if degree == 2:
+            return values**2
         xp = self.xp
         some = xp.where(values > 0, values, xp.ones_like(values))
-        return xp.sum(xp.where(values > 0, some**degree, xp.zeros_like(values)), axis=1)
+        return xp.where(values > 0, some**degree, xp.zeros_like(values))
 
     def take(self, index: Array) -> Array:
-        """Chosen rows in units of scale."""
+        """Chosen rows as a dense table in units of scale."""
         return self._in_units(self.xp.take(self.rows, index, axis=0))
+
+    def sq_residuals(self, index: Array, codes: Array, basis: Array) -> Array:
+        """Squared error of whole rows with these codes (chosen, k) and this basis (k, m)."""
+        return self.xp.sum(wide((self.take(index) - codes @ basis) ** 2), axis=-1)
+
+    def part(self, index: Array) -> Any:
+        """A block of the chosen rows in float64."""
+        return DenseBlock(wide(self.xp.take(self.rows, index, axis=0)), self.scale)
 
     def project(self, basis: Array) -> Array:
         """``X basis^T`` for all members as one product: (members, rows, k)."""
@@ -74,6 +114,10 @@ class DenseBlock:
         product = xp.reshape(self.rows @ flat.T, (len(self), members, k))
         return xp.permute_dims(product, (1, 0, 2))
 
+    def wide_project(self, directions: Array) -> Array:
+        """``X directions`` (rows, directions) in float64."""
+        return self.wide_values() @ directions
+
     def cross(self, codes: Array) -> Array:
         """``codes^T X`` for all members as one product: (members, k, features)."""
         xp = self.xp
@@ -81,9 +125,51 @@ class DenseBlock:
         flat = xp.reshape(xp.permute_dims(codes, (0, 2, 1)), (members * k, rows))
         return xp.reshape(self._in_units(flat @ self.rows), (members, k, self.rows.shape[1]))
 
+    @property
+    def samples(self) -> DenseBlock:
+        """The rows as a basis may be made of them."""
+        return self
+
     def weighted(self, codes: Array) -> Array:
         """Codes (members, rows, k), each row as often as it counts."""
         return codes * self.xp.astype(self.mass, codes.dtype)[:, None]
+
+    def approximation(self, codes: Array, basis: Array) -> Array:
+        """``codes basis`` at the values (members, *values)."""
+        return codes @ basis
+
+    def observed(self, entries: Array | None, like: Array) -> Array:
+        """Entries (members, *values), with zeros for those that are not known; None is ones."""
+        return namespace(like).ones_like(like) if entries is None else entries
+
+    def row_sums(self, entries: Array) -> Array:
+        """Sum over each row in float64 (..., rows)."""
+        return self.xp.sum(wide(entries), axis=-1)
+
+    def project_part(self, part: Array | None, basis: Array) -> Array:
+        """``part basis^T`` (members, rows, k) for entries shaped as the values; None is ones."""
+        xp = self.xp
+        if part is None:
+            return xp.sum(basis, axis=-1)[:, None, :]
+        return part @ xp.matrix_transpose(basis)
+
+    def cross_part(self, codes: Array, part: Array | None) -> Array:
+        """``codes^T part`` (members, k, features); ones give one column for all features."""
+        xp = self.xp
+        back = xp.matrix_transpose(codes)
+        return xp.sum(back, axis=-1, keepdims=True) if part is None else back @ part
+
+    def grams(self, curvature: Array, basis: Array) -> Array:
+        """``basis diag(curvature_i) basis^T`` of every row i (rows, k, k), for one member.
+
+        All of them come out of one product with the table of products of pairs of components.
+        """
+        xp = self.xp
+        _, k, features = basis.shape
+        pairs = basis[0, :, None, :] * basis[0, None, :, :]
+        return xp.reshape(
+            curvature[0, ...] @ xp.reshape(pairs, (k * k, features)).T, (len(self), k, k)
+        )
 
     def _in_units(self, x: Array) -> Array:
         return x if self.scale == 1.0 else x * (1.0 / self.scale)

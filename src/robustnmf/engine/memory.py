@@ -1,4 +1,4 @@
-"""X in memory: consecutive row blocks, visited one after the other."""
+"""X in memory, dense, with holes or sparse: consecutive row blocks, one after the other."""
 
 from __future__ import annotations
 
@@ -7,7 +7,17 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
-from robustnmf.arrays import Array, DenseBlock, floored, namespace
+import scipy.sparse
+
+from robustnmf.arrays import (
+    Array,
+    DenseBlock,
+    MaskedBlock,
+    SparseBlock,
+    floored,
+    namespace,
+    row_slice,
+)
 from robustnmf.passes import Local
 
 BLOCK_BYTES = 8 * 2**20
@@ -15,11 +25,12 @@ TYPICAL_SHARE = 0.01
 
 
 class InMemory:
-    """Blocks of a dense array and what stays with them.
+    """Blocks of an array and what stays with them.
 
     Parameters
     ----------
-    X : array (samples, features)
+    X : array (samples, features) or CSR array
+        NaN marks an entry that is not known; the blocks then hold a copy of X.
     scale : float, optional
         Units in which X is read; by default a power of two near its largest entry.
     block_rows : int, optional
@@ -29,33 +40,77 @@ class InMemory:
         How many arrays of the size of a block a pass holds for it.
     sample_weight : array (samples,), float64, optional
         How many times every sample counts; once by default.
+    fill : float, default=1.0
+        What stands for an entry that is not known, in units of scale.
     """
 
     def __init__(
         self,
-        X: Array,
+        X: Any,
         *,
         scale: float | None = None,
         block_rows: int | None = None,
         copies: int = 1,
         sample_weight: Array | None = None,
+        fill: float = 1.0,
     ):
-        self.like = X
+        sparse = scipy.sparse.issparse(X)
+        self.like: Array = X.data if sparse else X
         self.shape: tuple[int, int] = X.shape
-        self.scale = power_of_two_near_largest(X) if scale is None else scale
+        self.scale = power_of_two_near_largest(self.like) if scale is None else scale
         n, m = X.shape
-        row_bytes = copies * m * namespace(X).finfo(X.dtype).bits // 8
+        numbers = -(-X.nnz // n) if sparse else m
+        row_bytes = copies * max(1, numbers) * namespace(self.like).finfo(self.like.dtype).bits // 8
         step = block_rows or max(1, BLOCK_BYTES // row_bytes)
-        rows = [slice(at, min(at + step, n)) for at in range(0, n, step)]
-        masses = [None if sample_weight is None else sample_weight[at] for at in rows]
-        self.blocks = [
-            DenseBlock(X[at, :], self.scale, mass) for at, mass in zip(rows, masses, strict=True)
-        ]
+        self.complete = sparse or not _has_holes(X)
+        self.blocks: list[Any] = []
+        for at in range(0, n, step):
+            stop = min(at + step, n)
+            mass = None if sample_weight is None else sample_weight[at:stop]
+            self.blocks.append(_block(X, at, stop, self.scale, mass, self.complete, fill))
         if not any(bool(b.xp.any(b.mass > 0)) for b in self.blocks):
-            # Nothing but zeros: the rows are all alike, and all of them count.
-            for block, mass in zip(self.blocks, masses, strict=True):
-                block.mass = block.xp.ones_like(block.sq_norms) if mass is None else mass
+            for block in self.blocks:  # nothing but zeros: rows are all alike, and all count
+                block.mass = block.counted
         self._least_typical: dict[float, float] = {}
+        self._sample_weight = sample_weight
+
+    def filled(self) -> InMemory:
+        """Itself, or an engine with a first guess in the holes, for starts that need whole rows.
+
+        The guess is the best that one component gives: the mean of the feature, by how much
+        the known entries of the row exceed the means of theirs.
+        """
+        if self.complete:
+            return self
+        xp = namespace(self.like)
+
+        def sums(block: MaskedBlock, _: None) -> tuple[None, Array]:
+            mass = xp.astype(block.mass * block.whole, self.like.dtype)[:, None]
+            known = mass * block.observed(None, block.rows)
+            return None, xp.stack([xp.sum(known * block.rows, axis=0), xp.sum(known, axis=0)])
+
+        found = self.sweep(sums)[1]
+        totals, counts = found[0, :], found[1, :]
+        overall = xp.sum(totals) / floored(xp.sum(counts))
+        means = xp.where(counts > 0, totals / xp.maximum(counts, 1e-30), overall + 0 * totals)
+
+        def guess(block: MaskedBlock, _: None) -> tuple[Array, None]:
+            known = block.observed(block.rows, block.rows)
+            expected = block.observed(None, block.rows) @ means
+            excess = xp.sum(known, axis=1) / xp.where(expected > 0, expected, 1 + 0 * expected)
+            return xp.where(block.known, block.rows, excess[:, None] * means), None
+
+        rows = xp.concat(self.sweep(guess)[0])
+        return InMemory(rows, scale=self.scale, sample_weight=self._sample_weight)
+
+    def fill_samples(self) -> None:
+        """See to it that samples can be mixed, also where they have holes."""
+        if not self.complete and self.blocks[0].filled is None:
+            whole = self.filled()
+            at = 0
+            for block in self.blocks:
+                block.filled = DenseBlock(whole.like[at : at + len(block), :], self.scale)
+                at += len(block)
 
     def begin(self, codes: Array, mixing: Array | None = None) -> list[Local]:
         """What stays with each block: its rows of the codes (members, samples, k)."""
@@ -96,7 +151,7 @@ class InMemory:
     def mean(self) -> float:
         """Mean entry of the samples that count, in units of scale."""
 
-        def total(block: DenseBlock, _: None) -> tuple[None, float]:
+        def total(block: Any, _: None) -> tuple[None, float]:
             return None, float(block.xp.sum(block.mass * block.sizes(1.0)))
 
         count = float(namespace(self.like).sum(self.mass)) * self.shape[1]
@@ -136,9 +191,35 @@ def merged(total: Any, part: Any) -> Any:
     return total.merge(part) if hasattr(total, "merge") else total + part
 
 
+def _block(
+    X: Any, at: int, stop: int, scale: float, mass: Array | None, complete: bool, fill: float
+) -> DenseBlock:
+    """The block of these rows of X, of the kind that X is."""
+    if scipy.sparse.issparse(X):
+        return SparseBlock(row_slice(X, at, stop), scale, mass)
+    rows = X[at:stop, :]
+    if complete:
+        return DenseBlock(rows, scale, mass)
+    xp = namespace(X)
+    known = ~xp.isnan(rows)
+    filled = xp.where(known, rows, xp.full_like(rows, fill * scale))
+    return MaskedBlock(filled, known, scale, mass)
+
+
+def _has_holes(X: Array) -> bool:
+    """Whether any entry is NaN; a sum finds one without a table of booleans."""
+    xp = namespace(X)
+    return bool(xp.isnan(xp.sum(X))) and bool(xp.any(xp.isnan(X)))
+
+
 def power_of_two_near_largest(X: Array) -> float:
     """Units that bring the largest entry into [1/2, 1); one where X is zero."""
-    largest = float(namespace(X).max(X))
+    xp = namespace(X)
+    if X.shape[0] == 0:
+        return 1.0
+    largest = float(xp.max(X))
+    if math.isnan(largest):
+        largest = float(xp.max(xp.where(xp.isnan(X), xp.zeros_like(X), X)))
     limit = 1000 if namespace(X).finfo(X.dtype).bits == 64 else 120
     exponent = max(-limit, min(limit, math.frexp(largest)[1]))
     return 2.0**exponent if largest > 0 else 1.0

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -14,32 +15,20 @@ from sklearn.utils import Tags, check_array
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from robustnmf.combinations import Parts, refusal
 from robustnmf.engine import InMemory
 from robustnmf.estimators._collapse import warn_if_collapsed
-from robustnmf.estimators._input import (
-    FLOATS,
-    check_fixed,
-    check_table,
-    check_weights,
-    refuse_unfit,
-)
-from robustnmf.estimators._start import rank_of, start_of
+from robustnmf.estimators._input import check_fixed, check_weights
+from robustnmf.estimators._start import engine_for, rank_of, start_of
+from robustnmf.estimators._table import ACCEPTED, FLOATS, check_table, usable
 from robustnmf.estimators._warn import warn
 from robustnmf.fit import Callback, encode, fit, objective
 from robustnmf.inits import INITS
 from robustnmf.losses import Loss
 from robustnmf.solvers import SOLVERS, Multiplicative
 from robustnmf.state import Fitted, Problem, State
-from robustnmf.structures import Structure
-from robustnmf.weightings import Weighting, effective_sample_size
-
-
-class Parts(NamedTuple):
-    """What a method is made of."""
-
-    weighting: Weighting
-    loss: Loss
-    structure: Structure
+from robustnmf.structures import Free
+from robustnmf.weightings import effective_sample_size
 
 
 class BaseRobustNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -107,12 +96,11 @@ class BaseRobustNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         for part in parts:
             part._validate_params()
         name = type(self).__name__
-        table = check_table(X, name, parts.loss)
+        table = check_table(X, name, parts)
         rank = rank_of(table.shape, self.n_components, self.init, W, H)
         problem = Problem(parts.loss, parts.structure, self._solver())
-        copies = 1 if problem.kind(parts.weighting.per_entry).quadratic else self.n_init
         weights = check_weights(sample_weight, table)
-        engine = InMemory(table, copies=copies, sample_weight=weights)
+        engine = engine_for(table, problem, parts.weighting, self.n_init, sample_weight=weights)
         # Energies are smaller than in the user's units by this factor.
         unit = engine.scale**parts.loss.degree
         start, balance = start_of(self, engine, problem, rank, W, H)
@@ -230,7 +218,7 @@ class BaseRobustNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         table, unit, _ = self._checked(X)
         weights = check_weights(sample_weight, table)
         value = objective(
-            InMemory(table, scale=self._scale, sample_weight=weights),
+            self._engine(table, sample_weight=weights),
             self._problem,
             self.weighting_.rescaled(1.0 / unit),
             self.components_ / self._scale,
@@ -241,21 +229,27 @@ class BaseRobustNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         """Codes and energies of X, in the user's units."""
         table, unit, dtype = self._checked(X)
         codes, energies = encode(
-            InMemory(table, scale=self._scale),
+            self._engine(table),
             self._problem,
             self.weighting_.rescaled(1.0 / unit),
             self.components_ / self._scale,
         )
         return codes.astype(dtype, copy=False), energies * unit
 
-    def _checked(self, X: Any) -> tuple[np.ndarray, float, np.dtype]:
+    def _checked(self, X: Any) -> tuple[Any, float, np.dtype]:
         """New data in the precision of the fit, the unit of their energies, their own dtype."""
         check_is_fitted(self)
-        given = validate_data(self, X, dtype=FLOATS, reset=False)
-        refuse_unfit(given, type(self).__name__, self._problem.loss)
+        given = validate_data(self, X, reset=False, **ACCEPTED)
+        # With the basis given, it does not matter what it was made of.
+        parts = Parts(self._problem.loss, self.weighting_, Free())
+        given = usable(given, type(self).__name__, parts)
         # Data of another dtype may lie outside the range of their own.
         table = given.astype(self.components_.dtype, copy=False)
         return table, self._scale**self._problem.loss.degree, given.dtype
+
+    def _engine(self, table: Any, sample_weight: np.ndarray | None = None) -> InMemory:
+        options = {"scale": self._scale, "sample_weight": sample_weight}
+        return engine_for(table, self._problem, self.weighting_, **options)
 
     def _solver(self) -> Multiplicative:
         return SOLVERS["mu" if self.solver == "auto" else self.solver]()
@@ -302,6 +296,9 @@ class BaseRobustNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.positive_only = True
+        tags.input_tags.allow_nan = True
+        with suppress(KeyError):  # a name that is no part: fit says so
+            tags.input_tags.sparse = refusal(*self._parts(), "sparse") is None
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 

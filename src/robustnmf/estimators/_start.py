@@ -12,6 +12,16 @@ from robustnmf.estimators._input import check_factor
 from robustnmf.estimators._warn import warn
 from robustnmf.inits import DETERMINISTIC, INITS
 from robustnmf.state import Problem, Start
+from robustnmf.weightings import Weighting
+
+
+def engine_for(
+    table: Any, problem: Problem, weighting: Weighting, members: int = 1, **options: Any
+) -> InMemory:
+    """The engine that holds X as the pass of this problem wants it."""
+    complete, holes = (problem.kind(weighting.per_entry, known) for known in (True, False))
+    copies = 1 if complete.quadratic else members
+    return InMemory(table, copies=copies, fill=holes.hole, **options)
 
 
 def rank_of(shape: tuple[int, int], n_components: int | str, init: str, W: Any, H: Any) -> int:
@@ -57,7 +67,8 @@ def start_of(
         )
     random_state = check_random_state(model.random_state)
     seeds = random_state.randint(2**31 - 1, size=1 if one else model.n_init)
-    starts = [INITS[model.init](engine, rank, int(seed)) for seed in seeds]
+    whole = engine.filled() if model.init in DETERMINISTIC else engine
+    starts = [INITS[model.init](whole, rank, int(seed)) for seed in seeds]
     codes, basis = (np.stack(factors) for factors in zip(*starts, strict=True))
     return Start(*problem.structure.start(engine, codes, basis)), 1.0
 

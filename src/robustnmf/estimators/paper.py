@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from robustnmf.estimators._base import BaseRobustNMF, Parts
+from robustnmf.combinations import Parts
+from robustnmf.estimators._base import BaseRobustNMF
 from robustnmf.estimators._docs import documented
 from robustnmf.losses import Frobenius
 from robustnmf.structures import Convex, Free, Structure
@@ -36,7 +37,7 @@ class PaperNMF(BaseRobustNMF):
         self.verbose = verbose
 
     def _parts(self) -> Parts:
-        return Parts(self._weighting(), Frobenius(), self._structure())
+        return Parts(Frobenius(), self._weighting(), self._structure())
 
     def _weighting(self) -> Weighting:
         return Uniform()

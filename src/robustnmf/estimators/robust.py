@@ -6,7 +6,8 @@ from typing import ClassVar
 
 from sklearn.utils._param_validation import StrOptions
 
-from robustnmf.estimators._base import BaseRobustNMF, Parts
+from robustnmf.combinations import Parts
+from robustnmf.estimators._base import BaseRobustNMF
 from robustnmf.estimators._docs import documented
 from robustnmf.losses import LOSSES, Loss
 from robustnmf.structures import STRUCTURES, Structure
@@ -92,7 +93,7 @@ class RobustNMF(BaseRobustNMF):
             return registry[part]() if isinstance(part, str) else part
 
         return Parts(
-            made(self.weighting, WEIGHTINGS),
             made(self.loss, LOSSES),
+            made(self.weighting, WEIGHTINGS),
             made(self.structure, STRUCTURES),
         )

@@ -32,7 +32,7 @@ def random(engine: Any, k: int, seed: int) -> tuple[Array, Array]:
     directions = on_device_of(engine.like, normal, xp.float64)
 
     def draw(block: Any, _: None) -> tuple[Array, None]:
-        place = block.wide_values() @ directions
+        place = block.wide_project(directions)
         return 1.0 - (place - xp.floor(place)), None
 
     codes = xp.concat(engine.sweep(draw)[0])

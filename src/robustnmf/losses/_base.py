@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from sklearn.base import BaseEstimator
 
-from robustnmf.arrays import Array, namespace, positive
+from robustnmf.arrays import Array, eps, namespace, positive
 
 LEAST_CURVATURE = 0.1
 
@@ -22,12 +22,15 @@ class Loss(BaseEstimator, ABC):
     quadratic : whether the loss is the squared error, so that Gram matrices of the
         factors say all there is to know of the approximation.
     takes_zeros : whether an entry of X may be zero.
+    slope_at_zero : where x is zero, the loss is this times y, and nothing pulls y up; None
+        where it is not so. Then the zeros of sparse X need not be visited one by one.
     """
 
     degree: float
     exponent: float = 1.0
     quadratic: ClassVar[bool] = False
     takes_zeros: bool = True
+    slope_at_zero: float | None = None
     _parameter_constraints: ClassVar[dict[str, list]] = {}
 
     @abstractmethod
@@ -46,7 +49,8 @@ class Loss(BaseEstimator, ABC):
     def curvature(self, data: Array, approximation: Array) -> Array:
         """Second derivative with respect to y, up to the same factor.
 
-        Raised to ``LEAST_CURVATURE`` of its value at x = y, which is positive for every loss.
+        Where the loss is not convex, raised to ``LEAST_CURVATURE`` of its value at x = y,
+        which is positive for every loss.
         """
 
 
@@ -63,6 +67,24 @@ def log_excess(over: Array, under: Array) -> Array:
     close = xp.log1p(xp.where(near, t, zero))
     far = xp.log(xp.where(near, zero + 1.0, over / under))
     return xp.maximum(t - xp.where(near, close, far), 0.0)
+
+
+def power_excess(
+    data: Array, approximation: Array, power: float, unit: Array, direct: Array
+) -> Array:
+    """``direct``, and where x and y nearly agree the same without cancelling.
+
+    With ``x = y (1 + t)``, alpha and beta divergences are ``unit`` times
+    ``((1 + t)^p - 1 - p t) / (p (p - 1))``: 1 and p t are taken off 1 + p t + O(t^2). Below
+    ``eps**(1/6)`` five terms of its series have more digits.
+    """
+    xp = namespace(data)
+    t = (data - approximation) / approximation
+    near = xp.abs(t) < eps(t) ** (1 / 6)
+    t = xp.where(near, t, xp.zeros_like(t))
+    series = 1 + (power - 4) / 5 * t * (1 + (power - 5) / 6 * t)
+    series = 1 + (power - 2) / 3 * t * (1 + (power - 3) / 4 * t * series)
+    return xp.where(near, 0.5 * t**2 * series * unit, xp.maximum(direct, 0.0))
 
 
 def kullback_leibler(data: Array, approximation: Array) -> Array:

@@ -13,8 +13,8 @@ from numbers import Real
 
 from sklearn.utils._param_validation import Interval
 
-from robustnmf.arrays import Array, namespace, positive
-from robustnmf.losses._base import LEAST_CURVATURE, Loss, kullback_leibler
+from robustnmf.arrays import Array, positive
+from robustnmf.losses._base import Loss, kullback_leibler, power_excess
 
 
 class Alpha(Loss):
@@ -59,12 +59,17 @@ class Alpha(Loss):
         """Whether an entry of X may be zero."""
         return self.alpha > 0
 
+    @property
+    def slope_at_zero(self) -> float | None:  # type: ignore[override]
+        """Slope of the loss where x is zero."""
+        return 1.0 / self.alpha if self.alpha > 0 else None
+
     def entries(self, data: Array, approximation: Array) -> Array:
-        xp, a, y = namespace(data), self.alpha, positive(approximation)
+        a, y = self.alpha, positive(approximation)
         if a == 1:
             return kullback_leibler(data, approximation)
         terms = y * (data / y) ** a - a * data + (a - 1) * y
-        return xp.maximum(terms / (a * (a - 1)), 0.0)
+        return power_excess(data, y, a, y, terms / (a * (a - 1)))
 
     def split(self, data: Array, approximation: Array) -> tuple[Array | None, Array | None]:
         ratio = (data / positive(approximation)) ** self.alpha
@@ -72,5 +77,4 @@ class Alpha(Loss):
 
     def curvature(self, data: Array, approximation: Array) -> Array:
         y = positive(approximation)
-        relative = namespace(y).maximum((data / y) ** self.alpha, LEAST_CURVATURE)
-        return abs(self.alpha) * relative / y
+        return abs(self.alpha) * (data / y) ** self.alpha / y

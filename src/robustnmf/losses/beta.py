@@ -12,7 +12,7 @@ from numbers import Real
 from sklearn.utils._param_validation import Interval
 
 from robustnmf.arrays import Array, namespace, positive
-from robustnmf.losses._base import LEAST_CURVATURE, Loss, kullback_leibler, log_excess
+from robustnmf.losses._base import LEAST_CURVATURE, Loss, kullback_leibler, log_excess, power_excess
 
 
 class Beta(Loss):
@@ -66,8 +66,9 @@ class Beta(Loss):
             return kullback_leibler(data, approximation)
         # For b <= 0 zeros are refused on the way in; here they only must not divide by zero.
         some = data if b > 0 else xp.where(data > 0, data, xp.ones_like(data))
-        terms = some**b + (b - 1) * y**b - b * data * y ** (b - 1)
-        return xp.maximum(terms / (b * (b - 1)), 0.0)
+        unit = y**b
+        terms = some**b + (b - 1) * unit - b * data * y ** (b - 1)
+        return power_excess(data, y, b, unit, terms / (b * (b - 1)))
 
     def split(self, data: Array, approximation: Array) -> tuple[Array, Array]:
         y = positive(approximation)
@@ -76,4 +77,5 @@ class Beta(Loss):
     def curvature(self, data: Array, approximation: Array) -> Array:
         y = positive(approximation)
         relative = (self.beta - 1.0) - (self.beta - 2.0) * data / y
-        return namespace(y).maximum(relative, LEAST_CURVATURE) * y ** (self.beta - 2.0)
+        least = 0.0 if 1 <= self.beta <= 2 else LEAST_CURVATURE
+        return namespace(y).maximum(relative, least) * y ** (self.beta - 2.0)

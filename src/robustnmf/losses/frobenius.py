@@ -33,26 +33,26 @@ class Frobenius(Loss):
     def curvature(self, data: Array, approximation: Array) -> Array:
         return namespace(approximation).ones_like(approximation)
 
-    def gram_energies(
-        self, block: Any, codes: Array, basis: Array, projected: Array, gram: Array
+    def expanded_energies(
+        self, block: Any, codes: Array, basis: Array, projected: Array, squares: Array
     ) -> Array:
-        """Energies without the residual, ``|x|^2 - 2 a.(x C^T) + a (C C^T) a^T``.
+        """Energies without the residual, ``|x|^2 - 2 a.(x C^T) + |a C|^2``, over known entries.
 
-        The three terms cancel when a row is fitted well, and an absolute error of
-        ``eps |x|^2`` is left. Rows below ``sqrt(eps) |x|^2``, where that would show
-        in the weights, are measured again from their residual.
+        ``squares`` (members, rows) is the last term. The three cancel when a row is fitted
+        well, and an absolute error of ``eps |x|^2`` is left. Rows below ``sqrt(eps) |x|^2``,
+        where that would show in the weights, are measured again from their residual.
         """
         xp = namespace(codes)
-        wide_codes = wide(codes)
-        energies = block.sq_norms + xp.vecdot(wide_codes, wide(codes @ gram))
-        energies = energies - 2 * xp.vecdot(wide_codes, wide(projected))
+        whole = 1.0 if block.whole is None else block.whole
+        inner = xp.vecdot(wide(codes), wide(projected))
+        energies = block.sq_norms + whole * (squares - 2 * inner)
         doubtful = energies < eps(codes) ** 0.5 * block.sq_norms
         if xp.any(doubtful):
             for member in range(codes.shape[0]):
                 mask = doubtful[member, :]
                 (rows,) = xp.nonzero(mask)
                 if rows.shape[0]:
-                    fitted = xp.take(codes[member, ...], rows, axis=0) @ basis[member, ...]
-                    exact = xp.sum(wide(self.entries(block.take(rows), fitted)), axis=-1)
+                    own = xp.take(codes[member, ...], rows, axis=0)
+                    exact = block.sq_residuals(rows, own, basis[member, ...])
                     energies[member, :] = put(energies[member, :], mask, exact)
         return xp.maximum(energies, noise(codes) * block.sq_norms)

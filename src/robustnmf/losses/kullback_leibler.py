@@ -2,8 +2,8 @@ r"""Kullback-Leibler divergence: the loss of counts."""
 
 from __future__ import annotations
 
-from robustnmf.arrays import Array, namespace, positive
-from robustnmf.losses._base import LEAST_CURVATURE, Loss, kullback_leibler
+from robustnmf.arrays import Array, positive
+from robustnmf.losses._base import Loss, kullback_leibler
 
 
 class KullbackLeibler(Loss):
@@ -20,6 +20,7 @@ class KullbackLeibler(Loss):
     """
 
     degree = 1.0
+    slope_at_zero = 1.0
 
     def entries(self, data: Array, approximation: Array) -> Array:
         return kullback_leibler(data, approximation)
@@ -29,4 +30,4 @@ class KullbackLeibler(Loss):
 
     def curvature(self, data: Array, approximation: Array) -> Array:
         y = positive(approximation)
-        return namespace(y).maximum(data / y, LEAST_CURVATURE) / y
+        return data / y / y

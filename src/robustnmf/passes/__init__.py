@@ -11,5 +11,6 @@ from robustnmf.passes._statistics import Local, Statistics
 from robustnmf.passes.divergence import DivergencePass
 from robustnmf.passes.entries import EntryPass
 from robustnmf.passes.gram import GramPass
+from robustnmf.passes.masked import MaskedPass
 
-__all__ = ["DivergencePass", "EntryPass", "GramPass", "Local", "Pass", "Statistics"]
+__all__ = ["DivergencePass", "EntryPass", "GramPass", "Local", "MaskedPass", "Pass", "Statistics"]

@@ -8,7 +8,6 @@ the model is the loss itself, and for weights of entries this is iterative rewei
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from typing import Any
 
 from robustnmf.arrays import Array, namespace, noise, put, wide
@@ -18,120 +17,133 @@ from robustnmf.weightings import Batch
 
 MAX_STEPS = 200
 MAX_HALVINGS = 12
-STEP_TOLERANCE = 1e-10
+STEP_TOLERANCE = 1e-12
+SHRINK = 0.1
 VALUE_ROUNDING = 1e-14
 
 
 class ApproximationPass(Pass):
-    """A pass that sees the approximation of a block (members, rows, features)."""
+    """A pass that sees the approximation of a block (members, *values)."""
 
-    @abstractmethod
-    def contributions(self, weighting: Batch, entries: Array) -> tuple[Array, Array]:
-        """What entries add to the objective of their row, and the slope of that."""
+    def row_objective(
+        self, block: Any, codes: Array, basis: Array, weighting: Batch, seen: Array
+    ) -> tuple[Array, Array | None]:
+        """What every row minimises (members, rows), and the slope of each entry; None is ones."""
+        return self.losses(block, codes, basis, seen), None
 
     def stay(self, block: Any, codes: Array) -> tuple[Array, Array]:
-        return codes, codes @ self.basis
+        return codes, block.approximation(codes, self.basis)
+
+    def losses(self, block: Any, codes: Array, basis: Array, seen: Array) -> Array:
+        """Loss of the known entries of every row (members, rows), float64."""
+        stored = block.row_sums(self.loss.entries(block.values(), seen))
+        if not block.zeros_apart:
+            return stored
+        return stored + self.loss.slope_at_zero * block.unstored(codes, basis, seen, stored)
 
     def energies(self, block: Any, codes: Array, seen: Array) -> Array:
-        xp = namespace(codes)
-        energies = xp.sum(wide(self.loss.entries(block.values(), seen)), axis=-1)
-        return xp.maximum(energies, noise(codes) * block.sq_norms)
+        energies = self.losses(block, codes, self.basis, seen)
+        energies = energies if block.whole is None else energies * block.whole
+        return namespace(codes).maximum(energies, noise(codes) * block.sq_norms)
 
     def row_values(self, block: Any, codes: Array, seen: Array, weighting: Batch) -> Array:
-        entries = self.loss.entries(block.values(), seen)
-        return namespace(codes).sum(wide(self.contributions(weighting, entries)[0]), axis=-1)
+        return self.row_objective(block, codes, self.basis, weighting, seen)[0]
 
     def encode(self, block: Any, weighting: Batch) -> tuple[Array, Array]:
         xp = namespace(self.basis)
-        data = block.wide_values()  # rounding must not tell a row what company it is in
         members, k, _ = self.basis.shape
         step = max(1, CHUNK_NUMBERS // k**2)
-        codes = [
-            xp.concat(
-                [
-                    self._newton(
-                        data[at : min(at + step, len(block)), :],
-                        wide(self.basis[j, ...]),
-                        weighting.keep([j]),
-                    )
-                    for at in range(0, len(block), step)
-                ]
-            )
-            for j in range(members)
-        ]
+        codes = []
+        for j in range(members):
+            basis, alone = wide(self.basis[j : j + 1, ...]), weighting.keep([j])
+            chunks = [
+                # In float64: rounding must not tell a row what company it is in.
+                self._newton(block.part(xp.arange(at, min(at + step, len(block)))), basis, alone)
+                for at in range(0, len(block), step)
+            ]
+            codes.append(xp.concat(chunks))
         return self.stay(block, xp.astype(xp.stack(codes), self.basis.dtype, copy=False))
 
-    def _newton(self, data: Array, basis: Array, weighting: Batch) -> Array:
-        """Codes (rows, k) by Newton's method; every row has its own Gram matrix.
-
-        All Gram matrices come out of one product with the table of products of pairs of
-        components.
-        """
-        xp = namespace(data)
-        k, features = basis.shape
-        pairs = xp.reshape(basis[:, None, :] * basis[None, :, :], (k * k, features)).T
+    def _newton(self, block: Any, basis: Array, weighting: Batch) -> Array:
+        """Codes (rows, k) by Newton's method; every row has its own Gram matrix."""
+        xp = namespace(basis)
         total = xp.sum(basis)
-        codes = xp.sum(data, axis=1, keepdims=True) / xp.where(total > 0, total, 1 + 0 * total)
-        codes = codes + xp.zeros((1, k), dtype=data.dtype)
-        values, slopes = self._values(data, codes, basis, weighting)
-        # What rounding leaves in a value: its entries are differences of terms of this size.
-        some = xp.where(data > 0, data, xp.ones_like(data))
-        slack = VALUE_ROUNDING * xp.sum(some**self.loss.degree, axis=1)
+        codes = block.sizes(1.0)[:, None] / xp.where(total > 0, total, 1 + 0 * total)
+        codes = codes + xp.zeros_like(basis[0, None, :, 0])
+        values, slopes = self._at(block, codes, basis, weighting)
         solved, present = codes.T, values >= 0
         for _ in range(MAX_STEPS):
-            approximation = codes @ basis
-            negative, positive = self.loss.split(data, approximation)
-            gradient = (1.0 if positive is None else positive) - (
-                1.0 if negative is None else negative
-            )
-            curvature = slopes * self.loss.curvature(data, approximation)
-            grams = xp.reshape(curvature @ pairs, (-1, k, k))
-            linear = xp.squeeze(codes[:, None, :] @ grams, axis=1)
-            linear = linear - (slopes * gradient) @ basis.T
+            # What rounding leaves in a value: its entries are differences of such terms.
+            bound = values + VALUE_ROUNDING * (block.sizes(self.loss.degree) + values)
+            linear, grams = self._model(block, codes, basis, slopes)
             target = nonnegative_least_squares(linear, grams, guess=codes)
-            moved = self._descend(data, codes, target, basis, weighting, values + slack)
+            moved = self._descend(block, codes, target, basis, weighting, bound)
             # The step, not the value, tells when to stop: near a minimum values are flat.
             change = xp.max(xp.abs(moved - codes), axis=1)
             codes = moved
-            values, slopes = self._values(data, codes, basis, weighting)
             solved = put(solved, present, codes.T)
             open_rows = change > STEP_TOLERANCE * xp.max(codes, axis=1)
             if not xp.any(open_rows):
                 break
             present = put(present, present, open_rows)
             (rows,) = xp.nonzero(open_rows)
-            data, codes, slopes = (xp.take(a, rows, axis=0) for a in (data, codes, slopes))
-            values, slack = xp.take(values, rows), xp.take(slack, rows)
+            block, codes = block.part(rows), xp.take(codes, rows, axis=0)
+            values, slopes = self._at(block, codes, basis, weighting)
         return xp.asarray(solved.T, copy=True)
+
+    def _model(
+        self, block: Any, codes: Array, basis: Array, slopes: Array | None
+    ) -> tuple[Array, Array]:
+        """Linear term and Gram matrix of the quadratic model of every row."""
+        xp = namespace(basis)
+        seen = block.approximation(codes[None, ...], basis)
+        curvature = self.loss.curvature(block.values(), seen)
+        parts = self.loss.split(block.values(), seen)
+        if slopes is not None:
+            curvature = slopes * curvature
+            parts = tuple(slopes if part is None else slopes * part for part in parts)
+        grams = block.grams(curvature, basis)
+        negative, positive = (block.project_part(part, basis)[0, ...] for part in parts)
+        linear = xp.squeeze(codes[:, None, :] @ grams, axis=1)
+        return linear + negative - positive, grams
 
     def _descend(
         self,
-        data: Array,
+        block: Any,
         codes: Array,
         target: Array,
         basis: Array,
         weighting: Batch,
         bound: Array,
     ) -> Array:
-        """As far towards the target as the objective of every row stays within its bound."""
+        """As far towards the target as the objective of every row stays within its bound.
+
+        Where the loss goes to infinity as an approximation goes to zero, no step takes the
+        approximation of a positive entry nearly there: from such a place Newton's method
+        returns so slowly that it seems to rest.
+        """
         xp = namespace(codes)
         step = xp.ones_like(bound)
         rises = bound < bound
+        positive = block.values() > 0
+        lowest = SHRINK * block.approximation(codes[None, ...], basis)
         for _ in range(MAX_HALVINGS):
             trial = codes + step[:, None] * (target - codes)
-            reached, _ = self._values(data, trial, basis, weighting)
+            reached, _ = self._at(block, trial, basis, weighting)
             rises = ~(reached <= bound)  # also where it is not a number
+            if not self.loss.quadratic:
+                shrunk = positive & (block.approximation(trial[None, ...], basis) < lowest)
+                rises = rises | (block.row_sums(shrunk)[0, ...] > 0)
             if not xp.any(rises):
                 break
             step = xp.where(rises, 0.5 * step, step)
         step = xp.where(rises, 0 * step, step)
         return codes + step[:, None] * (target - codes)
 
-    def _values(
-        self, data: Array, codes: Array, basis: Array, weighting: Batch
-    ) -> tuple[Array, Array]:
-        """Objective of every row, and the slope of every entry in it."""
-        xp = namespace(data)
-        entries = self.loss.entries(data, codes @ basis)[None, ...]
-        values, slopes = self.contributions(weighting, entries)
-        return xp.sum(values[0, ...], axis=-1), slopes[0, ...]
+    def _at(
+        self, block: Any, codes: Array, basis: Array, weighting: Batch
+    ) -> tuple[Array, Array | None]:
+        """Objective of every row (rows,) with these codes, and the slope of each entry."""
+        seen = block.approximation(codes[None, ...], basis)
+        values, slopes = self.row_objective(block, codes[None, ...], basis, weighting, seen)
+        return values[0, ...], slopes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from robustnmf.arrays import Array, log_gap, namespace, wide
+from robustnmf.arrays import Array, log_gap, namespace
 from robustnmf.solvers import Quadratic, Ratio, Terms
 from robustnmf.weightings import Tally
 
@@ -84,9 +84,3 @@ class Statistics:
         if self.quadratic:
             return Quadratic(transpose(self.negative), self.positive)
         return Ratio(transpose(self.negative), transpose(self.positive))
-
-
-def total_per_member(x: Array) -> Array:
-    """Float64 sum over everything but the members, as a column."""
-    xp = namespace(x)
-    return xp.reshape(xp.sum(wide(x), axis=tuple(range(1, x.ndim))), (-1, 1))

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from robustnmf.arrays import Array, namespace
+from robustnmf.arrays import Array
 from robustnmf.passes._approximation import ApproximationPass
 from robustnmf.solvers import Ratio
 from robustnmf.weightings import Batch
@@ -24,22 +24,11 @@ class DivergencePass(ApproximationPass):
     """What it sees of a block is its approximation; weights belong to rows."""
 
     def move(self, block: Any, codes: Array, weighting: Batch) -> tuple[Array, Array]:
-        xp = namespace(codes)
-        parts = self.loss.split(block.values(), codes @ self.basis)
-        ones = xp.sum(self.basis, axis=-1)[:, None, :]
-        back = xp.matrix_transpose(self.basis)
-        terms = Ratio(*(ones if part is None else part @ back for part in parts))
+        parts = self.loss.split(block.values(), block.approximation(codes, self.basis))
+        terms = Ratio(*(block.project_part(part, self.basis) for part in parts))
         return self.stay(block, self.update(codes, terms))
 
     def sums(self, block: Any, codes: Array, weights: Array, seen: Array) -> tuple[Array, Array]:
-        xp = namespace(codes)
-        back = xp.matrix_transpose(codes * weights)
-        ones = xp.sum(back, axis=-1, keepdims=True)
         negative, positive = self.loss.split(block.values(), seen)
-        return (
-            ones if negative is None else back @ negative,
-            ones if positive is None else back @ positive,
-        )
-
-    def contributions(self, weighting: Batch, entries: Array) -> tuple[Array, Array]:
-        return entries, namespace(entries).ones_like(entries)
+        weighted = codes * weights
+        return block.cross_part(weighted, negative), block.cross_part(weighted, positive)

@@ -18,9 +18,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from robustnmf.arrays import Array, namespace, wide
+from robustnmf.arrays import Array, namespace
 from robustnmf.passes._approximation import ApproximationPass
-from robustnmf.passes._statistics import Local, Statistics, total_per_member
+from robustnmf.passes._statistics import Local, Statistics
 from robustnmf.solvers import Ratio
 from robustnmf.weightings import Batch, Tally
 
@@ -30,19 +30,24 @@ class EntryPass(ApproximationPass):
 
     def move(self, block: Any, codes: Array, weighting: Batch) -> tuple[Array, Array]:
         data = block.values()
-        weights = weighting.slope(self.loss.entries(data, codes @ self.previous))
-        parts = self.loss.split(data, codes @ self.basis)
-        back = namespace(data).matrix_transpose(self.basis)
-        terms = Ratio(*(_weighted(weights, part) @ back for part in parts))
+        before = block.approximation(codes, self.previous)
+        weights = weighting.slope(self.loss.entries(data, before))
+        parts = self.loss.split(data, block.approximation(codes, self.basis))
+        terms = Ratio(*(block.project_part(_weighted(weights, p), self.basis) for p in parts))
         return self.stay(block, self.update(codes, terms))
 
     def sums(self, block: Any, codes: Array, weights: Array, seen: Array) -> tuple[Array, Array]:
         negative, positive = self.loss.split(block.values(), seen)
-        back = namespace(seen).matrix_transpose(codes)
-        return back @ _weighted(weights, negative), back @ _weighted(weights, positive)
+        return (
+            block.cross_part(codes, _weighted(weights, negative)),
+            block.cross_part(codes, _weighted(weights, positive)),
+        )
 
-    def contributions(self, weighting: Batch, entries: Array) -> tuple[Array, Array]:
-        return weighting.rho(entries), weighting.slope(entries)
+    def row_objective(
+        self, block: Any, codes: Array, basis: Array, weighting: Batch, seen: Array
+    ) -> tuple[Array, Array]:
+        entries = self.loss.entries(block.values(), seen)
+        return block.row_sums(weighting.rho(entries)), weighting.slope(entries)
 
     def weigh(
         self, block: Any, local: Local, weighting: Batch, seen: Array
@@ -50,15 +55,16 @@ class EntryPass(ApproximationPass):
         """Energies of a block, the tally of its entries, and their weights."""
         xp = namespace(seen)
         entries = self.loss.entries(block.values(), seen)
-        mass = xp.astype(block.mass, seen.dtype)[:, None]
-        weights = mass * weighting.slope(entries)
-        total = total_per_member(mass * weighting.rho(entries))
+        mass = block.mass if block.whole is None else block.mass * block.whole
+        values = mass * block.row_sums(weighting.rho(entries))
+        total = xp.sum(values, axis=-1, keepdims=True)
         zero = xp.zeros_like(total)
         tally = Tally(zero, total, zero + xp.sum(block.mass) * seen.shape[-1])
+        weights = xp.astype(mass, seen.dtype)[:, None] * weighting.slope(entries)
         local = replace(
             local,
-            energies=xp.sum(wide(entries), axis=-1),
-            row_weights=xp.mean(wide(weights), axis=-1),
+            energies=self.energies(block, local.codes, seen),
+            row_weights=block.row_sums(weights) / seen.shape[-1],
         )
         return local, Statistics(tally, zero, quadratic=False), weights
 

@@ -10,11 +10,13 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any
 
-from robustnmf.arrays import Array, namespace, wide
+from robustnmf.arrays import Array, namespace, put, wide
 from robustnmf.losses import Frobenius
 from robustnmf.passes._base import Pass
-from robustnmf.solvers import Quadratic, nonnegative_least_squares, refine
+from robustnmf.solvers import CHUNK_NUMBERS, Quadratic, nonnegative_least_squares, refine
 from robustnmf.weightings import Batch
+
+CLOSE = 1e-6
 
 
 class GramPass(Pass):
@@ -37,23 +39,39 @@ class GramPass(Pass):
 
     def encode(self, block: Any, weighting: Batch) -> tuple[Array, Array]:
         xp = namespace(self.basis)
-        data = block.wide_values()  # rounding must not tell a row what company it is in
-        codes = [_encode(data, wide(self.basis[j, ...])) for j in range(self.basis.shape[0])]
+        codes = [_encode(block, wide(self.basis[j, ...])) for j in range(self.basis.shape[0])]
         return self.stay(block, xp.astype(xp.stack(codes), self.basis.dtype, copy=False))
 
     def energies(self, block: Any, codes: Array, seen: Array) -> Array:
-        return self.loss.gram_energies(block, codes, self.basis, seen, self.gram)
+        squares = namespace(codes).vecdot(wide(codes), wide(codes @ self.gram))
+        return self.loss.expanded_energies(block, codes, self.basis, seen, squares)
 
     def sums(self, block: Any, codes: Array, weights: Array, seen: Array) -> tuple[Array, Array]:
         weighted = codes * weights
         return block.cross(weighted), namespace(codes).matrix_transpose(weighted) @ codes
 
 
-def _encode(data: Array, basis: Array) -> Array:
-    """Codes (rows, k) by least squares, refined where that helps."""
-    xp = namespace(data)
+def _encode(block: Any, basis: Array) -> Array:
+    """Codes (rows, k) by least squares, refined where a row is fitted almost exactly."""
+    xp = namespace(basis)
     gram = basis @ basis.T
-    codes = nonnegative_least_squares(data @ basis.T, gram)
+    linear = block.wide_project(basis.T)  # rounding must not tell a row what company it is in
+    codes = nonnegative_least_squares(linear, gram)
+    left = block.sq_norms + xp.vecdot(codes, codes @ gram - 2 * linear)
+    close = left < CLOSE * block.sq_norms
+    (rows,) = xp.nonzero(close)
+    if not rows.shape[0]:
+        return codes
+    step = max(1, CHUNK_NUMBERS // basis.shape[1])
+    chunks = [rows[at : min(at + step, rows.shape[0])] for at in range(0, rows.shape[0], step)]
+    finer = xp.concat([_refined(block, basis, gram, codes, chunk) for chunk in chunks])
+    return put(codes.T, close, finer.T).T
+
+
+def _refined(block: Any, basis: Array, gram: Array, codes: Array, rows: Array) -> Array:
+    """Codes of these rows after a Newton step from their residual, where that helps."""
+    xp = namespace(basis)
+    data, codes = wide(block.take(rows)), xp.take(codes, rows, axis=0)
     residual = data - codes @ basis
     finer = refine(codes, residual @ basis.T, gram)
     before, after = (xp.sum(r**2, axis=1) for r in (residual, data - finer @ basis))

@@ -11,7 +11,8 @@ where N and D are the negative and positive part of the gradient with respect to
 basis (:math:`A^T X` and :math:`A^T A C` for plain weights). Ding, Li and Jordan, *Convex
 and semi-nonnegative matrix factorizations*, IEEE TPAMI 32(1), 2010; the square root
 is theirs. Their Gram matrix of all samples is never formed: both products are taken
-block by block, at the price of a second read of X in each pass.
+block by block, at the price of a second read of X in each pass. Where X has missing values,
+the samples that are mixed have a first guess in their place; the loss reads known values only.
 """
 
 from __future__ import annotations
@@ -58,11 +59,12 @@ class Convex(Structure):
 
     def mixed(self, engine: Any, mixing: Array) -> Array:
         """Basis (members, k, features) that a mixing (members, samples, k) gives."""
-        _, basis = engine.sweep(
-            lambda block, local: (local, block.cross(block.weighted(local.codes))),
-            engine.begin(mixing),
-        )
-        return basis
+        engine.fill_samples()
+
+        def mix(block: Any, local: Any) -> tuple[Any, Array]:
+            return local, block.samples.cross(block.weighted(local.codes))
+
+        return engine.sweep(mix, engine.begin(mixing))[1]
 
     def step(
         self, engine: Any, locals_: Any, basis: Array, terms: Terms, update: Update
@@ -74,8 +76,9 @@ class Convex(Structure):
         )
 
         def remix(block: Any, local: Any) -> tuple[Any, Array]:
-            parts = Ratio(block.project(negative), block.project(positive))
+            samples = block.samples
+            parts = Ratio(samples.project(negative), samples.project(positive))
             mixing = update(local.mixing, parts)
-            return replace(local, mixing=mixing), block.cross(block.weighted(mixing))
+            return replace(local, mixing=mixing), samples.cross(block.weighted(mixing))
 
         return engine.sweep(remix, locals_)

@@ -1,0 +1,104 @@
+r"""Rows with holes: entries of X that are not known.
+
+With :math:`o_i` of m entries known, the energy of a row is :math:`m / o_i` times the loss of
+those, what a whole row like it would have, and the row counts :math:`o_i / m` times. So
+weights depend on how well a row fits on average, not on how much of it is known, and every
+known entry of equally good rows has the same say. Under equal weights this is the plain sum
+over the known entries.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+
+from robustnmf.arrays.blocks import DenseBlock
+from robustnmf.arrays.namespace import Array, namespace, wide
+
+
+class MaskedBlock(DenseBlock):
+    """Consecutive rows of a dense X of which only some entries are known.
+
+    Parameters
+    ----------
+    rows : array (rows, features)
+        Whatever stands in the holes must be finite for the loss that reads it.
+    known : array of bool (rows, features)
+    scale, mass
+        As for a dense block.
+    """
+
+    complete: ClassVar[bool] = False
+
+    def __init__(self, rows: Array, known: Array, scale: float = 1.0, mass: Array | None = None):
+        super().__init__(rows, scale, mass)
+        self.known = known
+        self.filled: DenseBlock | None = None
+
+    @property
+    def samples(self) -> DenseBlock:
+        """The rows with a guess in their holes, once the engine has made one."""
+        assert self.filled is not None
+        return self.filled
+
+    @cached_property
+    def whole(self) -> Array:  # type: ignore[override]
+        """By how much the loss of the known entries is multiplied; one where none is."""
+        xp = self.xp
+        count = xp.sum(xp.astype(self.known, xp.float64), axis=1)
+        return self.rows.shape[1] / xp.where(count > 0, count, 0 * count + self.rows.shape[1])
+
+    @property
+    def counted(self) -> Array:
+        """How many times each row would count were it not for zeros: its known share."""
+        return super().counted / self.whole
+
+    def sizes(self, degree: float) -> Array:
+        """Sizes of the rows were they whole."""
+        if degree not in self._sizes:
+            self._sizes[degree] = self.whole * self.row_sums(self._powers(degree))
+        return self._sizes[degree]
+
+    def sq_residuals(self, index: Array, codes: Array, basis: Array) -> Array:
+        take = self.xp.take
+        residual = hide(self.take(index) - codes @ basis, take(self.known, index, axis=0))
+        return take(self.whole, index) * self.xp.sum(wide(residual**2), axis=-1)
+
+    def part(self, index: Array) -> MaskedBlock:
+        """A block of the chosen rows in float64."""
+        take = self.xp.take
+        rows = wide(take(self.rows, index, axis=0))
+        return MaskedBlock(rows, take(self.known, index, axis=0), self.scale)
+
+    def observed(self, entries: Array | None, like: Array) -> Array:
+        xp = namespace(like)
+        if entries is None:
+            return xp.broadcast_to(xp.astype(self.known, like.dtype), like.shape)
+        return xp.where(self.known, entries, xp.zeros_like(entries))
+
+    def row_sums(self, entries: Array) -> Array:
+        return super().row_sums(self.observed(entries, entries))
+
+    def project_part(self, part: Array | None, basis: Array) -> Array:
+        return self._known(part, basis) @ self.xp.matrix_transpose(basis)
+
+    def cross_part(self, codes: Array, part: Array | None) -> Array:
+        return self.xp.matrix_transpose(codes) @ self._known(part, codes)
+
+    def grams(self, curvature: Array, basis: Array) -> Array:
+        return super().grams(self.observed(curvature, curvature), basis)
+
+    def _known(self, part: Array | None, like: Array) -> Array:
+        """The part at known entries, zero in the holes."""
+        if part is None:
+            return self.xp.astype(self.known, like.dtype)
+        return self.observed(part, part)
+
+
+def hide(fresh: Array, known: Array) -> Array:
+    """A table (..., rows, features) that nobody else holds, with zeros in the holes."""
+    if isinstance(fresh, np.ndarray):
+        return np.multiply(fresh, known, out=fresh)  # in place: twice as fast as a choice
+    return namespace(fresh).where(known, fresh, namespace(fresh).zeros_like(fresh))

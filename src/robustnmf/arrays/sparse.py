@@ -1,0 +1,136 @@
+"""Sparse rows: memory and time go with the entries that are stored, never with all of X."""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+import scipy.sparse
+
+from robustnmf.arrays.blocks import DenseBlock
+from robustnmf.arrays.namespace import Array, Namespace, eps, namespace, wide
+
+DENSE_NUMBERS = 1_000_000
+
+
+class SparseBlock(DenseBlock):
+    """Consecutive rows of a CSR X; its values are the stored entries (stored,).
+
+    Zeros are left out of the values, so a loss must be linear in the approximation where X is
+    zero: then what they add follows from row sums (``unstored``).
+    """
+
+    zeros_apart: ClassVar[bool] = True
+
+    rows: scipy.sparse.csr_array
+
+    @property
+    def xp(self) -> Namespace:
+        """Sparse rows are SciPy's, so everything computed from them is NumPy's."""
+        return namespace(self.rows.data)
+
+    def values(self) -> Array:
+        return self._in_units(self.rows.data)
+
+    def wide_values(self) -> Array:
+        return self._in_units(wide(self.rows.data))
+
+    def take(self, index: Array) -> Array:
+        return self._in_units(self.rows[index].toarray())
+
+    def sq_residuals(self, index: Array, codes: Array, basis: Array) -> Array:
+        """Squared error of these rows, a few of them at a time as a dense table."""
+        step = max(1, DENSE_NUMBERS // self.rows.shape[1])
+        chunks = [slice(at, at + step) for at in range(0, len(index), step)]
+        parts = [
+            super(SparseBlock, self).sq_residuals(index[at], codes[at], basis) for at in chunks
+        ]
+        return np.concatenate(parts)
+
+    def part(self, index: Array) -> SparseBlock:
+        """A block of the chosen rows in float64."""
+        return SparseBlock(self.rows[index].astype(np.float64), self.scale)
+
+    def wide_project(self, directions: Array) -> Array:
+        return self._in_units(self.rows @ directions)
+
+    def cross(self, codes: Array) -> Array:
+        members, rows, k = codes.shape
+        flat = codes.transpose(1, 0, 2).reshape(rows, members * k)
+        product = self._in_units(self.rows.T @ flat)
+        return np.ascontiguousarray(product.T).reshape(members, k, self.rows.shape[1])
+
+    def approximation(self, codes: Array, basis: Array) -> Array:
+        from robustnmf.arrays.kernels import approximate
+
+        out = np.empty((codes.shape[0], self.rows.nnz), dtype=codes.dtype)
+        for j, (a, c) in enumerate(zip(codes, basis, strict=True)):
+            across = np.ascontiguousarray(c.T)
+            approximate(
+                self.rows.indptr, self.rows.indices, np.ascontiguousarray(a), across, out[j]
+            )
+        return out
+
+    def unstored(self, codes: Array, basis: Array, approximation: Array, beside: Array) -> Array:
+        """Sum of the approximation over the zeros of each row (members, rows), float64.
+
+        The sum over all features less the one over stored entries; where that leaves little,
+        also with what it is to be added to (``beside``), the zeros are summed themselves.
+        """
+        from robustnmf.arrays.kernels import sums_of_unstored
+
+        totals = (wide(codes) @ wide(np.sum(basis, axis=-1))[:, :, None])[:, :, 0]
+        rest = totals - self.row_sums(approximation)
+        doubtful = rest + beside < eps(codes) ** 0.5 * totals
+        for j in np.flatnonzero(doubtful.any(axis=1)):
+            (rows,) = np.nonzero(doubtful[j])
+            exact = np.empty(len(rows))
+            across = np.ascontiguousarray(wide(basis[j]).T)
+            own = np.ascontiguousarray(wide(codes[j]))
+            sums_of_unstored(self.rows.indptr, self.rows.indices, rows, own, across, exact)
+            rest[j, rows] = exact
+        return np.maximum(rest, 0.0)
+
+    def row_sums(self, entries: Array) -> Array:
+        flat = wide(entries).reshape(math.prod(entries.shape[:-1]), self.rows.nnz)
+        totals = np.stack([self._holding(row) @ self._ones for row in flat])
+        return totals.reshape((*entries.shape[:-1], len(self)))
+
+    def project_part(self, part: Array | None, basis: Array) -> Array:
+        if part is None:
+            return super().project_part(None, basis)
+        pairs = zip(part, basis, strict=True)
+        return np.stack([self._holding(p) @ np.ascontiguousarray(c.T) for p, c in pairs])
+
+    def cross_part(self, codes: Array, part: Array | None) -> Array:
+        if part is None:
+            return super().cross_part(codes, None)
+        return np.stack([(self._holding(p).T @ a).T for p, a in zip(part, codes, strict=True)])
+
+    def grams(self, curvature: Array, basis: Array) -> Array:
+        from robustnmf.arrays.kernels import weighted_grams
+
+        k = basis.shape[1]
+        out = np.zeros((len(self), k, k))
+        across = np.ascontiguousarray(wide(basis[0]).T)
+        weighted_grams(self.rows.indptr, self.rows.indices, wide(curvature[0]), across, out)
+        return out
+
+    @cached_property
+    def _ones(self) -> Array:
+        return np.ones(self.rows.shape[1])
+
+    def _holding(self, entries: Array) -> scipy.sparse.csr_array:
+        """These entries where the rows have theirs."""
+        structure = (entries, self.rows.indices, self.rows.indptr)
+        return scipy.sparse.csr_array(structure, shape=self.rows.shape)
+
+
+def row_slice(X: scipy.sparse.csr_array, start: int, stop: int) -> scipy.sparse.csr_array:
+    """Consecutive rows that share the memory of X."""
+    inside = slice(int(X.indptr[start]), int(X.indptr[stop]))
+    pointers = X.indptr[start : stop + 1] - X.indptr[start]
+    parts = (X.data[inside], X.indices[inside], pointers)
+    return scipy.sparse.csr_array(parts, shape=(stop - start, X.shape[1]))

@@ -1,0 +1,88 @@
+"""Which parts go together, and why some do not: said once, here.
+
+Estimators refuse with these words, and the table in the documentation is made of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from robustnmf.losses import LOSSES, Loss
+from robustnmf.structures import STRUCTURES, Structure
+from robustnmf.weightings import WEIGHTINGS, Weighting
+
+KINDS = ("dense", "sparse", "missing")
+
+
+class Parts(NamedTuple):
+    """What a method is made of."""
+
+    loss: Loss
+    weighting: Weighting
+    structure: Structure
+
+
+class Combination(NamedTuple):
+    """One cell of the product of all parts; ``reason`` is None where it is supported."""
+
+    loss: str
+    weighting: str
+    structure: str
+    data: str
+    reason: str | None
+
+    @property
+    def supported(self) -> bool:
+        """Whether it can be fitted."""
+        return self.reason is None
+
+
+def combinations() -> list[Combination]:
+    """Every loss with every weighting, structure and kind of data.
+
+    Returns
+    -------
+    combinations : list of (loss, weighting, structure, data, reason)
+        ``data`` is "dense", "sparse" or "missing" (dense with NaN); ``reason`` is None where
+        the combination is supported, else what an estimator says when it refuses it.
+
+    Examples
+    --------
+    >>> from robustnmf import combinations
+    >>> table = combinations()
+    >>> sum(cell.supported for cell in table), len(table)
+    (150, 180)
+    >>> [cell.data for cell in table if cell[:3] == ("itakura-saito", "l21", "convex")
+    ...  and cell.supported]
+    ['dense', 'missing']
+    """
+    return list(_product())
+
+
+def _product() -> Iterator[Combination]:
+    for loss, loss_type in LOSSES.items():
+        for weighting, weighting_type in WEIGHTINGS.items():
+            for structure, structure_type in STRUCTURES.items():
+                for data in KINDS:
+                    reason = refusal(loss_type(), weighting_type(), structure_type(), data)
+                    yield Combination(loss, weighting, structure, data, reason)
+
+
+def refusal(loss: Loss, weighting: Weighting, structure: Structure, data: str) -> str | None:
+    """Why these parts do not go together with this kind of data, or None where they do."""
+    if data == "sparse":
+        if weighting.per_entry:
+            return (
+                f"{weighting!r} gives every entry a weight of its own, also the zeros that sparse "
+                "X leaves out. Use a weighting of samples, or X.toarray() where memory allows."
+            )
+        if not loss.takes_zeros:
+            return f"{loss!r} needs X > 0, and sparse X is zero where it stores nothing."
+        if not loss.quadratic and loss.slope_at_zero is None:
+            return (
+                f"{loss!r} is not linear in the approximation where X is zero, so the zeros of "
+                "sparse X would have to be visited one by one. Use Frobenius, KullbackLeibler or "
+                "Alpha, or X.toarray() where memory allows."
+            )
+    return None

@@ -1,0 +1,117 @@
+"""Checks on X: dense, sparse or with missing values; nonnegative; fit for the loss."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from sklearn.utils import check_array
+from sklearn.utils.validation import _get_feature_names
+
+from robustnmf.combinations import Parts, refusal
+from robustnmf.estimators._warn import warn
+from robustnmf.losses import Loss
+
+FLOATS = [np.float64, np.float32]
+LEAST, MOST = 1e-150, 1e150
+ACCEPTED = {
+    "dtype": FLOATS,
+    "accept_sparse": "csr",
+    "ensure_all_finite": "allow-nan",
+}
+
+
+def check_table(X: Any, name: str, parts: Parts) -> Any:
+    """X as a nonnegative float table, not copied where it is one already."""
+    _get_feature_names(X)  # refuses names of mixed types, before the work rather than after
+    X = usable(check_array(X, estimator=name, input_name="X", **ACCEPTED), name, parts)
+    if not scipy.sparse.issparse(X):
+        _warn_of_empty(X, "feature", "are zero in all that is learned and imputed")
+    return X
+
+
+def usable(X: Any, name: str, parts: Parts) -> Any:
+    """The same X, once it is known that these parts can read it."""
+    if scipy.sparse.issparse(X):
+        X = _canonical(X, name)
+        data = "sparse"
+    else:
+        data = "missing" if np.isnan(X.sum()) and np.isnan(X).any() else "dense"
+    reason = refusal(*parts, data)
+    if reason is not None:
+        what = {"sparse": "sparse X", "missing": "X with missing values", "dense": "X"}[data]
+        raise ValueError(f"{name} cannot read {what}: {reason}")
+    if data == "missing":
+        if np.isnan(X).all():
+            raise ValueError(f"Input X contains NaN and nothing else; {name} needs known values.")
+        _warn_of_empty(X, "sample", "have no say, and codes of zero")
+    _refuse_unfit(X, name, parts.loss)
+    return X
+
+
+def _canonical(X: Any, name: str) -> scipy.sparse.csr_array:
+    """Every entry stored once; sparse X has no way to say that an entry is missing."""
+    if np.isnan(X.data).any():
+        raise ValueError(
+            f"Input X contains NaN. {name} takes missing values in dense X only: what sparse X "
+            "leaves out are zeros. Pass X.toarray(), with NaN for what is missing."
+        )
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return scipy.sparse.csr_array(X)
+
+
+def _warn_of_empty(X: np.ndarray, what: str, outcome: str) -> None:
+    """Warn of samples or features of which nothing is known."""
+    (empty,) = np.nonzero(np.isnan(X).all(axis=1 if what == "sample" else 0))
+    if len(empty):
+        warn(
+            f"no value is known of {len(empty)} {what}{'s' * (len(empty) > 1)} of X, first "
+            f"{what} {empty[0]}: they {outcome}. Leave them out.",
+            UserWarning,
+        )
+
+
+def _refuse_unfit(X: Any, name: str, loss: Loss) -> None:
+    """Refuse negative values, sizes whose squares overflow, and zeros the loss cannot take."""
+    values = X.data if scipy.sparse.issparse(X) else X
+    if not values.size:
+        return
+    least, largest = (_extreme(values, f) for f in (np.fmin, np.fmax))
+    if least < 0:
+        count, row, column = _found(X, values < 0, "negative value")
+        raise ValueError(
+            f"Negative values in data passed to {name}: X holds {count}, first at "
+            f"[{row}, {column}] = {X[row, column]:.6g}; NMF needs X >= 0. Clip small negative "
+            "noise at zero, or shift every feature by its minimum."
+        )
+    if largest != 0 and not LEAST <= largest <= MOST:
+        raise ValueError(
+            f"the largest value of X is {largest:.3g}; {name} squares it, so it needs to lie "
+            f"between {LEAST:g} and {MOST:g}. Divide X by {largest:.1g} first."
+        )
+    if not loss.takes_zeros and least == 0:
+        count, row, column = _found(X, values == 0, "zero")
+        raise ValueError(
+            f"{loss!r} needs X > 0, but X holds {count}, first at [{row}, {column}]: its loss "
+            "is infinite there. Add a small constant to X, or use KullbackLeibler."
+        )
+
+
+def _extreme(values: np.ndarray, either: np.ufunc) -> float:
+    """Smallest or largest known value; NaN costs a second, slower look."""
+    quick = values.min() if either is np.fmin else values.max()
+    return float(either.reduce(values, axis=None) if np.isnan(quick) else quick)
+
+
+def _found(X: Any, mask: np.ndarray, what: str) -> tuple[str, int, int]:
+    """How many there are, in words, and where the first is."""
+    places = np.flatnonzero(mask)
+    if scipy.sparse.issparse(X):
+        row = int(np.searchsorted(X.indptr, places[0], side="right")) - 1
+        column = int(X.indices[places[0]])
+    else:
+        row, column = (int(i) for i in np.unravel_index(places[0], mask.shape))
+    return f"1 {what}" if len(places) == 1 else f"{len(places)} {what}s", row, column

@@ -1,0 +1,128 @@
+"""NaN is an entry that is not known: it has no weight, and is imputed."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import get_tags
+
+from robustnmf import Entropy, Fuzzy, RobustNMF, Uniform, WeightCollapseWarning
+from robustnmf.estimators import ESTIMATORS
+from robustnmf.losses import LOSSES
+from tests.oracles import weighted
+from tests.problems import noisy_low_rank, positive_start, with_holes
+
+X = with_holes(noisy_low_rank(40, 15, 3, seed=3), share=0.3)
+KNOWN = ~np.isnan(X)
+
+
+def quiet(method, *args, **kwargs):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.simplefilter("ignore", WeightCollapseWarning)
+        return method(*args, **kwargs)
+
+
+def entropy(Z, count):
+    share = np.exp(-(Z - Z.min()) / 50.0)
+    return share / (count @ share)
+
+
+def fuzzy(Z, count):
+    share = (Z / Z.min()) ** (-1 / 29.0)
+    return (share / (count @ share)) ** 30.0
+
+
+WEIGHTINGS = {
+    "uniform": (Uniform(), lambda Z, count: np.ones_like(Z)),
+    "entropy": (Entropy(gamma=50.0), entropy),
+    "fuzzy": (Fuzzy(p=30.0), fuzzy),
+}
+
+
+@pytest.mark.parametrize("name", WEIGHTINGS)
+def test_the_updates_are_the_literal_ones_with_a_mask(name):
+    weighting, weights = WEIGHTINGS[name]
+    W, H = positive_start(40, 15, 3)
+    model = RobustNMF(3, weighting=weighting, solver="mu", init="custom", tol=0, max_iter=15)
+    codes = model.fit_transform(X, W=W, H=H)
+    base, representation = weighted.masked(X.T, KNOWN.T, H.T, W.T, weights, 15)
+    np.testing.assert_allclose(model.components_, base.T, rtol=1e-9)
+    np.testing.assert_allclose(codes, representation.T, rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_every_estimator_takes_nan(name):
+    model = ESTIMATORS[name](3, random_state=0, max_iter=30)
+    assert get_tags(model).input_tags.allow_nan
+    codes = quiet(model.fit_transform, X)
+    assert np.isfinite(codes).all()
+    assert np.isfinite(model.components_).all()
+    np.testing.assert_allclose(model.transform(X), codes, rtol=1e-6, atol=1e-9)
+    assert model.sample_importances_.sum() == pytest.approx(1.0)
+    assert np.isfinite(model.score_samples(X)).all()
+    assert model.objective(X) == pytest.approx(model.objective_history_[-1], rel=1e-6)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("weighting", ["uniform", "entropy"])
+def test_hidden_entries_of_low_rank_data_are_recovered(loss, weighting):
+    rng = np.random.default_rng(0)
+    whole = rng.gamma(1.0, size=(200, 4)) @ rng.gamma(1.0, size=(4, 60))
+    hidden = rng.random(whole.shape) < 0.3
+    model = RobustNMF(4, loss=loss, weighting=weighting, max_iter=4000, tol=1e-6)
+    codes = quiet(model.fit_transform, np.where(hidden, np.nan, whole))
+    imputed = model.inverse_transform(codes)
+    error = np.linalg.norm((imputed - whole)[hidden]) / np.linalg.norm(whole[hidden])
+    assert error <= 0.02
+
+
+def test_a_row_is_encoded_alike_in_any_company():
+    model = quiet(RobustNMF(3).fit, X)
+    alone = np.vstack([model.transform(row[None]) for row in X])
+    np.testing.assert_allclose(alone, model.transform(X), rtol=1e-9)
+
+
+def test_energies_are_those_of_whole_rows():
+    """A row of which a representative half is known is as normal as the whole row."""
+    half = noisy_low_rank(30, 8, 2)
+    model = quiet(RobustNMF(2, random_state=0).fit, np.hstack([half, half]))
+    model.components_ = np.hstack([model.components_[:, :8]] * 2)
+    unknown = np.hstack([half, np.full_like(half, np.nan)])
+    whole = model.score_samples(np.hstack([half, half]))
+    np.testing.assert_allclose(model.score_samples(unknown), whole, rtol=1e-8)
+
+
+def test_samples_and_features_of_which_nothing_is_known():
+    empty = X.copy()
+    empty[[3, 5]], empty[:, 7] = np.nan, np.nan
+    model = RobustNMF(3, random_state=0)
+    with (
+        pytest.warns(UserWarning, match="no value is known of 2 samples of X, first sample 3"),
+        pytest.warns(UserWarning, match="no value is known of 1 feature of X, first feature 7"),
+    ):
+        codes = quiet(model.fit_transform, empty)
+    assert not codes[[3, 5]].any()
+    assert not model.components_[:, 7].any()
+    assert not model.sample_importances_[[3, 5]].any()
+    assert not model.inverse_transform(codes)[:, 7].any()
+
+
+@pytest.mark.parametrize("init", ["random", "nndsvda"])
+@pytest.mark.parametrize("structure", ["free", "convex"])
+def test_weights_are_repetitions_with_holes_too(structure, init):
+    weights = np.random.default_rng(0).integers(0, 4, size=len(X))
+    rows = np.repeat(np.arange(len(X)), weights)
+    arguments = {"structure": structure, "init": init, "random_state": 0, "max_iter": 8, "tol": 0}
+    one, other = RobustNMF(3, **arguments), RobustNMF(3, **arguments)
+    codes = one.fit_transform(X, sample_weight=weights)
+    others = other.fit_transform(X[rows])
+    np.testing.assert_allclose(one.components_, other.components_, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(codes[rows], others, rtol=1e-6, atol=1e-9)
+
+
+def test_float32_stays_float32():
+    model = quiet(RobustNMF(3).fit, X.astype(np.float32))
+    assert model.components_.dtype == np.float32
+    assert model.transform(X.astype(np.float32)).dtype == np.float32

@@ -1,0 +1,141 @@
+"""Sparse X: the numbers of dense X, and never a dense copy."""
+
+import tracemalloc
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.decomposition import NMF
+from sklearn.exceptions import ConvergenceWarning
+
+from robustnmf import Beta, EucNMF, HuberRNMF, ItakuraSaito, KullbackLeibler, RobustNMF
+from tests.problems import noisy_low_rank, positive_start, with_zeros
+
+X = with_zeros(noisy_low_rank(60, 20, 3), share=0.6)
+FORMATS = [
+    sp.csr_array, sp.csc_array, sp.coo_array, sp.csr_matrix, sp.csc_matrix, sp.lil_matrix,
+]  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def _quiet():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        yield
+
+
+@pytest.mark.parametrize("form", FORMATS, ids=lambda form: form.__name__)
+@pytest.mark.parametrize("loss", ["frobenius", "kullback-leibler"])
+@pytest.mark.parametrize("init", ["random", "nndsvda"])
+def test_every_format_gives_the_numbers_of_dense_data(form, loss, init):
+    arguments = {"loss": loss, "init": init, "random_state": 0, "max_iter": 60}
+    dense, sparse = RobustNMF(3, **arguments), RobustNMF(3, **arguments)
+    codes = dense.fit_transform(X)
+    np.testing.assert_allclose(sparse.fit_transform(form(X)), codes, rtol=1e-9, atol=1e-10)
+    np.testing.assert_allclose(sparse.components_, dense.components_, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(sparse.energies_, dense.energies_, rtol=1e-10)
+    np.testing.assert_allclose(sparse.transform(form(X)), codes, rtol=1e-9, atol=1e-10)
+    np.testing.assert_allclose(dense.transform(form(X)), codes, rtol=1e-9, atol=1e-10)
+    np.testing.assert_allclose(sparse.score_samples(form(X)), dense.score_samples(X), rtol=1e-9)
+    assert sparse.objective(form(X)) == pytest.approx(dense.objective(X), rel=1e-10)
+
+
+def test_plain_sparse_kl_is_scikit_learns():
+    table = sp.csr_array(X[:-1])  # the last row is zero, and does not count with us
+    W, H = positive_start(59, 20, 3)
+    reference = NMF(3, solver="mu", beta_loss="kullback-leibler", init="custom", tol=0, max_iter=15)
+    base = reference.fit_transform(table.T.tocsr(), W=H.T.copy(), H=W.T.copy())
+    model = RobustNMF(
+        3, loss="kullback-leibler", weighting="uniform", init="custom", tol=0, max_iter=15
+    )
+    codes = model.fit_transform(table, W=W, H=H)
+    np.testing.assert_allclose(model.components_, base.T, rtol=1e-8)
+    np.testing.assert_allclose(codes, reference.components_.T, rtol=1e-8, atol=1e-12)
+
+
+@pytest.mark.parametrize("loss", ["frobenius", "kullback-leibler"])
+def test_memory_goes_with_the_stored_entries(loss):
+    n, m, k = 20_000, 10_000, 5
+    rng = np.random.default_rng(0)
+    table = sp.random_array((n, m), density=1e-3, format="csr", rng=rng)
+    model = RobustNMF(k, loss=loss, init="random", random_state=0, max_iter=2)
+    model.fit(table[:100])  # kernels are compiled
+    tracemalloc.start()
+    model.fit(table)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 8 * (12 * table.nnz + 12 * (n + m) * k) + 50e6
+    assert peak < n * m * 8 / 10
+
+
+def test_entries_stored_twice_or_as_zeros_are_what_they_add_up_to():
+    table = sp.csr_array(X)
+    coo = table.tocoo()
+    rows, columns = np.tile(coo.row, 2), np.tile(coo.col, 2)
+    halves = sp.coo_array((np.tile(coo.data / 2, 2), (rows, columns)), shape=X.shape)
+    order = np.argsort(rows, kind="stable")
+    indptr = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=len(X)))])
+    parts = (halves.data[order], columns[order], indptr)
+    unmerged = sp.csr_array(parts, shape=X.shape)
+    assert not unmerged.has_canonical_format
+    with_explicit_zeros = sp.csr_array(np.where(X == 0, 7.0, X))
+    with_explicit_zeros.data[with_explicit_zeros.data == 7.0] = 0.0
+    reference = RobustNMF(3, loss="kullback-leibler", random_state=0, max_iter=20).fit(table)
+    for same in (unmerged, with_explicit_zeros):
+        stored = same.nnz
+        model = RobustNMF(3, loss="kullback-leibler", random_state=0, max_iter=20).fit(same)
+        np.testing.assert_allclose(model.components_, reference.components_, rtol=1e-9, atol=1e-12)
+        assert same.nnz == stored, "what users hand in stays as it was"
+
+
+def test_weights_are_repetitions_for_sparse_data_too():
+    weights = np.random.default_rng(0).integers(0, 4, size=len(X))
+    rows = np.repeat(np.arange(len(X)), weights)
+    arguments = {"loss": "kullback-leibler", "random_state": 0, "max_iter": 8, "tol": 0}
+    one, other = RobustNMF(3, **arguments), RobustNMF(3, **arguments)
+    one.fit(sp.csr_array(X), sample_weight=weights)
+    other.fit(sp.csr_array(X[rows]))
+    np.testing.assert_allclose(one.components_, other.components_, rtol=1e-6, atol=1e-9)
+
+
+def test_integers_and_float32():
+    counts = np.floor(X).astype(np.int64)
+    model = EucNMF(2, random_state=0).fit(sp.csr_array(counts))
+    assert model.components_.dtype == np.float64
+    model = EucNMF(2, random_state=0).fit(sp.csr_array(X.astype(np.float32)))
+    assert model.components_.dtype == np.float32
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (HuberRNMF(2), "cannot read sparse X: Huber.* gives every entry a weight of its own"),
+        (RobustNMF(2, loss=ItakuraSaito()), "needs X > 0, and sparse X is zero"),
+        (RobustNMF(2, loss=Beta(1.5)), "not linear in the approximation where X is zero"),
+    ],
+    ids=repr,
+)
+def test_what_cannot_be_is_refused_with_the_reason(model, message):
+    with pytest.raises(ValueError, match=message):
+        model.fit(sp.csr_array(X))
+
+
+def test_bad_entries_are_named():
+    negative = sp.csr_array(X)
+    negative.data[7] = -2.0
+    row = int(np.searchsorted(negative.indptr, 7, side="right")) - 1
+    where = rf"first at \[{row}, {negative.indices[7]}\] = -2"
+    with pytest.raises(ValueError, match=where):
+        EucNMF(2).fit(negative)
+    missing = sp.csr_array(X)
+    missing.data[7] = np.nan
+    with pytest.raises(ValueError, match="missing values in dense X only"):
+        RobustNMF(2, loss=KullbackLeibler()).fit(missing)
+
+
+@pytest.mark.parametrize("loss", ["frobenius", "kullback-leibler"])
+def test_nothing_stored_is_a_table_of_zeros(loss):
+    model = RobustNMF(2, loss=loss, random_state=0, max_iter=5)
+    model.fit(sp.csr_array((10, 4)))
+    assert not model.inverse_transform(model.transform(sp.csr_array((3, 4)))).any()
