@@ -29,7 +29,11 @@ docs: $(VENV)/.docs
 
 bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/exactness.py
+	$(BIN)/python benchmarks/product.py
+	$(BIN)/python benchmarks/contamination.py
 	$(BIN)/python benchmarks/cost.py
+	$(BIN)/python benchmarks/missing.py
+	$(BIN)/python benchmarks/sparse.py
 
 # One stamp per set of extras, renewed when the project file changes.
 $(VENV)/.demo: pyproject.toml | $(VENV)/bin/python

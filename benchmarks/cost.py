@@ -13,8 +13,6 @@ repeat, and their median is shown.
 from __future__ import annotations
 
 import argparse
-import json
-import platform
 import sys
 import time
 import warnings
@@ -22,16 +20,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-import scipy
-import sklearn
 
+sys.path.insert(0, str(Path(__file__).resolve().parent))
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from machine import described, written
 from tests.oracles import paper
 
-from robustnmf import EWRNMF, FWRNMF, NMFL2, EucNMF, HuberRNMF, __version__
-
-RESULTS = Path(__file__).resolve().parent / "results"
+from robustnmf import EWRNMF, FWRNMF, NMFL2, EucNMF, HuberRNMF
 
 
 def table(n: int, m: int, k: int, seed: int = 0) -> np.ndarray:
@@ -122,34 +118,13 @@ def report(n: int, m: int, k: int, times: dict, figures: dict, *, write: bool) -
         )
     if write:
         content = {
-            "command": "make bench",
+            **described(__file__),
             "shape": [n, m],
             "rank": k,
             "seconds_per_iteration": times,
             "ratios": {name: ratios.tolist() for name, ratios in figures.items()},
-            "versions": {
-                "robustnmf": __version__,
-                "python": platform.python_version(),
-                "numpy": np.__version__,
-                "scipy": scipy.__version__,
-                "scikit-learn": sklearn.__version__,
-            },
-            "machine": {"system": platform.platform(), "processor": _processor()},
         }
-        path = RESULTS / "cost.json"
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(json.dumps(content, indent=1) + "\n")
-        print(f"written: {path.relative_to(RESULTS.parent.parent)}")
-
-
-def _processor() -> str:
-    """Model and number of cores."""
-    import os
-
-    info = Path("/proc/cpuinfo")
-    lines = info.read_text().splitlines() if info.exists() else []
-    model = next((line.split(":")[1].strip() for line in lines if "model name" in line), "unknown")
-    return f"{model}, {os.cpu_count()} cores"
+        written("cost.json", content)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ ROBUSTNMF_DATA where that is set.
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import warnings
@@ -20,13 +19,14 @@ from pathlib import Path
 import numpy as np
 from sklearn.datasets import load_breast_cancer
 
+sys.path.insert(0, str(Path(__file__).resolve().parent))
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from machine import described, written
 from tests.oracles import paper
 
-from robustnmf import EWRNMF, FWRNMF, __version__
+from robustnmf import EWRNMF, FWRNMF
 
-RESULTS = Path(__file__).resolve().parent / "results"
 ITERATIONS = 100
 GRID = [(FWRNMF, paper.fwrnmf, "p", value) for value in (1.5, 2.0, 6.0, 11.0)] + [
     (EWRNMF, paper.ewrnmf, "gamma", value) for value in (1e-4, 1.0, 1e4)
@@ -99,15 +99,8 @@ def main() -> None:
     sound = [cell["difference"] for cell in cells if not cell["collapsed"]]
     print(f"largest difference over the {len(sound)} cells that do not collapse: {max(sound):.1e}")
     print(f"all {len(cells)} cells finite: {all(cell['finite'] for cell in cells)}")
-    content = {
-        "command": "make bench (with ROBUSTNMF_DATA set, for the images)",
-        "iterations": ITERATIONS,
-        "versions": {"robustnmf": __version__, "numpy": np.__version__},
-        "cells": cells,
-    }
-    path = RESULTS / "exactness.json"
-    path.write_text(json.dumps(content, indent=1) + "\n")
-    print(f"written: {path.relative_to(RESULTS.parent.parent)}")
+    content = {**described(__file__), "iterations": ITERATIONS, "cells": cells}
+    written("exactness.json", content)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ from robustnmf.combinations import combinations
 from robustnmf.estimators import EWRNMF, FWRNMF, NMFL2, ConvexNMF, EucNMF, HuberRNMF, RobustNMF
 from robustnmf.exceptions import WeightCollapseWarning
 from robustnmf.losses import Alpha, Beta, Frobenius, ItakuraSaito, KullbackLeibler
-from robustnmf.structures import Convex, Free
+from robustnmf.structures import Convex, Free, Orthogonal
 from robustnmf.weightings import L21, Cauchy, Entropy, Fuzzy, Huber, Uniform
 
 __version__ = "0.1.0"
@@ -28,6 +28,7 @@ __all__ = [
     "HuberRNMF",
     "ItakuraSaito",
     "KullbackLeibler",
+    "Orthogonal",
     "RobustNMF",
     "Uniform",
     "WeightCollapseWarning",

@@ -52,7 +52,7 @@ def combinations() -> list[Combination]:
     >>> from robustnmf import combinations
     >>> table = combinations()
     >>> sum(cell.supported for cell in table), len(table)
-    (150, 180)
+    (225, 270)
     >>> [cell.data for cell in table if cell[:3] == ("itakura-saito", "l21", "convex")
     ...  and cell.supported]
     ['dense', 'missing']

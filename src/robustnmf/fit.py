@@ -62,10 +62,9 @@ def fit(
                 break
             state = state.keep(engine, stay)
             statistics = statistics.keep(namespace(state.basis).asarray(stay))
-        locals_, basis = problem.structure.step(
-            engine, state.locals, state.basis, statistics.terms(), problem.update
+        locals_, basis = problem.basis_step(
+            engine, state.locals, state.basis, state.weighting, statistics
         )
-        basis = problem.hold(basis)
         state = replace(state, locals=locals_, basis=basis, previous=state.basis)
         state = _follow(engine, problem, state, freeze=2 * (iteration + 1) >= max_iter)
     return [results[i] for i in range(len(weightings))]
@@ -96,7 +95,8 @@ def objective(engine: Any, problem: Problem, weighting: Weighting, basis: Array)
         return look.measure(block, Local(codes), batch, seen)
 
     _, statistics = engine.sweep(visit)
-    return float(batch.value_of(statistics.tally)[0, 0])
+    paid, _ = problem.basis_paid(batch, statistics.tally, basis[None, ...])
+    return float((batch.value_of(statistics.tally) + paid)[0, 0])
 
 
 def _pass(
@@ -114,14 +114,17 @@ def _pass(
             codes, seen = look.stay(block, local.codes)
         return finish(block, replace(local, codes=codes), weighting, seen)
 
-    return _recorded(engine, state, visit)
+    return _recorded(engine, problem, state, visit)
 
 
-def _recorded(engine: Any, state: State, visit: Callable) -> tuple[State, Statistics]:
+def _recorded(
+    engine: Any, problem: Problem, state: State, visit: Callable
+) -> tuple[State, Statistics]:
     """Sweep, and note the objective of every member."""
     locals_, statistics = engine.sweep(visit, state.locals)
-    values = state.weighting.value_of(statistics.tally)
-    levels = state.weighting.level_of(statistics.tally)
+    paid = problem.basis_paid(state.weighting, statistics.tally, state.basis)
+    values = state.weighting.value_of(statistics.tally) + paid[0]
+    levels = state.weighting.level_of(statistics.tally) + paid[1]
     for j, track in enumerate(state.tracks):
         track.record(float(values[j, 0]), float(levels[j, 0]))
     return replace(state, locals=locals_), statistics
@@ -135,7 +138,8 @@ def _energies_only(engine: Any, problem: Problem, state: State) -> State:
 
     def visit(block: Any, local: Local) -> tuple[Local, None]:
         codes, seen = look.stay(block, local.codes)
-        return replace(local, energies=look.energies(block, codes, seen)), None
+        energies = look.penalised(block, codes, look.energies(block, codes, seen))
+        return replace(local, energies=energies), None
 
     return replace(state, locals=engine.sweep(visit, state.locals)[0])
 
@@ -174,8 +178,9 @@ def _finish(
             codes, seen = look.stay(block, codes)
             return look.measure(block, replace(local, codes=codes), weighting, seen)
 
-        state, _ = _recorded(engine, state, visit)
-    codes, energies = (engine.collect(state.locals, name) for name in ("codes", "energies"))
+        state, _ = _recorded(engine, problem, state, visit)
+    codes = engine.collect(state.locals, "codes")
+    energies = engine.collect(state.locals, "losses" if problem.pays else "energies")
     mixes = problem.structure.mixes_samples
     mixing = engine.collect(state.locals, "mixing") if mixes else None
     _assert_finite(codes, state.basis, energies)

@@ -4,17 +4,30 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, NamedTuple
 
-from robustnmf.arrays import Array, namespace
+from robustnmf.arrays import Array, namespace, wide
 from robustnmf.losses import Loss
-from robustnmf.passes import DivergencePass, EntryPass, GramPass, MaskedPass, Pass
-from robustnmf.solvers import Multiplicative, Update
+from robustnmf.passes import DivergencePass, EntryPass, GramPass, MaskedPass, Pass, Statistics
+from robustnmf.solvers import Multiplicative, Penalty, Update
 from robustnmf.structures import Structure
-from robustnmf.weightings import Batch, Weighting
+from robustnmf.weightings import Batch, Tally, Weighting
 
 WINDOW = 10
 REST = 0.01
+
+
+class Paid(NamedTuple):
+    """What the entries of a factor f pay, ``lasso sum f + ridge/2 sum f^2``.
+
+    In the units in which the gradient of the loss is split.
+    """
+
+    lasso: float = 0.0
+    ridge: float = 0.0
+
+
+NOTHING = Paid()
 
 
 @dataclass(frozen=True)
@@ -24,12 +37,17 @@ class Problem:
     ``fixed`` (components, features) are the first rows of every basis, held as they are:
     multiplicative updates minimise a majorant that is separable over the entries of the
     basis, so leaving some of them where they were descends all the same.
+
+    What the codes of a sample pay is a part of its energy, so that its weight applies to both.
+    What the basis pays is added to phi, which is first made a sum over samples.
     """
 
     loss: Loss
     structure: Structure
     solver: Multiplicative
     fixed: Array | None = None
+    codes_pay: Paid = NOTHING
+    basis_pays: Paid = NOTHING
 
     def hold(self, basis: Array) -> Array:
         """The basis (members, k, features) with its fixed rows as they must be."""
@@ -43,7 +61,9 @@ class Problem:
     def look(self, engine: Any, weighting: Batch, basis: Array, previous: Array) -> Pass:
         """The pass over the data of an engine for these bases."""
         kind = self.kind(weighting.per_entry, engine.complete)
-        return kind(self.loss, self.update, basis, previous)
+        company = self.structure.company(basis)
+        penalty = Penalty(self.loss.unit, self.loss.degree, *self.codes_pay, company)
+        return kind(self.loss, self.update(penalty.curved), basis, previous, penalty)
 
     def kind(self, per_entry: bool, complete: bool) -> type[Pass]:
         """The pass for weights of entries or of rows: by Gram matrices where they say all."""
@@ -54,10 +74,53 @@ class Problem:
         return GramPass if complete else MaskedPass
 
     @property
-    def update(self) -> Update:
+    def pays(self) -> bool:
+        """Whether energies are more than the loss."""
+        return any(self.codes_pay) or self.structure.pays
+
+    def update(self, curved: bool) -> Update:
         """Step of a factor; a smaller exponent than the loss allows descends as well."""
-        exponent = self.loss.exponent * self.structure.exponent
-        return partial(self.solver.step, exponent=exponent)
+        exponent = self.loss.curved_exponent if curved else self.loss.exponent
+        return partial(self.solver.step, exponent=exponent * self.structure.exponent)
+
+    def basis_step(
+        self, engine: Any, locals_: Any, basis: Array, weighting: Batch, statistics: Statistics
+    ) -> tuple[Any, Array]:
+        """New local states and basis from what a pass has gathered."""
+        terms = statistics.terms()
+        xp = namespace(basis)
+        ridge = xp.zeros_like(basis[:, :, 0])
+        lasso: Array | float = 0.0
+        if self.structure.pays:
+            ridge = self.structure.ridge(basis, statistics.codes_gram)
+        if any(self.basis_pays):
+            # The weighted sums as they would be with the gradient of phi, times what makes
+            # phi a sum; where that is beyond all bounds, what is paid is as good as nothing.
+            tally = statistics.tally
+            scale = statistics.log_scale - weighting.log_normaliser(tally)
+            scale = scale + weighting.log_units(tally)[0]
+            by = xp.astype(xp.exp(xp.minimum(scale, 0.0)), basis.dtype)
+            paid = xp.astype(xp.exp(-xp.maximum(scale, 0.0)), basis.dtype)
+            terms = terms.scaled(by[:, :, None])
+            ridge = by * ridge + self.basis_pays.ridge * paid
+            lasso = self.basis_pays.lasso * paid[:, :, None]
+        curved = self.structure.pays or self.basis_pays.ridge > 0
+        if self.structure.pays or any(self.basis_pays):
+            terms = terms.penalised(lasso, ridge)
+        locals_, basis = self.structure.step(engine, locals_, basis, terms, self.update(curved))
+        return locals_, self.hold(basis)
+
+    def basis_paid(self, weighting: Batch, tally: Tally, basis: Array) -> tuple[Array, Array]:
+        """What the basis adds to value and level (members, 1)."""
+        lasso, ridge = self.basis_pays
+        if not any(self.basis_pays):
+            return 0.0, 0.0
+        xp = namespace(basis)
+        basis = wide(basis)
+        entries = lasso * basis + 0.5 * ridge * basis**2
+        paid = self.loss.unit * xp.sum(entries, axis=(1, 2))[:, None]
+        value, level = (xp.exp(-unit) * paid for unit in weighting.log_units(tally))
+        return value, level
 
 
 @dataclass(frozen=True)

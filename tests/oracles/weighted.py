@@ -63,3 +63,22 @@ def masked(X, M, W, H, weights, T):
         W = W * ((w * M * X) @ H.T) / ((w * M * (W @ H)) @ H.T)
         H = H * (W.T @ (w * M * X)) / (W.T @ (w * M * (W @ H)))
     return W, H
+
+
+def orthogonal(X, W, H, weights, T, strength):
+    """min sum_j w_j (|x_j - W h_j|^2 + s sum_{k != m} |w_k| h_kj |w_m| h_mj)."""
+    pairs = [(k, m) for k in range(W.shape[1]) for m in range(W.shape[1]) if k != m]
+    for _ in range(T):
+        N = np.sqrt((W**2).sum(axis=0))
+        together = sum(N[k] * H[k] * N[m] * H[m] for k, m in pairs)
+        w = weights(((X - W @ H) ** 2).sum(axis=0) + strength * together)
+        paid = np.zeros_like(W)
+        for k, m in pairs:
+            paid[:, k] += strength * (w * H[k] * H[m]).sum() * N[m] / N[k] * W[:, k]
+        W = W * ((w * X) @ H.T) / ((w * (W @ H)) @ H.T + paid)
+        N = np.sqrt((W**2).sum(axis=0))
+        paid = np.zeros_like(H)
+        for k, m in pairs:
+            paid[k] += strength * N[k] * N[m] * H[m]
+        H = H * (W.T @ X) / (W.T @ W @ H + paid)
+    return W, H

@@ -112,6 +112,19 @@ class InMemory:
                 block.filled = DenseBlock(whole.like[at : at + len(block), :], self.scale)
                 at += len(block)
 
+    def samples(self, index: Array) -> Array:
+        """A few chosen samples (chosen, features) in units of scale."""
+        xp = namespace(self.like)
+        rows = []
+        for i in range(index.shape[0]):
+            at = int(index[i])
+            for block in self.blocks:
+                if at < len(block):
+                    rows.append(block.take(xp.asarray([at])))
+                    break
+                at -= len(block)
+        return xp.concat(rows)
+
     def begin(self, codes: Array, mixing: Array | None = None) -> list[Local]:
         """What stays with each block: its rows of the codes (members, samples, k)."""
         locals_ = []

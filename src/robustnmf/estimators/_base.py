@@ -19,6 +19,7 @@ from robustnmf.combinations import Parts, refusal
 from robustnmf.engine import InMemory
 from robustnmf.estimators._collapse import warn_if_collapsed
 from robustnmf.estimators._input import check_fixed, check_weights
+from robustnmf.estimators._regularisation import paid
 from robustnmf.estimators._start import engine_for, rank_of, start_of
 from robustnmf.estimators._table import ACCEPTED, FLOATS, check_table, usable
 from robustnmf.estimators._warn import warn
@@ -105,6 +106,9 @@ class BaseRobustNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         unit = engine.scale**parts.loss.degree
         start, balance = start_of(self, engine, problem, rank, W, H)
         fixed = check_fixed(getattr(self, "fixed_components", None), parts.structure, rank, table)
+        counted = table.shape[0] if weights is None else float(weights.sum())
+        paying = (self, parts.loss, parts.weighting, (counted, table.shape[1]), engine.scale)
+        problem = replace(problem, **paid(*paying, balance))
         if fixed is not None:
             problem = replace(problem, fixed=fixed * (balance / engine.scale))
         members = fit(
@@ -123,10 +127,11 @@ class BaseRobustNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             "sample_importances_": np.array(best.importances),
             "effective_sample_size_": float(effective_sample_size(best.importances, engine.mass)),
             "objective_history_": np.array(best.history) * unit**best.weighting.degree,
+            "codes_overlap_": _overlap(best.codes),
             "reconstruction_err_": _reconstruction_error(best.energies, parts.loss, unit),
             "n_iter_": best.n_iter,
             "weighting_": best.weighting.rescaled(unit),
-            "_problem": problem,
+            "_problem": replace(problem, **paid(*paying)),
             "_scale": engine.scale,
         }
         if best.mixing is not None:
@@ -307,6 +312,15 @@ def _reconstruction_error(energies: np.ndarray, loss: Loss, unit: float) -> floa
     """Norm of the residual; for other losses what scikit-learn calls by that name."""
     factor = 1.0 if loss.quadratic else 2.0
     return float(np.sqrt(factor * np.sum(energies)) * unit**0.5)
+
+
+def _overlap(codes: np.ndarray) -> float:
+    """Mean cosine between different columns of the codes; zero where one has none."""
+    gram = codes.T @ codes.astype(np.float64)
+    norms = np.sqrt(np.diag(gram))
+    cosines = gram / np.maximum(np.outer(norms, norms), np.finfo(np.float64).tiny)
+    np.fill_diagonal(cosines, 0.0)
+    return float(cosines.sum() / max(1, len(norms) * (len(norms) - 1)))
 
 
 def _common_level(members: list[Fitted]) -> Callable[[Fitted], float]:

@@ -45,6 +45,9 @@ effective_sample_size_ : float
     ``1 / sum(sample_importances_**2)``; a
     :class:`~robustnmf.exceptions.WeightCollapseWarning` is issued when it is
     below the rank.
+codes_overlap_ : float
+    Mean cosine between different columns of the codes: zero where they are orthogonal, so
+    that no sample uses two components, one where they are alike.
 objective_history_ : ndarray
     Objective phi at the start and after every iteration; with ``tol > 0`` a last entry
     for the final codes. Automatic hyperparameters change phi while they settle; the

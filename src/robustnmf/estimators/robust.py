@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import ClassVar
 
-from sklearn.utils._param_validation import StrOptions
+from sklearn.utils._param_validation import Interval, StrOptions
 
 from robustnmf.combinations import Parts
 from robustnmf.estimators._base import BaseRobustNMF
@@ -31,9 +32,18 @@ class RobustNMF(BaseRobustNMF):
     loss : str or Loss, default="frobenius"
         Name or instance: "frobenius", "kullback-leibler", "itakura-saito", "beta", "alpha".
     structure : str or Structure, default="free"
-        Name or instance: "free", "convex".
+        Name or instance: "free", "convex", "orthogonal".
     fixed_components : array-like (n_fixed, n_features), optional
         The first components, held as given while the others are learned.
+    alpha_W : float, default=0.0
+        What codes pay, with scikit-learn's meaning: the loss of a sample (half the squared
+        error) gets ``n_features * alpha_W`` times ``l1_ratio sum(a) + (1 - l1_ratio) / 2
+        sum(a**2)`` on top, and is weighed with it.
+    alpha_H : float or "same", default="same"
+        What the basis pays, ``n_samples * alpha_H`` times the same of its entries, on top of
+        the sum over samples. "same" is ``alpha_W``.
+    l1_ratio : float in [0, 1], default=0.0
+        Share of absolute values in what is paid; the rest are squares.
     <common>
 
     <attributes>
@@ -57,6 +67,9 @@ class RobustNMF(BaseRobustNMF):
         "loss": [StrOptions(set(LOSSES)), Loss],
         "structure": [StrOptions(set(STRUCTURES)), Structure],
         "fixed_components": ["array-like", None],
+        "alpha_W": [Interval(Real, 0, None, closed="left")],
+        "alpha_H": [Interval(Real, 0, None, closed="left"), StrOptions({"same"})],
+        "l1_ratio": [Interval(Real, 0, 1, closed="both")],
     }
 
     def __init__(
@@ -67,6 +80,9 @@ class RobustNMF(BaseRobustNMF):
         loss="frobenius",
         structure="free",
         fixed_components=None,
+        alpha_W=0.0,
+        alpha_H="same",
+        l1_ratio=0.0,
         solver="auto",
         init="nndsvda",
         n_init=1,
@@ -80,6 +96,9 @@ class RobustNMF(BaseRobustNMF):
         self.loss = loss
         self.structure = structure
         self.fixed_components = fixed_components
+        self.alpha_W = alpha_W
+        self.alpha_H = alpha_H
+        self.l1_ratio = l1_ratio
         self.solver = solver
         self.init = init
         self.n_init = n_init

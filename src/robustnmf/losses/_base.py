@@ -19,6 +19,8 @@ class Loss(BaseEstimator, ABC):
     ----------
     degree : ``entries(c x, c y)`` is ``c**degree entries(x, y)``.
     exponent : power of the multiplicative update that is sure not to go up.
+    curved_exponent : the same where a quadratic penalty joins the loss.
+    unit : derivative of ``entries`` over the difference of the parts that ``split`` returns.
     quadratic : whether the loss is the squared error, so that Gram matrices of the
         factors say all there is to know of the approximation.
     takes_zeros : whether an entry of X may be zero.
@@ -28,6 +30,8 @@ class Loss(BaseEstimator, ABC):
 
     degree: float
     exponent: float = 1.0
+    curved_exponent: float = 1.0
+    unit: float = 1.0
     quadratic: ClassVar[bool] = False
     takes_zeros: bool = True
     slope_at_zero: float | None = None

@@ -55,6 +55,16 @@ class Alpha(Loss):
         return 1.0 / abs(self.alpha)
 
     @property
+    def curved_exponent(self) -> float:  # type: ignore[override]
+        """The same where a quadratic penalty joins the loss."""
+        return 1.0 / (1.0 + self.alpha) if self.alpha > 0 else min(self.exponent, 1.0)
+
+    @property
+    def unit(self) -> float:  # type: ignore[override]
+        """Derivative of the loss over the difference of the parts of its gradient."""
+        return 1.0 / abs(self.alpha)
+
+    @property
     def takes_zeros(self) -> bool:  # type: ignore[override]
         """Whether an entry of X may be zero."""
         return self.alpha > 0

@@ -54,6 +54,11 @@ class Beta(Loss):
         return 1.0 if self.beta <= 2 else 1.0 / (self.beta - 1.0)
 
     @property
+    def curved_exponent(self) -> float:  # type: ignore[override]
+        """The same where a quadratic penalty joins the loss."""
+        return 1.0 / (3.0 - self.beta) if self.beta <= 2 else self.exponent
+
+    @property
     def takes_zeros(self) -> bool:  # type: ignore[override]
         """Whether an entry of X may be zero."""
         return self.beta > 0

@@ -22,6 +22,7 @@ class Frobenius(Loss):
     """
 
     degree = 2.0
+    unit = 2.0
     quadratic = True
 
     def entries(self, data: Array, approximation: Array) -> Array:

@@ -21,6 +21,7 @@ class ItakuraSaito(Loss):
 
     degree = 0.0
     exponent = 0.5
+    curved_exponent = 1.0 / 3.0
     takes_zeros = False
 
     def entries(self, data: Array, approximation: Array) -> Array:

@@ -20,6 +20,7 @@ class KullbackLeibler(Loss):
     """
 
     degree = 1.0
+    curved_exponent = 0.5
     slope_at_zero = 1.0
 
     def entries(self, data: Array, approximation: Array) -> Array:

@@ -8,6 +8,7 @@ the model is the loss itself, and for weights of entries this is iterative rewei
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from robustnmf.arrays import Array, namespace, noise, put, wide
@@ -26,28 +27,33 @@ class ApproximationPass(Pass):
     """A pass that sees the approximation of a block (members, *values)."""
 
     def row_objective(
-        self, block: Any, codes: Array, basis: Array, weighting: Batch, seen: Array
+        self, block: Any, codes: Array, weighting: Batch, seen: Array
     ) -> tuple[Array, Array | None]:
         """What every row minimises (members, rows), and the slope of each entry; None is ones."""
-        return self.losses(block, codes, basis, seen), None
+        values = self.losses(block, codes, seen)
+        return values + self.penalty.energies(block, codes) if self.penalty else values, None
 
     def stay(self, block: Any, codes: Array) -> tuple[Array, Array]:
         return codes, block.approximation(codes, self.basis)
 
-    def losses(self, block: Any, codes: Array, basis: Array, seen: Array) -> Array:
+    def losses(self, block: Any, codes: Array, seen: Array) -> Array:
         """Loss of the known entries of every row (members, rows), float64."""
         stored = block.row_sums(self.loss.entries(block.values(), seen))
         if not block.zeros_apart:
             return stored
-        return stored + self.loss.slope_at_zero * block.unstored(codes, basis, seen, stored)
+        return stored + self.loss.slope_at_zero * block.unstored(codes, self.basis, seen, stored)
 
     def energies(self, block: Any, codes: Array, seen: Array) -> Array:
-        energies = self.losses(block, codes, self.basis, seen)
+        energies = self.losses(block, codes, seen)
         energies = energies if block.whole is None else energies * block.whole
         return namespace(codes).maximum(energies, noise(codes) * block.sq_norms)
 
     def row_values(self, block: Any, codes: Array, seen: Array, weighting: Batch) -> Array:
-        return self.row_objective(block, codes, self.basis, weighting, seen)[0]
+        return self.row_objective(block, codes, weighting, seen)[0]
+
+    def paid(self, block: Any, codes: Array, positive: Array) -> Array:
+        """The positive part of the gradient with that of the penalty."""
+        return positive + self.penalty.gradient(block, codes) if self.penalty else positive
 
     def encode(self, block: Any, weighting: Batch) -> tuple[Array, Array]:
         xp = namespace(self.basis)
@@ -55,29 +61,32 @@ class ApproximationPass(Pass):
         step = max(1, CHUNK_NUMBERS // k**2)
         codes = []
         for j in range(members):
-            basis, alone = wide(self.basis[j : j + 1, ...]), weighting.keep([j])
+            # In float64: rounding must not tell a row what company it is in.
+            basis = wide(self.basis[j : j + 1, ...])
+            alone = replace(self, basis=basis, previous=basis, penalty=self.penalty.of(j))
             chunks = [
-                # In float64: rounding must not tell a row what company it is in.
-                self._newton(block.part(xp.arange(at, min(at + step, len(block)))), basis, alone)
+                alone._newton(
+                    block.part(xp.arange(at, min(at + step, len(block)))), weighting.keep([j])
+                )
                 for at in range(0, len(block), step)
             ]
             codes.append(xp.concat(chunks))
         return self.stay(block, xp.astype(xp.stack(codes), self.basis.dtype, copy=False))
 
-    def _newton(self, block: Any, basis: Array, weighting: Batch) -> Array:
-        """Codes (rows, k) by Newton's method; every row has its own Gram matrix."""
-        xp = namespace(basis)
-        total = xp.sum(basis)
+    def _newton(self, block: Any, weighting: Batch) -> Array:
+        """Codes (rows, k) of the only member; every row has its own Gram matrix."""
+        xp = namespace(self.basis)
+        total = xp.sum(self.basis)
         codes = block.sizes(1.0)[:, None] / xp.where(total > 0, total, 1 + 0 * total)
-        codes = codes + xp.zeros_like(basis[0, None, :, 0])
-        values, slopes = self._at(block, codes, basis, weighting)
+        codes = codes + xp.zeros_like(self.basis[0, None, :, 0])
+        values, slopes = self._at(block, codes, weighting)
         solved, present = codes.T, values >= 0
         for _ in range(MAX_STEPS):
             # What rounding leaves in a value: its entries are differences of such terms.
             bound = values + VALUE_ROUNDING * (block.sizes(self.loss.degree) + values)
-            linear, grams = self._model(block, codes, basis, slopes)
+            linear, grams = self._model(block, codes, slopes)
             target = nonnegative_least_squares(linear, grams, guess=codes)
-            moved = self._descend(block, codes, target, basis, weighting, bound)
+            moved = self._descend(block, codes, target, weighting, bound)
             # The step, not the value, tells when to stop: near a minimum values are flat.
             change = xp.max(xp.abs(moved - codes), axis=1)
             codes = moved
@@ -88,33 +97,28 @@ class ApproximationPass(Pass):
             present = put(present, present, open_rows)
             (rows,) = xp.nonzero(open_rows)
             block, codes = block.part(rows), xp.take(codes, rows, axis=0)
-            values, slopes = self._at(block, codes, basis, weighting)
+            values, slopes = self._at(block, codes, weighting)
         return xp.asarray(solved.T, copy=True)
 
-    def _model(
-        self, block: Any, codes: Array, basis: Array, slopes: Array | None
-    ) -> tuple[Array, Array]:
+    def _model(self, block: Any, codes: Array, slopes: Array | None) -> tuple[Array, Array]:
         """Linear term and Gram matrix of the quadratic model of every row."""
-        xp = namespace(basis)
-        seen = block.approximation(codes[None, ...], basis)
+        xp = namespace(codes)
+        seen = block.approximation(codes[None, ...], self.basis)
         curvature = self.loss.curvature(block.values(), seen)
         parts = self.loss.split(block.values(), seen)
         if slopes is not None:
             curvature = slopes * curvature
             parts = tuple(slopes if part is None else slopes * part for part in parts)
-        grams = block.grams(curvature, basis)
-        negative, positive = (block.project_part(part, basis)[0, ...] for part in parts)
+        grams = block.grams(curvature, self.basis)
+        negative, positive = (block.project_part(part, self.basis) for part in parts)
+        if self.penalty:
+            positive = self.paid(block, codes[None, ...], positive)
+            grams = grams + self.penalty.convex_grams(block, codes)
         linear = xp.squeeze(codes[:, None, :] @ grams, axis=1)
-        return linear + negative - positive, grams
+        return linear + (negative - positive)[0, ...], grams
 
     def _descend(
-        self,
-        block: Any,
-        codes: Array,
-        target: Array,
-        basis: Array,
-        weighting: Batch,
-        bound: Array,
+        self, block: Any, codes: Array, target: Array, weighting: Batch, bound: Array
     ) -> Array:
         """As far towards the target as the objective of every row stays within its bound.
 
@@ -126,13 +130,13 @@ class ApproximationPass(Pass):
         step = xp.ones_like(bound)
         rises = bound < bound
         positive = block.values() > 0
-        lowest = SHRINK * block.approximation(codes[None, ...], basis)
+        lowest = SHRINK * block.approximation(codes[None, ...], self.basis)
         for _ in range(MAX_HALVINGS):
             trial = codes + step[:, None] * (target - codes)
-            reached, _ = self._at(block, trial, basis, weighting)
+            reached, _ = self._at(block, trial, weighting)
             rises = ~(reached <= bound)  # also where it is not a number
             if not self.loss.quadratic:
-                shrunk = positive & (block.approximation(trial[None, ...], basis) < lowest)
+                shrunk = positive & (block.approximation(trial[None, ...], self.basis) < lowest)
                 rises = rises | (block.row_sums(shrunk)[0, ...] > 0)
             if not xp.any(rises):
                 break
@@ -140,10 +144,8 @@ class ApproximationPass(Pass):
         step = xp.where(rises, 0 * step, step)
         return codes + step[:, None] * (target - codes)
 
-    def _at(
-        self, block: Any, codes: Array, basis: Array, weighting: Batch
-    ) -> tuple[Array, Array | None]:
+    def _at(self, block: Any, codes: Array, weighting: Batch) -> tuple[Array, Array | None]:
         """Objective of every row (rows,) with these codes, and the slope of each entry."""
-        seen = block.approximation(codes[None, ...], basis)
-        values, slopes = self.row_objective(block, codes[None, ...], basis, weighting, seen)
+        seen = block.approximation(codes[None, ...], self.basis)
+        values, slopes = self.row_objective(block, codes[None, ...], weighting, seen)
         return values[0, ...], slopes

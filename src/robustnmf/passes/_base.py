@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from robustnmf.arrays import Array, namespace
 from robustnmf.losses import Loss
 from robustnmf.passes._statistics import Local, Statistics
-from robustnmf.solvers import Update
+from robustnmf.solvers import Penalty, Update
 from robustnmf.weightings import Batch
 
 
@@ -17,13 +17,15 @@ from robustnmf.weightings import Batch
 class Pass(ABC):
     """The visits of a pass to a block, for one basis per member (members, k, features).
 
-    ``previous`` is the basis of the pass before, ``update`` the step of a factor.
+    ``previous`` is the basis of the pass before, ``update`` the step of the codes,
+    ``penalty`` what codes pay beside their loss.
     """
 
     loss: Loss
     update: Update
     basis: Array
     previous: Array
+    penalty: Penalty
 
     quadratic: ClassVar[bool] = False
     """Whether Gram matrices stand for the approximation, which then is never formed."""
@@ -53,7 +55,14 @@ class Pass(ABC):
 
     def row_values(self, block: Any, codes: Array, seen: Any, weighting: Batch) -> Array:
         """What every row would minimise by itself (members, rows)."""
-        return self.energies(block, codes, seen)
+        return self.penalised(block, codes, self.energies(block, codes, seen))
+
+    def penalised(self, block: Any, codes: Array, energies: Array) -> Array:
+        """Energies with what the codes pay, for a whole row as they are."""
+        if not self.penalty:
+            return energies
+        paid = self.penalty.energies(block, codes)
+        return energies + (paid if block.whole is None else block.whole * paid)
 
     def measure(
         self, block: Any, local: Local, weighting: Batch, seen: Any
@@ -67,16 +76,34 @@ class Pass(ABC):
     ) -> tuple[Local, Statistics]:
         """Energies of a block, and the weighted sums that the basis update needs."""
         local, statistics, weights = self.weigh(block, local, weighting, seen)
-        negative, positive = self.sums(block, local.codes, weights, seen)
-        return local, replace(statistics, negative=negative, positive=positive)
+        sums: tuple[Array, ...] = self.sums(block, local.codes, weights, seen)
+        if self.penalty.company is not None and not self.quadratic:
+            sums = (*sums, self._codes_gram(block, local.codes, weights))
+        return local, replace(statistics, sums=sums)
+
+    def _codes_gram(self, block: Any, codes: Array, weights: Array) -> Array:
+        """Weighted Gram matrix of the codes, every row with its share in the penalty."""
+        xp = namespace(codes)
+        shares = xp.astype(self.penalty.shares(block), codes.dtype)[:, None]
+        return xp.matrix_transpose(codes * self.row_weights(block, weights) * shares) @ codes
+
+    def row_weights(self, block: Any, weights: Array) -> Array:
+        """Weights of rows, from those that ``weigh`` returns."""
+        return weights
 
     def weigh(
         self, block: Any, local: Local, weighting: Batch, seen: Any
     ) -> tuple[Local, Statistics, Array]:
         """Energies of a block, their tally, and weights that broadcast over its codes."""
-        energies = self.energies(block, local.codes, seen)
+        losses = self.energies(block, local.codes, seen)
+        energies = self.penalised(block, local.codes, losses)
         weighed = weighting.weigh(energies, block.mass)
         weights = weighed.weights if block.whole is None else weighed.weights * block.whole
         weights = namespace(weights).astype(weights, local.codes.dtype)[:, :, None]
         statistics = Statistics(weighed.tally, weighed.log_scale, quadratic=self.quadratic)
-        return replace(local, energies=energies), statistics, weights
+        return self.noted(local, losses, energies), statistics, weights
+
+    def noted(self, local: Local, losses: Array, energies: Array, **more: Array) -> Local:
+        """The local state with what has been measured."""
+        apart = losses if self.penalty else None
+        return replace(local, energies=energies, losses=apart, **more)

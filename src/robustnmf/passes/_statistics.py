@@ -13,13 +13,15 @@ from robustnmf.weightings import Tally
 class Local:
     """What stays with a block between passes; members first.
 
-    ``row_weights`` is kept only where weights belong to entries, and is then their
-    mean over the row.
+    ``energies`` are what is weighed: the loss of every row, and what its codes pay.
+    ``losses`` are kept beside them where they pay, ``row_weights`` where weights belong to
+    entries; these are then their mean over the row.
     """
 
     codes: Array
     mixing: Array | None = None
     energies: Array | None = None
+    losses: Array | None = None
     row_weights: Array | None = None
 
     def keep(self, members: Array) -> Local:
@@ -33,54 +35,51 @@ class Local:
 class Statistics:
     """Weighted sums over rows, up to a factor ``exp(log_scale)`` for every member.
 
-    ``positive`` is the weighted Gram matrix of the codes (members, k, k) where that
-    says all (``quadratic``), else the positive part itself (members, k, features).
-    A pass that only measures leaves both parts out.
+    ``sums`` are the negative part of the gradient (members, k, features); the weighted Gram
+    matrix of the codes (members, k, k) where that says all (``quadratic``), else the positive
+    part; and in that case the Gram matrix after it, where somebody asks for it. A pass that
+    only measures leaves them out.
     """
 
     tally: Tally
     log_scale: Array
-    negative: Array = None
-    positive: Array = None
+    sums: tuple[Array, ...] = ()
     quadratic: bool = True
 
     def merge(self, other: Statistics) -> Statistics:
         """Statistics of the two sets of rows together."""
         tally = self.tally.merge(other.tally)
-        if self.negative is None:
+        if not self.sums:
             return replace(self, tally=tally)
         log_scale = namespace(self.log_scale).maximum(self.log_scale, other.log_scale)
-        mine, theirs = self._at(log_scale), other._at(log_scale)
-        return replace(
-            self,
-            tally=tally,
-            log_scale=log_scale,
-            negative=mine[0] + theirs[0],
-            positive=mine[1] + theirs[1],
-        )
+        both = zip(self._at(log_scale), other._at(log_scale), strict=True)
+        sums = tuple(mine + theirs for mine, theirs in both)
+        return replace(self, tally=tally, log_scale=log_scale, sums=sums)
 
     def _at(self, log_scale: Array) -> list[Array]:
-        """Both parts in units of a larger ``exp(log_scale)``."""
+        """The sums in units of a larger ``exp(log_scale)``."""
         xp = namespace(log_scale)
         factor = xp.exp(log_gap(self.log_scale, log_scale))[:, :, None]
-        return [xp.astype(factor, a.dtype) * a for a in (self.negative, self.positive)]
+        return [xp.astype(factor, a.dtype) * a for a in self.sums]
 
     def keep(self, members: Array) -> Statistics:
         """The statistics of these members alone."""
         take = namespace(self.log_scale).take
-        if self.negative is None:
-            return replace(self, tally=self.tally.keep(members))
         return replace(
             self,
             tally=self.tally.keep(members),
             log_scale=take(self.log_scale, members, axis=0),
-            negative=take(self.negative, members, axis=0),
-            positive=take(self.positive, members, axis=0),
+            sums=tuple(take(a, members, axis=0) for a in self.sums),
         )
 
     def terms(self) -> Terms:
         """What the update of the transposed basis needs."""
         transpose = namespace(self.log_scale).matrix_transpose
         if self.quadratic:
-            return Quadratic(transpose(self.negative), self.positive)
-        return Ratio(transpose(self.negative), transpose(self.positive))
+            return Quadratic(transpose(self.sums[0]), self.sums[1])
+        return Ratio(transpose(self.sums[0]), transpose(self.sums[1]))
+
+    @property
+    def codes_gram(self) -> Array:
+        """Weighted Gram matrix of the codes (members, k, k)."""
+        return self.sums[1] if self.quadratic else self.sums[2]

@@ -25,7 +25,8 @@ class DivergencePass(ApproximationPass):
 
     def move(self, block: Any, codes: Array, weighting: Batch) -> tuple[Array, Array]:
         parts = self.loss.split(block.values(), block.approximation(codes, self.basis))
-        terms = Ratio(*(block.project_part(part, self.basis) for part in parts))
+        negative, positive = (block.project_part(part, self.basis) for part in parts)
+        terms = Ratio(negative, self.paid(block, codes, positive))
         return self.stay(block, self.update(codes, terms))
 
     def sums(self, block: Any, codes: Array, weights: Array, seen: Array) -> tuple[Array, Array]:

@@ -15,7 +15,6 @@ pass before rather than kept, which would take as much memory as X.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from robustnmf.arrays import Array, namespace
@@ -33,7 +32,9 @@ class EntryPass(ApproximationPass):
         before = block.approximation(codes, self.previous)
         weights = weighting.slope(self.loss.entries(data, before))
         parts = self.loss.split(data, block.approximation(codes, self.basis))
-        terms = Ratio(*(block.project_part(_weighted(weights, p), self.basis) for p in parts))
+        weighted = (block.project_part(_weighted(weights, p), self.basis) for p in parts)
+        negative, positive = weighted
+        terms = Ratio(negative, self.paid(block, codes, positive))
         return self.stay(block, self.update(codes, terms))
 
     def sums(self, block: Any, codes: Array, weights: Array, seen: Array) -> tuple[Array, Array]:
@@ -44,29 +45,37 @@ class EntryPass(ApproximationPass):
         )
 
     def row_objective(
-        self, block: Any, codes: Array, basis: Array, weighting: Batch, seen: Array
+        self, block: Any, codes: Array, weighting: Batch, seen: Array
     ) -> tuple[Array, Array]:
         entries = self.loss.entries(block.values(), seen)
-        return block.row_sums(weighting.rho(entries)), weighting.slope(entries)
+        values = block.row_sums(weighting.rho(entries))
+        values = values + self.penalty.energies(block, codes) if self.penalty else values
+        return values, weighting.slope(entries)
 
     def weigh(
         self, block: Any, local: Local, weighting: Batch, seen: Array
     ) -> tuple[Local, Statistics, Array]:
         """Energies of a block, the tally of its entries, and their weights."""
         xp = namespace(seen)
-        entries = self.loss.entries(block.values(), seen)
-        mass = block.mass if block.whole is None else block.mass * block.whole
-        values = mass * block.row_sums(weighting.rho(entries))
-        total = xp.sum(values, axis=-1, keepdims=True)
+        values, slopes = self.row_objective(block, local.codes, weighting, seen)
+        total = xp.sum(_count(block) * values, axis=-1, keepdims=True)
         zero = xp.zeros_like(total)
         tally = Tally(zero, total, zero + xp.sum(block.mass) * seen.shape[-1])
-        weights = xp.astype(mass, seen.dtype)[:, None] * weighting.slope(entries)
-        local = replace(
-            local,
-            energies=self.energies(block, local.codes, seen),
-            row_weights=block.row_sums(weights) / seen.shape[-1],
-        )
+        weights = xp.astype(_count(block), seen.dtype)[:, None] * slopes
+        losses = self.energies(block, local.codes, seen)
+        energies = self.penalised(block, local.codes, losses)
+        row_weights = block.row_sums(weights) / seen.shape[-1]
+        local = self.noted(local, losses, energies, row_weights=row_weights)
         return local, Statistics(tally, zero, quadratic=False), weights
+
+    def row_weights(self, block: Any, weights: Array) -> Array:
+        """Codes pay by the row, whatever the weights of its entries."""
+        return namespace(weights).astype(_count(block), weights.dtype)[:, None]
+
+
+def _count(block: Any) -> Array:
+    """How many times every known entry of a row counts."""
+    return block.mass if block.whole is None else block.mass * block.whole
 
 
 def _weighted(weights: Array, part: Array | None) -> Array:

@@ -10,13 +10,15 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any
 
-from robustnmf.arrays import Array, namespace, put, wide
+from robustnmf.arrays import Array, floored, namespace, put, wide
 from robustnmf.losses import Frobenius
 from robustnmf.passes._base import Pass
-from robustnmf.solvers import CHUNK_NUMBERS, Quadratic, nonnegative_least_squares, refine
+from robustnmf.solvers import CHUNK_NUMBERS, Penalty, Quadratic, nonnegative_least_squares, refine
 from robustnmf.weightings import Batch
 
 CLOSE = 1e-6
+MAX_MODELS = 200
+SAME = 1e-12
 
 
 class GramPass(Pass):
@@ -35,11 +37,20 @@ class GramPass(Pass):
 
     def move(self, block: Any, codes: Array, weighting: Batch) -> tuple[Array, Array]:
         seen = block.project(self.basis)
-        return self.update(codes, Quadratic(seen, self.gram)), seen
+        return self.update(codes, self._terms(seen)), seen
+
+    def _terms(self, projected: Array) -> Quadratic:
+        terms = Quadratic(projected, self.gram)
+        if not self.penalty:
+            return terms
+        return Quadratic(projected, self.gram + self.penalty.gram(self.gram), self.penalty.lasso)
 
     def encode(self, block: Any, weighting: Batch) -> tuple[Array, Array]:
         xp = namespace(self.basis)
-        codes = [_encode(block, wide(self.basis[j, ...])) for j in range(self.basis.shape[0])]
+        codes = [
+            _encode(block, wide(self.basis[j, ...]), self.penalty.of(j))
+            for j in range(self.basis.shape[0])
+        ]
         return self.stay(block, xp.astype(xp.stack(codes), self.basis.dtype, copy=False))
 
     def energies(self, block: Any, codes: Array, seen: Array) -> Array:
@@ -51,11 +62,13 @@ class GramPass(Pass):
         return block.cross(weighted), namespace(codes).matrix_transpose(weighted) @ codes
 
 
-def _encode(block: Any, basis: Array) -> Array:
+def _encode(block: Any, basis: Array, penalty: Penalty) -> Array:
     """Codes (rows, k) by least squares, refined where a row is fitted almost exactly."""
     xp = namespace(basis)
     gram = basis @ basis.T
     linear = block.wide_project(basis.T)  # rounding must not tell a row what company it is in
+    if penalty:
+        return _penalised_codes(linear - penalty.lasso, gram, penalty)
     codes = nonnegative_least_squares(linear, gram)
     left = block.sq_norms + xp.vecdot(codes, codes @ gram - 2 * linear)
     close = left < CLOSE * block.sq_norms
@@ -66,6 +79,35 @@ def _encode(block: Any, basis: Array) -> Array:
     chunks = [rows[at : min(at + step, rows.shape[0])] for at in range(0, rows.shape[0], step)]
     finer = xp.concat([_refined(block, basis, gram, codes, chunk) for chunk in chunks])
     return put(codes.T, close, finer.T).T
+
+
+def _penalised_codes(linear: Array, gram: Array, penalty: Penalty) -> Array:
+    """Codes that also pay. Where components pay for company, the problem is not convex.
+
+    It is solved from two sides: down from all components by convex models, each exact where
+    the last one ended, and from the best single component; every row takes the better.
+    """
+    xp = namespace(linear)
+    full = gram + wide(penalty.gram(gram))[0, ...]
+    if penalty.company is None:
+        return nonnegative_least_squares(linear, full)
+    company = wide(penalty.company[0, :])
+    convex = full + xp.eye(gram.shape[0], dtype=gram.dtype) * company**2
+    diagonal = xp.linalg.diagonal(full)
+    single = xp.where(diagonal > 0, xp.maximum(linear, 0.0) / floored(diagonal), 0 * linear)
+    best = xp.argmax(single * linear, axis=1)
+    single = xp.where(xp.arange(gram.shape[0]) == best[:, None], single, 0 * single)
+    ends = []
+    for codes in (xp.zeros_like(linear), single):
+        for _ in range(MAX_MODELS):
+            moved = nonnegative_least_squares(linear + company**2 * codes, convex, guess=codes)
+            rests = xp.max(xp.abs(moved - codes)) <= SAME * xp.max(moved)
+            codes = moved
+            if rests:
+                break
+        ends.append(codes)
+    down, up = (xp.vecdot(codes, 0.5 * codes @ full - linear) for codes in ends)
+    return xp.where((down <= up)[:, None], *ends)
 
 
 def _refined(block: Any, basis: Array, gram: Array, codes: Array, rows: Array) -> Array:

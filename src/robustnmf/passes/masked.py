@@ -34,7 +34,8 @@ class MaskedPass(ApproximationPass):
     def move(self, block: Any, codes: Array, weighting: Batch) -> tuple[Array, tuple[Array, Array]]:
         back = namespace(codes).matrix_transpose(self.basis)
         projected = block.project(self.basis)
-        codes = self.update(codes, Ratio(projected, self._approximation(block, codes) @ back))
+        positive = self.paid(block, codes, self._approximation(block, codes) @ back)
+        codes = self.update(codes, Ratio(projected, positive))
         return codes, (self._approximation(block, codes), projected)
 
     def energies(self, block: Any, codes: Array, seen: tuple[Array, Array]) -> Array:
@@ -45,7 +46,7 @@ class MaskedPass(ApproximationPass):
     def row_values(
         self, block: Any, codes: Array, seen: tuple[Array, Array], weighting: Batch
     ) -> Array:
-        return self.energies(block, codes, seen) / block.whole
+        return self.penalised(block, codes, self.energies(block, codes, seen)) / block.whole
 
     def sums(
         self, block: Any, codes: Array, weights: Array, seen: tuple[Array, Array]

@@ -1,5 +1,6 @@
 """Solvers by name: how a factor moves once a pass has told what it needs."""
 
+from robustnmf.solvers._penalty import Penalty
 from robustnmf.solvers._terms import Quadratic, Ratio, Terms, Update
 from robustnmf.solvers.least_squares import CHUNK_NUMBERS, nonnegative_least_squares, refine
 from robustnmf.solvers.multiplicative import Multiplicative
@@ -12,6 +13,7 @@ __all__ = [
     "CHUNK_NUMBERS",
     "SOLVERS",
     "Multiplicative",
+    "Penalty",
     "Quadratic",
     "Ratio",
     "Terms",

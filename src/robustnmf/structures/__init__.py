@@ -3,10 +3,12 @@
 from robustnmf.structures._base import Structure
 from robustnmf.structures.convex import Convex
 from robustnmf.structures.free import Free
+from robustnmf.structures.orthogonal import Orthogonal
 
 STRUCTURES: dict[str, type[Structure]] = {
     "free": Free,
     "convex": Convex,
+    "orthogonal": Orthogonal,
 }
 
-__all__ = ["STRUCTURES", "Convex", "Free", "Structure"]
+__all__ = ["STRUCTURES", "Convex", "Free", "Orthogonal", "Structure"]

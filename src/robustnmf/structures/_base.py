@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import ABC
 from typing import Any, ClassVar
 
 from sklearn.base import BaseEstimator
 
-from robustnmf.arrays import Array
+from robustnmf.arrays import Array, namespace
 from robustnmf.solvers import Terms, Update
 
 
 class Structure(BaseEstimator, ABC):
-    """How the basis may look.
+    """How the factors may look; any nonnegative ones unless a subclass says otherwise.
 
     Class attributes
     ----------------
@@ -25,12 +25,24 @@ class Structure(BaseEstimator, ABC):
     mixes_samples: ClassVar[bool] = False
     _parameter_constraints: ClassVar[dict[str, list]] = {}
 
-    @abstractmethod
     def start(self, engine: Any, codes: Array, basis: Array) -> tuple[Array, Array, Array | None]:
         """Codes, basis and mixing of this structure from a plain start; members first."""
+        return codes, basis, None
 
-    @abstractmethod
+    pays: ClassVar[bool] = False
+    """Whether components pay for being used together."""
+
+    def company(self, basis: Array) -> Array | None:
+        """For which factors (members, k) components pay together; None where they do not."""
+        return None
+
+    def ridge(self, basis: Array, codes_gram: Array) -> Array:
+        """What the squares of each component (members, k) pay, where they do."""
+        raise NotImplementedError
+
     def step(
         self, engine: Any, locals_: Any, basis: Array, terms: Terms, update: Update
     ) -> tuple[Any, Array]:
         """New local states and basis (members, k, features) from the terms of a pass."""
+        transpose = namespace(basis).matrix_transpose
+        return locals_, transpose(update(transpose(basis), terms))

@@ -113,6 +113,15 @@ class Weighting(BaseEstimator, ABC):
     def log_normaliser(self, tally: Tally) -> Array:
         """What to take off ``log_scale`` to make weights the gradient of phi."""
 
+    def log_units(self, tally: Tally) -> tuple[Array, Array]:
+        """Logarithms of what value and level are multiplied by to be a sum over samples.
+
+        Then equal energies weigh one each, as without a weighting: what a penalty of the
+        basis is compared with.
+        """
+        zero = namespace(tally.shift).zeros_like(tally.shift)
+        return zero, zero
+
     @abstractmethod
     def importances(self, energies: Array, mass: Array | None = None) -> Array:
         """Share of every sample; sums to one over the last axis."""
@@ -224,6 +233,10 @@ class SoftMin(Weighting):
 
     def log_normaliser(self, tally: Tally) -> Array:
         return self.power * tally.log_sum_exp
+
+    def log_units(self, tally: Tally) -> tuple[Array, Array]:
+        log_count = namespace(tally.count).log(tally.count)
+        return self.power * log_count, log_count
 
     def importances(self, energies: Array, mass: Array | None = None) -> Array:
         z, ones = _as_batch(energies)

@@ -59,6 +59,17 @@ class Batch:
         """Objective up to constants that make it zero for a perfect fit."""
         return self._each(lambda at, w: w.level_of(tally.part(at)))
 
+    def log_units(self, tally: Tally) -> tuple[Array, Array]:
+        """What value and level are multiplied by to be a sum over samples, as logarithms."""
+        return (
+            self._each(lambda at, w: w.log_units(tally.part(at))[0]),
+            self._each(lambda at, w: w.log_units(tally.part(at))[1]),
+        )
+
+    def log_normaliser(self, tally: Tally) -> Array:
+        """What to take off ``log_scale`` to make weights the gradient of phi."""
+        return self._each(lambda at, w: w.log_normaliser(tally.part(at)))
+
     def importances(self, energies: Array, mass: Array) -> Array:
         """Importance of every sample for every member (members, samples)."""
         return self._each(lambda at, w: w.importances(energies[at, ...], mass))

@@ -1,0 +1,82 @@
+"""What missing values cost: seconds per pass with a share of the entries NaN, over none.
+
+    make bench        (or: python benchmarks/missing.py [--quick])
+
+EWRNMF's pass (entropy weights, squared error, multiplicative updates) from one start. A pass is
+the difference between a long and a short fit over the difference in iterations. Contenders take
+turns; ratios are taken within a repeat, and their median and range are shown.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from machine import described, written
+
+from robustnmf import RobustNMF
+
+SHAPES = [(1797, 64, 10), (400, 1024, 40), (20_000, 500, 20), (5_000, 2_000, 50)]
+SHARES = (0.0, 0.05, 0.3, 0.8)
+
+
+def seconds(X: np.ndarray, W: np.ndarray, H: np.ndarray, gamma: float, passes: int) -> float:
+    """Marginal seconds of a pass."""
+    from robustnmf import Entropy
+
+    times = []
+    for iterations in (2, 2 + passes):
+        model = RobustNMF(
+            W.shape[1], weighting=Entropy(gamma), solver="mu", init="custom", tol=0,
+            max_iter=iterations,
+        )  # fmt: skip
+        begin = time.perf_counter()
+        model.fit(X, W=W, H=H)
+        times.append(time.perf_counter() - begin)
+    return (times[1] - times[0]) / passes
+
+
+def main() -> None:
+    """Print the ratios for each shape, share and dtype, and write them."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="the two small shapes, two repeats")
+    quick = parser.parse_args().quick
+    warnings.simplefilter("ignore")
+    repeats = 2 if quick else 7
+    rows = []
+    print("seconds per pass over complete data, median (range); target <= 2.5\n")
+    print(
+        "| shape | dtype | complete ms | " + " | ".join(f"{s:.0%} NaN" for s in SHARES[1:]) + " |"
+    )
+    print("|---" * (3 + len(SHARES[1:])) + "|")
+    for n, m, k in SHAPES[:2] if quick else SHAPES:
+        for dtype in ("float64", "float32"):
+            rng = np.random.default_rng(0)
+            X = rng.gamma(1.0, size=(n, k)) @ rng.gamma(1.0, size=(k, m)) + rng.random((n, m))
+            hidden = rng.random(X.shape)
+            W, H = (0.1 + rng.random(shape).astype(dtype) for shape in ((n, k), (k, m)))
+            X = X.astype(dtype)
+            tables = [np.where(hidden < share, np.nan, X) for share in SHARES]
+            passes = max(4, int(4e9 / (n * m * k * 4)) // 4)
+            times = np.array(
+                [[seconds(t, W, H, float(m), passes) for t in tables] for _ in range(repeats)]
+            )
+            ratios = times[:, 1:] / times[:, :1]
+            shown = [f"{np.median(r):.2f} ({r.min():.2f} to {r.max():.2f})" for r in ratios.T]
+            head = f"{n} x {m}, k={k} | {dtype} | {1e3 * times[:, 0].min():.2f}"
+            print(f"| {head} | {' | '.join(shown)} |", flush=True)
+            found = {"shares": SHARES, "seconds": times.tolist()}
+            rows.append({"shape": [n, m, k], "dtype": dtype, **found})
+    if not quick:
+        written("missing.json", {**described(__file__), "rows": rows})
+
+
+if __name__ == "__main__":
+    main()

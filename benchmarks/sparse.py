@@ -1,0 +1,151 @@
+"""Sparse Kullback-Leibler factorisation: peak memory and seconds per pass, beside scikit-learn.
+
+    make bench        (or: python benchmarks/sparse.py [--quick])
+
+Poisson counts of a low-rank rate, 200,000 x 20,000 with density 1e-3, rank 20, float64. Every
+contender runs in a process of its own on the same data from the same start, so that its peak
+memory is its own; contenders take turns. A pass is the difference between a long and a short
+fit over the difference in iterations; what validation and start cost is not in it. Memory is
+the peak of the process over what it held with the data loaded.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse as sp
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from machine import described, written
+
+SHORT, LONG = 1, 4
+CONTENDERS = {
+    "scikit-learn mu": ("sklearn", {}),
+    "RobustNMF uniform": ("ours", {"weighting": "uniform"}),
+    "RobustNMF entropy": ("ours", {"weighting": "entropy"}),
+}
+
+
+def counts(n: int, m: int, k: int, density: float, seed: int = 0) -> sp.csr_array:
+    """Places drawn from a mixture of k topics, each place with a Poisson count of at least one."""
+    rng = np.random.default_rng(seed)
+    topics = [rng.permutation(m) for _ in range(k)]
+    stored = int(n * m * density)
+    rows = rng.integers(0, n, size=stored)
+    topic = rng.integers(0, k, size=(n, 2))[rows, rng.integers(0, 2, size=stored)]
+    rank = (m * rng.random(stored) ** 2).astype(int)
+    columns = np.stack(topics)[topic, rank]
+    data = 1.0 + rng.poisson(1.0, size=stored)
+    table = sp.coo_array((data, (rows, columns)), shape=(n, m)).tocsr()
+    table.sum_duplicates()
+    return table
+
+
+def child(contender: str, folder: Path, k: int) -> None:
+    """Fit one contender and print what it took."""
+    kind, parameters = CONTENDERS[contender]
+    X = sp.load_npz(folder / "X.npz").tocsr()
+    rng = np.random.default_rng(1)
+    size = 2 * np.sqrt(X.mean() / k)
+    W, H = (size * (0.01 + rng.random(shape)) for shape in ((X.shape[0], k), (k, X.shape[1])))
+    held = peak()
+    run = _sklearn if kind == "sklearn" else _ours
+    run(X[:1000], W[:1000].copy(), H.copy(), k, 1, parameters)  # everything is compiled
+    times, objectives = {}, {}
+    for iterations in (SHORT, LONG):
+        codes, basis = W.copy(), H.copy()
+        begin = time.perf_counter()
+        objectives[iterations] = run(X, codes, basis, k, iterations, parameters)
+        times[iterations] = time.perf_counter() - begin
+    result = {
+        "seconds_per_pass": (times[LONG] - times[SHORT]) / (LONG - SHORT),
+        "seconds_short_fit": times[SHORT],
+        "peak_mb": peak() - held,
+        "reconstruction_err": objectives[LONG],
+    }
+    print(json.dumps(result))
+
+
+def _ours(X, W, H, k, iterations, parameters) -> float:
+    from robustnmf import RobustNMF
+
+    model = RobustNMF(
+        k, loss="kullback-leibler", solver="mu", init="custom", tol=0, max_iter=iterations,
+        **parameters,
+    )  # fmt: skip
+    return float(model.fit(X, W=W, H=H).reconstruction_err_)
+
+
+def _sklearn(X, W, H, k, iterations, parameters) -> float:
+    from sklearn.decomposition import NMF
+
+    model = NMF(
+        k, solver="mu", beta_loss="kullback-leibler", init="custom", tol=0, max_iter=iterations
+    )
+    model.fit_transform(X, W=W, H=H)
+    return float(model.reconstruction_err_)
+
+
+def peak() -> float:
+    """Peak memory of this process so far, in MB."""
+    kilobytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return kilobytes / (2**20 if sys.platform == "darwin" else 1024)
+
+
+def main() -> None:
+    """Run all contenders in turn and write the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="a tenth of the rows, one repeat")
+    parser.add_argument("--child", nargs=3, metavar=("CONTENDER", "FOLDER", "RANK"))
+    arguments = parser.parse_args()
+    warnings.simplefilter("ignore")
+    if arguments.child:
+        contender, folder, rank = arguments.child
+        child(contender, Path(folder), int(rank))
+        return
+    n, m, k, density = (20_000 if arguments.quick else 200_000), 20_000, 20, 1e-3
+    repeats = 1 if arguments.quick else 3
+    runs: dict[str, list[dict[str, float]]] = {name: [] for name in CONTENDERS}
+    with tempfile.TemporaryDirectory() as folder:
+        X = counts(n, m, k, density)
+        sp.save_npz(Path(folder) / "X.npz", X, compressed=False)
+        for _ in range(repeats):
+            for name in CONTENDERS:
+                command = [sys.executable, __file__, "--child", name, folder, str(k)]
+                done = subprocess.run(command, check=True, capture_output=True, text=True)
+                runs[name].append(json.loads(done.stdout))
+    stored_mb = (X.data.nbytes + X.indices.nbytes + X.indptr.nbytes) / 2**20
+    factors_mb = (n + m) * k * 8 / 2**20
+    print(
+        f"Kullback-Leibler, {n} x {m}, {X.nnz} stored entries ({stored_mb:.0f} MB), rank {k} "
+        f"(factors {factors_mb:.0f} MB; dense X would take {n * m * 8 / 2**20:,.0f} MB)\n"
+    )
+    print("| contender | seconds per pass (best; spread) | over scikit-learn | peak memory MB |")
+    print("|---|---|---|---|")
+    reference = [run["seconds_per_pass"] for run in runs["scikit-learn mu"]]
+    rows = []
+    for name, found in runs.items():
+        seconds = [run["seconds_per_pass"] for run in found]
+        ratio = statistics.median(a / b for a, b in zip(seconds, reference, strict=True))
+        memory = max(run["peak_mb"] for run in found)
+        spread = max(seconds) / min(seconds)
+        print(f"| {name} | {min(seconds):.2f} (x {spread:.2f}) | {ratio:.2f} | {memory:.0f} |")
+        rows.append({"contender": name, "ratio": ratio, "runs": found})
+    if not arguments.quick:
+        shape = {"n": n, "m": m, "k": k, "stored": int(X.nnz), "stored_mb": stored_mb}
+        written("sparse.json", {**described(__file__), "shape": shape, "rows": rows})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,40 @@
+"""What codes and basis pay: scikit-learn's parameters in the units of a problem."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from robustnmf.losses import Loss
+from robustnmf.state import Paid
+from robustnmf.weightings import Weighting
+
+
+def paid(
+    model: Any,
+    loss: Loss,
+    weighting: Weighting,
+    shape: tuple[float, int],
+    scale: float,
+    balance: float = 1.0,
+) -> dict[str, Paid]:
+    """What a problem with codes ``W / balance`` and basis ``H balance / scale`` is to pay.
+
+    scikit-learn adds penalties to half the squared error, whose double our energies are, and
+    to other losses as they are.
+    """
+    alpha_codes = getattr(model, "alpha_W", 0.0)
+    alpha_basis = getattr(model, "alpha_H", "same")
+    alpha_basis = alpha_codes if alpha_basis == "same" else alpha_basis
+    l1_ratio = getattr(model, "l1_ratio", 0.0)
+    n_samples, n_features = shape
+    energy = scale**loss.degree
+    factor = (2.0 if loss.quadratic else 1.0) / loss.unit
+
+    def pays(strength: float, size: float, value: float) -> Paid:
+        lasso = factor * strength * l1_ratio * size / value
+        return Paid(lasso, factor * strength * (1 - l1_ratio) * size**2 / value)
+
+    return {
+        "codes_pay": pays(n_features * alpha_codes, balance, energy),
+        "basis_pays": pays(n_samples * alpha_basis, scale / balance, energy**weighting.degree),
+    }

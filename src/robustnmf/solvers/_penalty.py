@@ -1,0 +1,110 @@
+r"""What codes cost beside their loss: absolute values, squares, and keeping company.
+
+.. math::
+
+    r(a) = \lambda_1 \sum_j a_j + \frac{\lambda_2}{2} \sum_j a_j^2
+    + \frac{s}{2} \sum_{j \ne l} \nu_j a_j \nu_l a_l
+
+for the codes a of one row, in the units in which the gradient of the loss is split; s is a
+number of the row. All terms have gradients that are nonnegative, so that they join the
+positive part of the gradient of the loss in multiplicative updates.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from robustnmf.arrays import Array, floored, namespace
+
+
+@dataclass(frozen=True)
+class Penalty:
+    """Penalty of codes (members, rows, k).
+
+    Parameters
+    ----------
+    unit : energy of one unit of the penalty
+    degree : of homogeneity, of the loss
+    lasso, ridge : the two factors lambda
+    company : array (members, k), optional; the factors nu, for which codes pay together
+    """
+
+    unit: float
+    degree: float
+    lasso: float = 0.0
+    ridge: float = 0.0
+    company: Array | None = None
+
+    def __bool__(self) -> bool:
+        return self.lasso > 0 or self.curved
+
+    @property
+    def curved(self) -> bool:
+        """Whether there is more than a linear term."""
+        return self.ridge > 0 or self.company is not None
+
+    def of(self, member: int) -> Penalty:
+        """The penalty of one member alone."""
+        if self.company is None:
+            return self
+        company = self.company[member : member + 1, :]
+        return Penalty(self.unit, self.degree, self.lasso, self.ridge, company)
+
+    def energies(self, block: Any, codes: Array) -> Array:
+        """What every row pays (members, rows), float64, in units of energy."""
+        xp = namespace(codes)
+        codes = xp.astype(codes, xp.float64, copy=False)
+        total = self.lasso * xp.sum(codes, axis=-1) + 0.5 * self.ridge * xp.sum(codes**2, axis=-1)
+        if self.company is not None:
+            parts = codes * xp.astype(self.company, xp.float64)[:, None, :]
+            together = xp.sum(parts * others(parts), axis=-1)
+            total = total + 0.5 * self.shares(block) * together
+        return self.unit * total
+
+    def gradient(self, block: Any, codes: Array) -> Array:
+        """Gradient with respect to the codes, nonnegative."""
+        xp = namespace(codes)
+        gradient = self.lasso + self.ridge * codes
+        if self.company is None:
+            return gradient
+        factors = self.company[:, None, :]
+        shares = xp.astype(self.shares(block), codes.dtype)[:, None]
+        return gradient + shares * factors * others(factors * codes)
+
+    def gram(self, like: Array) -> Array:
+        """Gram matrix (members or 1, k, k) of the squares, where rows have no shares."""
+        xp = namespace(like)
+        k = like.shape[-1]
+        identity = xp.eye(k, dtype=like.dtype)
+        gram = self.ridge * identity[None, ...]
+        if self.company is None:
+            return gram
+        return gram + (1 - identity) * (self.company[:, :, None] * self.company[:, None, :])
+
+    def convex_grams(self, block: Any, like: Array) -> Array:
+        """Gram matrices (rows or 1, k, k) of a convex model of the squares, for one member.
+
+        Paying together is convex less convex, ``(nu.a)^2 - sum (nu_j a_j)^2``; the model keeps
+        the first and takes the second by its tangent.
+        """
+        xp = namespace(like)
+        k = like.shape[-1]
+        grams = self.ridge * xp.eye(k, dtype=like.dtype)[None, ...]
+        if self.company is None:
+            return grams
+        factors = xp.astype(self.company[0, :], like.dtype)
+        shares = xp.astype(self.shares(block), like.dtype)[:, None, None]
+        return grams + shares * (factors[:, None] * factors[None, :])
+
+    def shares(self, block: Any) -> Array:
+        """The number s of every row: its size for the loss over its squared norm."""
+        if self.degree == 2:
+            return namespace(block.sq_norms).ones_like(block.sq_norms)
+        return block.sizes(self.degree) / floored(block.sq_norms)
+
+
+def others(parts: Array) -> Array:
+    """For every component the sum of the other ones, along the last axis; never negative."""
+    xp = namespace(parts)
+    return xp.maximum(xp.sum(parts, axis=-1, keepdims=True) - parts, 0.0)

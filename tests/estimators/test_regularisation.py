@@ -1,0 +1,169 @@
+"""alpha_W, alpha_H and l1_ratio mean what scikit-learn means by them."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.decomposition import NMF
+from sklearn.exceptions import ConvergenceWarning
+
+from robustnmf import Beta, RobustNMF, Uniform, WeightCollapseWarning
+from robustnmf.losses import LOSSES
+from robustnmf.structures import STRUCTURES
+from robustnmf.weightings import WEIGHTINGS
+from tests.problems import noisy_low_rank, positive_start, with_holes
+
+X = noisy_low_rank(40, 15, 3, seed=3)
+W, H = positive_start(40, 15, 3)
+T = 15
+
+
+@pytest.fixture(autouse=True)
+def _quiet():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.simplefilter("ignore", WeightCollapseWarning)
+        yield
+
+
+def both(loss, beta, alpha_W, alpha_H, l1_ratio, iterations=T):
+    """scikit-learn on X transposed, and ours: one order of updates."""
+    shared = {"init": "custom", "solver": "mu", "tol": 0, "max_iter": iterations}
+    reference = NMF(
+        3, beta_loss=beta, alpha_W=alpha_H, alpha_H=alpha_W, l1_ratio=l1_ratio, **shared
+    )
+    base = reference.fit_transform(X.T, W=H.T.copy(), H=W.T.copy())
+    model = RobustNMF(
+        3, loss=loss, weighting="uniform", alpha_W=alpha_W, alpha_H=alpha_H, l1_ratio=l1_ratio,
+        **shared,
+    )  # fmt: skip
+    codes = model.fit_transform(X, W=W, H=H)
+    return (reference.components_.T, base.T), (codes, model.components_), model
+
+
+@pytest.mark.parametrize(("alpha_W", "alpha_H"), [(0.02, 0.0), (0.0, 0.05), (0.02, 0.05)])
+@pytest.mark.parametrize(
+    ("loss", "beta", "l1_ratio"),
+    [
+        ("frobenius", 2, 0.0),
+        ("frobenius", 2, 0.3),
+        ("frobenius", 2, 1.0),
+        ("kullback-leibler", 1, 1.0),
+        ("itakura-saito", 0, 1.0),
+        (Beta(1.5), 1.5, 1.0),
+    ],
+)
+def test_updates_are_scikit_learns_where_those_descend(loss, beta, l1_ratio, alpha_W, alpha_H):
+    # alpha_H="same" is read before the transposition: give scikit-learn the number.
+    wanted, found, _ = both(
+        loss, beta, alpha_W, alpha_W if alpha_H == "same" else alpha_H, l1_ratio
+    )
+    for one, other in zip(wanted, found, strict=True):
+        np.testing.assert_allclose(other, one, rtol=1e-8)
+
+
+@pytest.mark.parametrize(("loss", "beta"), [("kullback-leibler", 1), ("itakura-saito", 0)])
+def test_squares_beside_a_divergence_end_where_scikit_learn_does(loss, beta):
+    """Its rule takes a step that is not sure to descend; ours is, and reaches the same end."""
+
+    def value(codes, basis):
+        part = LOSSES[loss]()
+        squares = 15 * 0.01 * (codes**2).sum() + 40 * 0.01 * (basis**2).sum()
+        return part.entries(X, codes @ basis).sum() + squares / 2
+
+    wanted, found, model = both(loss, beta, 0.01, 0.01, 0.0, iterations=3000)
+    assert value(*found) == pytest.approx(value(*wanted), rel=1e-3)
+    assert np.all(np.diff(model.objective_history_) <= 1e-9 * model.objective_history_[0])
+
+
+@pytest.mark.parametrize("data", ["dense", "missing"])
+@pytest.mark.parametrize("structure", STRUCTURES)
+@pytest.mark.parametrize("weighting", WEIGHTINGS)
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("l1_ratio", [0.0, 0.5, 1.0])
+def test_the_objective_never_rises(loss, weighting, structure, l1_ratio, data):
+    table = X if data == "dense" else with_holes(X)
+    model = RobustNMF(
+        3, loss=loss, weighting=weighting, structure=structure, alpha_W=0.01, alpha_H=0.02,
+        l1_ratio=l1_ratio, init="random", random_state=0, max_iter=40, tol=0,
+    ).fit(table)  # fmt: skip
+    history = model.objective_history_
+    assert np.all(np.diff(history) <= 1e-12 * np.abs(history).max())
+    assert history[-1] < history[0]
+
+
+@pytest.mark.parametrize("weighting", WEIGHTINGS)
+@pytest.mark.parametrize("loss", LOSSES)
+def test_objective_transform_and_fit_agree(loss, weighting):
+    model = RobustNMF(
+        3, loss=loss, weighting=weighting, alpha_W=0.01, alpha_H=0.02, l1_ratio=0.5,
+        random_state=0, max_iter=100,
+    )  # fmt: skip
+    codes = model.fit_transform(X)
+    np.testing.assert_allclose(model.transform(X), codes, rtol=1e-7, atol=1e-10)
+    assert model.objective(X) == pytest.approx(model.objective_history_[-1], rel=1e-9)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("factor", [1e-3, 1e3])
+def test_units_do_not_matter(loss, factor):
+    """X, penalties and start in other units: the same fit."""
+    arguments = {"loss": loss, "weighting": Uniform(), "init": "custom", "tol": 0, "max_iter": 20}
+    degree = LOSSES[loss]().degree
+    one = RobustNMF(3, alpha_W=0.01, alpha_H=0.02, l1_ratio=1.0, **arguments)
+    # Codes keep their size: what they pay grows as the loss; the basis takes the factor.
+    other = RobustNMF(
+        3, alpha_W=0.01 * factor**degree, alpha_H=0.02 * factor ** (degree - 1), l1_ratio=1.0,
+        **arguments,
+    )  # fmt: skip
+    codes = one.fit_transform(X, W=W, H=H)
+    np.testing.assert_allclose(other.fit_transform(factor * X, W=W, H=factor * H), codes, rtol=1e-8)
+    np.testing.assert_allclose(other.components_, factor * one.components_, rtol=1e-8)
+    np.testing.assert_allclose(
+        other.objective_history_, factor**degree * one.objective_history_, rtol=1e-8
+    )
+
+
+def test_unbalanced_starts_give_the_same_fit():
+    arguments = {"weighting": "uniform", "init": "custom", "tol": 0, "max_iter": 20}
+    penalties = {"alpha_W": 0.01, "alpha_H": 0.02, "l1_ratio": 0.5}
+    one = RobustNMF(3, **arguments, **penalties)
+    codes = one.fit_transform(X, W=1e6 * W, H=H)
+    reference = NMF(
+        3, init="custom", solver="mu", tol=0, max_iter=20, alpha_W=0.02, alpha_H=0.01, l1_ratio=0.5
+    )
+    base = reference.fit_transform(X.T, W=H.T.copy(), H=1e6 * W.T)
+    np.testing.assert_allclose(one.components_, base.T, rtol=1e-8)
+    np.testing.assert_allclose(codes, reference.components_.T, rtol=1e-8)
+
+
+def test_what_the_basis_pays_is_the_same_unless_told():
+    arguments = {"alpha_W": 0.05, "random_state": 0, "max_iter": 20, "tol": 0}
+    one, other = RobustNMF(3, **arguments), RobustNMF(3, alpha_H=0.05, **arguments)
+    np.testing.assert_array_equal(one.fit(X).components_, other.fit(X).components_)
+
+
+def test_sample_weights_count_in_what_the_basis_pays():
+    weights = np.random.default_rng(0).integers(0, 4, size=len(X))
+    arguments = {"alpha_W": 0.01, "alpha_H": 0.02, "random_state": 0, "max_iter": 20, "tol": 0}
+    one = RobustNMF(3, **arguments).fit(X, sample_weight=weights)
+    other = RobustNMF(3, **arguments).fit(np.repeat(X, weights, axis=0))
+    np.testing.assert_allclose(one.components_, other.components_, rtol=1e-6)
+
+
+def test_energies_and_reconstruction_are_of_the_loss_alone():
+    model = RobustNMF(3, alpha_W=0.1, l1_ratio=1.0, random_state=0)
+    codes = model.fit_transform(X)
+    residual = X - codes @ model.components_
+    np.testing.assert_allclose(model.energies_, (residual**2).sum(axis=1), rtol=1e-9)
+    assert model.reconstruction_err_ == pytest.approx(np.linalg.norm(residual))
+    np.testing.assert_allclose(model.score_samples(X), -model.energies_, rtol=1e-9)
+
+
+def test_absolute_values_make_codes_sparse():
+    arguments = {"alpha_H": 0.1, "l1_ratio": 1.0, "random_state": 0}
+    zeros = [
+        np.mean(RobustNMF(6, alpha_W=alpha, **arguments).fit_transform(X) == 0)
+        for alpha in (0.0, 0.05)
+    ]
+    assert zeros[1] > zeros[0] + 0.1
