@@ -1,14 +1,15 @@
-"""Compiled loops over the stored entries of sparse rows (numba).
+"""Compiled loops over sparse rows and rows with holes (numba).
 
-Sums that BLAS and SciPy have no call for: the approximation at the stored entries alone,
-and what follows from it. Each loop is compiled when it is first needed, which takes about a
-second, and kept in numba's cache for the next time.
+What BLAS and SciPy have no call for: the approximation at the stored entries alone and what
+follows from it, and hiding entries while their squares are summed. Each loop is compiled when
+it is first needed, which takes about a second, and kept in numba's cache for the next time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
+from typing import Any
 
 import numpy as np
 from numba import njit, prange
@@ -16,12 +17,17 @@ from numba import njit, prange
 from robustnmf.arrays.namespace import Array
 
 WORTH_THREADS = 200_000
+OPTIONS: dict[str, Any] = {
+    "nogil": True,
+    "cache": True,
+    "fastmath": {"reassoc", "contract"},  # sums in any order, so that they run on vectors
+}
 
 
-def compiled(loop: Callable[..., None]) -> Callable[..., None]:
+def on_threads(loop: Callable[..., None]) -> Callable[..., None]:
     """The loop over rows compiled twice: on threads for many stored entries, else on one."""
-    alone = njit(nogil=True, cache=True)(loop)
-    threaded = njit(nogil=True, cache=True, parallel=True)(loop)
+    alone = njit(**OPTIONS)(loop)
+    threaded = njit(parallel=True, **OPTIONS)(loop)
 
     @wraps(loop)
     def run(indptr: Array, indices: Array, *rest: Array) -> None:
@@ -30,7 +36,7 @@ def compiled(loop: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-@compiled
+@on_threads
 def approximate(indptr: Array, indices: Array, codes: Array, basis: Array, out: Array) -> None:
     """``out[p] = codes[i] . basis[:, j]`` for every stored entry p at (i, j); basis (m, k)."""
     k = codes.shape[1]
@@ -43,7 +49,7 @@ def approximate(indptr: Array, indices: Array, codes: Array, basis: Array, out: 
             out[p] = total
 
 
-@compiled
+@on_threads
 def weighted_grams(indptr: Array, indices: Array, weights: Array, basis: Array, out: Array) -> None:
     """``out[i] = sum_p weights[p] basis[j] basis[j]^T`` over the stored entries of each row."""
     k = basis.shape[1]
@@ -59,7 +65,7 @@ def weighted_grams(indptr: Array, indices: Array, weights: Array, basis: Array, 
                 out[i, d, c] = out[i, c, d]
 
 
-@compiled
+@on_threads
 def sums_of_unstored(
     indptr: Array, indices: Array, rows: Array, codes: Array, basis: Array, out: Array
 ) -> None:
@@ -76,3 +82,17 @@ def sums_of_unstored(
                 for c in range(k):
                     total += codes[i, c] * basis[j, c]
         out[r] = total
+
+
+# On one thread: between products of BLAS, a second set of threads would fight with its own.
+@njit(**OPTIONS)
+def hide_and_square(known: Array, table: Array, squares: Array) -> None:
+    """Zeros in the holes of a finite table (rows, features), and the squared norm of each row."""
+    for i in range(table.shape[0]):
+        total = table.dtype.type(0)
+        for j in range(table.shape[1]):
+            # A product rather than a choice: the loop then runs on vectors.
+            value = table[i, j] * known[i, j]
+            table[i, j] = value
+            total += value * value
+        squares[i] = total

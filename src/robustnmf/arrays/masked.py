@@ -63,8 +63,9 @@ class MaskedBlock(DenseBlock):
 
     def sq_residuals(self, index: Array, codes: Array, basis: Array) -> Array:
         take = self.xp.take
-        residual = hide(self.take(index) - codes @ basis, take(self.known, index, axis=0))
-        return take(self.whole, index) * self.xp.sum(wide(residual**2), axis=-1)
+        residual = self.take(index) - codes @ basis
+        _, squares = hide(residual, take(self.known, index, axis=0))
+        return take(self.whole, index) * wide(squares)
 
     def part(self, index: Array) -> MaskedBlock:
         """A block of the chosen rows in float64."""
@@ -97,8 +98,19 @@ class MaskedBlock(DenseBlock):
         return self.observed(part, part)
 
 
-def hide(fresh: Array, known: Array) -> Array:
-    """A table (..., rows, features) that nobody else holds, with zeros in the holes."""
-    if isinstance(fresh, np.ndarray):
-        return np.multiply(fresh, known, out=fresh)  # in place: twice as fast as a choice
-    return namespace(fresh).where(known, fresh, namespace(fresh).zeros_like(fresh))
+def hide(fresh: Array, known: Array) -> tuple[Array, Array]:
+    """A table (..., rows, features) that nobody else holds, with zeros in the holes.
+
+    And the sum of squares of each row.
+    """
+    xp = namespace(fresh)
+    if not isinstance(fresh, np.ndarray):
+        hidden = xp.where(known, fresh, xp.zeros_like(fresh))
+        return hidden, xp.vecdot(hidden, hidden)
+    from robustnmf.arrays.kernels import hide_and_square
+
+    squares = np.empty(fresh.shape[:-1], dtype=fresh.dtype)
+    tables = fresh.reshape(-1, *known.shape)
+    for table, rows in zip(tables, squares.reshape(-1, len(known)), strict=True):
+        hide_and_square(known, table, rows)
+    return fresh, squares

@@ -13,7 +13,7 @@ products with a block where complete rows take two.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from robustnmf.arrays import Array, hide, namespace, wide
 from robustnmf.losses import Frobenius
@@ -22,37 +22,41 @@ from robustnmf.solvers import Ratio
 from robustnmf.weightings import Batch
 
 
+class Seen(NamedTuple):
+    """What has been seen of a block: its approximation, zero in the holes, and the rest of it."""
+
+    approximation: Array
+    squares: Array
+    projected: Array
+
+
 class MaskedPass(ApproximationPass):
-    """What it sees is the approximation, zero in the holes, and the projection of the rows."""
+    """It sees the approximation, the squares of its rows, and the projection of the data."""
 
     loss: Frobenius
     hole = 0.0
 
-    def stay(self, block: Any, codes: Array) -> tuple[Array, tuple[Array, Array]]:
-        return codes, (self._approximation(block, codes), block.project(self.basis))
+    def stay(self, block: Any, codes: Array) -> tuple[Array, Seen]:
+        return codes, Seen(*self._approximation(block, codes), block.project(self.basis))
 
-    def move(self, block: Any, codes: Array, weighting: Batch) -> tuple[Array, tuple[Array, Array]]:
+    def move(self, block: Any, codes: Array, weighting: Batch) -> tuple[Array, Seen]:
         back = namespace(codes).matrix_transpose(self.basis)
         projected = block.project(self.basis)
-        positive = self.paid(block, codes, self._approximation(block, codes) @ back)
-        codes = self.update(codes, Ratio(projected, positive))
-        return codes, (self._approximation(block, codes), projected)
+        positive = self._approximation(block, codes)[0] @ back
+        codes = self.update(codes, Ratio(projected, self.paid(block, codes, positive)))
+        return codes, Seen(*self._approximation(block, codes), projected)
 
-    def energies(self, block: Any, codes: Array, seen: tuple[Array, Array]) -> Array:
-        approximation, projected = (wide(a) for a in seen)
-        squares = namespace(codes).vecdot(approximation, approximation)
-        return self.loss.expanded_energies(block, codes, self.basis, projected, squares)
+    def energies(self, block: Any, codes: Array, seen: Seen) -> Array:
+        squares = wide(seen.squares)
+        return self.loss.expanded_energies(block, codes, self.basis, seen.projected, squares)
 
-    def row_values(
-        self, block: Any, codes: Array, seen: tuple[Array, Array], weighting: Batch
-    ) -> Array:
+    def row_values(self, block: Any, codes: Array, seen: Seen, weighting: Batch) -> Array:
         return self.penalised(block, codes, self.energies(block, codes, seen)) / block.whole
 
-    def sums(
-        self, block: Any, codes: Array, weights: Array, seen: tuple[Array, Array]
-    ) -> tuple[Array, Array]:
+    def sums(self, block: Any, codes: Array, weights: Array, seen: Seen) -> tuple[Array, Array]:
         weighted = codes * weights
-        return block.cross(weighted), namespace(codes).matrix_transpose(weighted) @ seen[0]
+        back = namespace(codes).matrix_transpose(weighted)
+        return block.cross(weighted), back @ seen.approximation
 
-    def _approximation(self, block: Any, codes: Array) -> Array:
+    def _approximation(self, block: Any, codes: Array) -> tuple[Array, Array]:
         return hide(block.approximation(codes, self.basis), block.known)

@@ -8,7 +8,7 @@ for non-negative matrix factorization*, NIPS 2000.
 
 from __future__ import annotations
 
-from robustnmf.arrays import Array, floored
+from robustnmf.arrays import Array, floored, namespace, smallest
 from robustnmf.solvers._terms import Terms
 
 
@@ -22,5 +22,8 @@ class Multiplicative:
         negative, positive = terms.parts(factor)
         # Multiplied before it is divided: a tiny entry has an equally tiny denominator.
         if exponent == 1.0:
-            return factor * negative / floored(positive)
-        return factor * (negative / floored(positive)) ** exponent
+            moved = factor * negative / floored(positive)
+        else:
+            moved = factor * (negative / floored(positive)) ** exponent
+        # What has died down below the normal numbers is zero: processors are slow with those.
+        return namespace(moved).where(moved < smallest(moved), 0 * moved, moved)
