@@ -126,7 +126,7 @@ def _recorded(
     values = state.weighting.value_of(statistics.tally) + paid[0]
     levels = state.weighting.level_of(statistics.tally) + paid[1]
     for j, track in enumerate(state.tracks):
-        track.record(float(values[j, 0]), float(levels[j, 0]))
+        track.record(float(values[j, 0]), float(levels[j, 0]), float(paid[1][j, 0]))
     return replace(state, locals=locals_), statistics
 
 
@@ -180,7 +180,8 @@ def _finish(
 
         state, _ = _recorded(engine, problem, state, visit)
     codes = engine.collect(state.locals, "codes")
-    energies = engine.collect(state.locals, "losses" if problem.pays else "energies")
+    weighed = engine.collect(state.locals, "energies")
+    energies = engine.collect(state.locals, "losses") if problem.pays else weighed
     mixes = problem.structure.mixes_samples
     mixing = engine.collect(state.locals, "mixing") if mixes else None
     _assert_finite(codes, state.basis, energies)
@@ -195,6 +196,8 @@ def _finish(
             track.levels[-1],
             n_iter,
             converged[j],
+            weighed[j, ...],
+            track.basis_paid,
             None if mixing is None else mixing[j, ...],
         )
         for j, track in enumerate(state.tracks)

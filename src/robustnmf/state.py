@@ -113,9 +113,9 @@ class Problem:
     def basis_paid(self, weighting: Batch, tally: Tally, basis: Array) -> tuple[Array, Array]:
         """What the basis adds to value and level (members, 1)."""
         lasso, ridge = self.basis_pays
-        if not any(self.basis_pays):
-            return 0.0, 0.0
         xp = namespace(basis)
+        if not any(self.basis_pays):
+            return (xp.zeros_like(tally.shift),) * 2
         basis = wide(basis)
         entries = lasso * basis + 0.5 * ridge * basis**2
         paid = self.loss.unit * xp.sum(entries, axis=(1, 2))[:, None]
@@ -142,6 +142,8 @@ class Fitted:
 
     ``level`` is the last objective up to the constants that make it zero for a perfect fit:
     what to compare members by, since the constants may be all there is to see of phi.
+    ``weighed`` are the energies with what codes pay, ``basis_paid`` is what the basis pays, as a
+    part of the level.
     """
 
     codes: Array
@@ -153,6 +155,8 @@ class Fitted:
     level: float
     n_iter: int
     converged: bool
+    weighed: Array
+    basis_paid: float
     mixing: Array | None = None
 
 
@@ -170,11 +174,13 @@ class Track:
     values: list[float] = field(default_factory=list)
     levels: list[float] = field(default_factory=list)
     medians: list[float] = field(default_factory=list)
+    basis_paid: float = 0.0
 
-    def record(self, value: float, level: float) -> None:
+    def record(self, value: float, level: float, basis_paid: float) -> None:
         """Note the objective after a pass."""
         self.values.append(value)
         self.levels.append(level)
+        self.basis_paid = basis_paid
 
     def follow(self, median: float, *, freeze: bool) -> None:
         """Read the automatic parameter off the energies; freeze it once they rest."""

@@ -174,3 +174,10 @@ def test_several_starts_need_a_random_one():
 def test_nndsvd_and_multiplicative_updates_are_warned_about():
     with pytest.warns(UserWarning, match="init='nndsvda' starts from the same SVD without them"):
         EucNMF(2, init="nndsvd").fit(X)
+
+
+@pytest.mark.parametrize("loss", ["frobenius", "kullback-leibler"])
+def test_data_beyond_the_range_of_the_fit_are_refused(loss):
+    model = RobustNMF(2, loss=loss, max_iter=5, tol=0).fit(X.astype(np.float32))
+    with pytest.raises(ValueError, match="leaves the range of float32"):
+        model.transform(1e60 * X)

@@ -10,6 +10,7 @@ from sklearn.utils import get_tags
 from robustnmf import Entropy, Fuzzy, RobustNMF, Uniform, WeightCollapseWarning
 from robustnmf.estimators import ESTIMATORS
 from robustnmf.losses import LOSSES
+from robustnmf.structures import STRUCTURES
 from tests.oracles import weighted
 from tests.problems import noisy_low_rank, positive_start, with_holes
 
@@ -107,6 +108,26 @@ def test_samples_and_features_of_which_nothing_is_known():
     assert not model.components_[:, 7].any()
     assert not model.sample_importances_[[3, 5]].any()
     assert not model.inverse_transform(codes)[:, 7].any()
+
+
+@pytest.mark.parametrize("structure", STRUCTURES)
+def test_a_feature_of_which_nothing_is_known_stays_zero(structure):
+    empty = X.copy()
+    empty[:, 7] = np.nan
+    with pytest.warns(UserWarning, match="no value is known of 1 feature"):
+        model = quiet(RobustNMF(3, structure=structure, random_state=0, max_iter=20).fit, empty)
+    assert not model.components_[:, 7].any()
+
+
+def test_the_effective_sample_size_counts_samples_not_entries():
+    rng = np.random.default_rng(0)
+    table = rng.gamma(1.0, size=(300, 3)) @ rng.gamma(1.0, size=(3, 100))
+    table[rng.random(table.shape) < 0.9] = np.nan
+    model = quiet(RobustNMF(3, weighting="uniform", random_state=0, max_iter=5).fit, table)
+    assert model.effective_sample_size_ == pytest.approx(
+        1 / np.sum(model.sample_importances_**2), rel=1e-9
+    )
+    assert model.effective_sample_size_ > 250
 
 
 @pytest.mark.parametrize("init", ["random", "nndsvda"])

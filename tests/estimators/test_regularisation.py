@@ -167,3 +167,27 @@ def test_absolute_values_make_codes_sparse():
         for alpha in (0.0, 0.05)
     ]
     assert zeros[1] > zeros[0] + 0.1
+
+
+def test_the_best_of_several_starts_is_best_with_what_it_pays():
+    arguments = {"alpha_W": 0.3, "alpha_H": 0.3, "l1_ratio": 0.5, "max_iter": 300}
+    best = RobustNMF(4, init="random", n_init=4, random_state=0, **arguments).fit(X)
+    # Under one weighting: the level of every start, measured by the estimator itself.
+    weighting = best.weighting_
+    values = []
+    for seed in range(4):
+        one = RobustNMF(4, init="random", random_state=seed, **arguments).fit(X)
+        one.weighting_ = weighting
+        values.append(one.objective(X))
+    assert best.objective(X) <= np.median(values)
+
+
+@pytest.mark.parametrize("loss", ["frobenius", "kullback-leibler", Beta(3.0)])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_prohibitive_penalties_leave_nothing(loss, dtype):
+    """Penalties are in the units of the user: of tiny data they leave zeros, not infinities."""
+    tiny = (1e-25 * X).astype(dtype)
+    model = RobustNMF(3, loss=loss, alpha_W=10.0, l1_ratio=0.5, random_state=0, max_iter=50)
+    codes = model.fit_transform(tiny)
+    assert np.isfinite(codes).all()
+    assert np.abs(codes @ model.components_).max() < 1e-3 * tiny.max()

@@ -80,3 +80,27 @@ def test_less_strength_lets_components_share():
     assert overlaps[0] == pytest.approx(free, abs=0.02)
     assert overlaps == sorted(overlaps, reverse=True)
     assert overlaps[-1] < 0.01 < free
+
+
+def test_missing_values_elsewhere_do_not_change_the_codes_of_a_row():
+    model = RobustNMF(3, weighting="uniform", structure="orthogonal", random_state=0).fit(X)
+    holes = X.copy()
+    holes[0, 0] = np.nan
+    np.testing.assert_allclose(model.transform(holes)[1:], model.transform(X)[1:], rtol=1e-9)
+
+
+@pytest.mark.parametrize("loss", ["frobenius", "kullback-leibler"])
+def test_components_that_are_of_no_use_do_no_harm(loss):
+    line = np.outer(np.arange(1.0, 100.0), np.arange(1.0, 9.0))
+    model = RobustNMF(3, loss=loss, weighting="uniform", structure="orthogonal", random_state=0)
+    codes = model.fit_transform(line)
+    assert codes.max() < 1e6 * np.median(codes.max(axis=1))
+    np.testing.assert_allclose(codes @ model.components_, line, rtol=0.05)
+
+
+def test_a_fixed_component_of_zeros_is_no_trouble():
+    model = RobustNMF(
+        3, structure="orthogonal", loss="kullback-leibler", weighting="uniform",
+        fixed_components=np.zeros((1, 15)), max_iter=60, random_state=0,
+    )  # fmt: skip
+    assert np.isfinite(model.fit_transform(50 * X)).all()

@@ -91,8 +91,7 @@ class InMemory:
 
         found = self.sweep(sums)[1]
         totals, counts = found[0, :], found[1, :]
-        overall = xp.sum(totals) / floored(xp.sum(counts))
-        means = xp.where(counts > 0, totals / xp.maximum(counts, 1e-30), overall + 0 * totals)
+        means = xp.where(counts > 0, totals / floored(counts), 0 * totals)
 
         def guess(block: MaskedBlock, _: None) -> tuple[Array, None]:
             known = block.observed(block.rows, block.rows)
@@ -160,6 +159,12 @@ class InMemory:
     def mass(self) -> Array:
         """How many times every sample counts (samples,)."""
         return namespace(self.like).concat([block.mass for block in self.blocks])
+
+    @cached_property
+    def sizes(self) -> Array:
+        """How many samples every sample stands for: how often it counts, were it all known."""
+        whole = [b.mass if b.whole is None else b.mass * b.whole for b in self.blocks]
+        return namespace(self.like).concat(whole)
 
     def mean(self) -> float:
         """Mean entry of the samples that count, in units of scale."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from numbers import Integral, Real
@@ -21,13 +20,13 @@ from robustnmf.estimators._collapse import warn_if_collapsed
 from robustnmf.estimators._input import check_fixed, check_weights
 from robustnmf.estimators._regularisation import paid
 from robustnmf.estimators._start import engine_for, rank_of, start_of
+from robustnmf.estimators._summary import common_level, overlap, reconstruction_error
 from robustnmf.estimators._table import ACCEPTED, FLOATS, check_table, usable
 from robustnmf.estimators._warn import warn
 from robustnmf.fit import Callback, encode, fit, objective
 from robustnmf.inits import INITS
-from robustnmf.losses import Loss
 from robustnmf.solvers import SOLVERS, Multiplicative
-from robustnmf.state import Fitted, Problem, State
+from robustnmf.state import Problem, State
 from robustnmf.structures import Free
 from robustnmf.weightings import effective_sample_size
 
@@ -56,8 +55,8 @@ class BaseRobustNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
         Parameters
         ----------
-        X : array-like (n_samples, n_features)
-            Nonnegative data, samples in rows.
+        X : array-like or sparse matrix (n_samples, n_features)
+            Nonnegative data, samples in rows; NaN where a value is not known.
         y : ignored
         W : array-like (n_samples, n_components), optional
             Codes to start from, with ``init="custom"``.
@@ -80,8 +79,10 @@ class BaseRobustNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     ) -> np.ndarray:
         """Learn the basis from X and return the codes of X.
 
-        With ``tol > 0`` these are the codes that ``transform(X)`` returns, up to rounding.
-        With ``tol=0`` they are what the last iteration left.
+        With ``tol > 0`` these are the codes that ``transform(X)`` returns, up to rounding; where
+        the loss of a row has several minima (orthogonal structure, losses that are not convex),
+        a row for which the iterations have found better codes keeps them. With ``tol=0`` they
+        are what the last iteration left.
 
         Parameters
         ----------
@@ -107,7 +108,8 @@ class BaseRobustNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         start, balance = start_of(self, engine, problem, rank, W, H)
         fixed = check_fixed(getattr(self, "fixed_components", None), parts.structure, rank, table)
         counted = table.shape[0] if weights is None else float(weights.sum())
-        paying = (self, parts.loss, parts.weighting, (counted, table.shape[1]), engine.scale)
+        shape = counted, table.shape[1]
+        paying = (self, parts.loss, parts.weighting, shape, engine.scale, engine.like.dtype)
         problem = replace(problem, **paid(*paying, balance))
         if fixed is not None:
             problem = replace(problem, fixed=fixed * (balance / engine.scale))
@@ -120,15 +122,15 @@ class BaseRobustNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             tol=self.tol,
             callback=self._reporter(unit) if self.verbose else None,
         )
-        best = min(members, key=_common_level(members))
+        best = min(members, key=common_level(members, engine.mass))
         learned = {
             "components_": best.basis * (engine.scale / balance),
             "energies_": best.energies * unit,
             "sample_importances_": np.array(best.importances),
-            "effective_sample_size_": float(effective_sample_size(best.importances, engine.mass)),
+            "effective_sample_size_": float(effective_sample_size(best.importances, engine.sizes)),
             "objective_history_": np.array(best.history) * unit**best.weighting.degree,
-            "codes_overlap_": _overlap(best.codes),
-            "reconstruction_err_": _reconstruction_error(best.energies, parts.loss, unit),
+            "codes_overlap_": overlap(best.codes),
+            "reconstruction_err_": reconstruction_error(best.energies, parts.loss, unit),
             "n_iter_": best.n_iter,
             "weighting_": best.weighting.rescaled(unit),
             "_problem": replace(problem, **paid(*paying)),
@@ -136,7 +138,7 @@ class BaseRobustNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         }
         if best.mixing is not None:
             learned["mixing_"] = (best.mixing / balance).T
-        self._warn(best.converged, learned, engine.mass)
+        self._warn(best.converged, learned, engine, best.weighed * unit)
         # Nothing is set before this point: a failed fit leaves the estimator as it was.
         validate_data(self, X, skip_check_array=True, reset=True)
         vars(self).pop("mixing_", None)
@@ -148,7 +150,7 @@ class BaseRobustNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
         Parameters
         ----------
-        X : array-like (n_samples, n_features)
+        X : array-like or sparse matrix (n_samples, n_features)
 
         Returns
         -------
@@ -182,7 +184,7 @@ class BaseRobustNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
         Parameters
         ----------
-        X : array-like (n_samples, n_features)
+        X : array-like or sparse matrix (n_samples, n_features)
 
         Returns
         -------
@@ -196,7 +198,7 @@ class BaseRobustNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
         Parameters
         ----------
-        X : array-like (n_samples, n_features)
+        X : array-like or sparse matrix (n_samples, n_features)
         y : ignored
 
         Returns
@@ -208,11 +210,12 @@ class BaseRobustNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def objective(self, X: Any, *, sample_weight: Any = None) -> float:
         """Objective phi of X under the learned basis and weighting, with the best codes.
 
-        For the data of the fit (and ``tol > 0``) the last entry of ``objective_history_``.
+        For the data of the fit (and ``tol > 0``) the last entry of ``objective_history_``, as far
+        as ``transform`` returns the codes of the fit.
 
         Parameters
         ----------
-        X : array-like (n_samples, n_features)
+        X : array-like or sparse matrix (n_samples, n_features)
         sample_weight : array-like (n_samples,), optional
             How many times each sample counts.
 
@@ -248,8 +251,10 @@ class BaseRobustNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         # With the basis given, it does not matter what it was made of.
         parts = Parts(self._problem.loss, self.weighting_, Free())
         given = usable(given, type(self).__name__, parts)
-        # Data of another dtype may lie outside the range of their own.
-        table = given.astype(self.components_.dtype, copy=False)
+        with np.errstate(over="ignore"):
+            table = given.astype(self.components_.dtype, copy=False)
+        if table.dtype != given.dtype:
+            usable(table, type(self).__name__, parts)  # it may have left the range of its dtype
         return table, self._scale**self._problem.loss.degree, given.dtype
 
     def _engine(self, table: Any, sample_weight: np.ndarray | None = None) -> InMemory:
@@ -259,7 +264,9 @@ class BaseRobustNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def _solver(self) -> Multiplicative:
         return SOLVERS["mu" if self.solver == "auto" else self.solver]()
 
-    def _warn(self, converged: bool, learned: dict[str, Any], mass: np.ndarray) -> None:
+    def _warn(
+        self, converged: bool, learned: dict[str, Any], engine: InMemory, weighed: np.ndarray
+    ) -> None:
         name = type(self).__name__
         if self.tol > 0 and not converged:
             warn(
@@ -271,8 +278,8 @@ class BaseRobustNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         warn_if_collapsed(
             name,
             learned["weighting_"],
-            learned["energies_"],
-            mass,
+            weighed,
+            engine,
             learned["effective_sample_size_"],
             learned["components_"].shape[0],
         )
@@ -306,26 +313,3 @@ class BaseRobustNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             tags.input_tags.sparse = refusal(*self._parts(), "sparse") is None
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-
-def _reconstruction_error(energies: np.ndarray, loss: Loss, unit: float) -> float:
-    """Norm of the residual; for other losses what scikit-learn calls by that name."""
-    factor = 1.0 if loss.quadratic else 2.0
-    return float(np.sqrt(factor * np.sum(energies)) * unit**0.5)
-
-
-def _overlap(codes: np.ndarray) -> float:
-    """Mean cosine between different columns of the codes; zero where one has none."""
-    gram = codes.T @ codes.astype(np.float64)
-    norms = np.sqrt(np.diag(gram))
-    cosines = gram / np.maximum(np.outer(norms, norms), np.finfo(np.float64).tiny)
-    np.fill_diagonal(cosines, 0.0)
-    return float(cosines.sum() / max(1, len(norms) * (len(norms) - 1)))
-
-
-def _common_level(members: list[Fitted]) -> Callable[[Fitted], float]:
-    """What to compare members by: under one weighting, where they settled apart."""
-    if len({str(member.weighting.get_params()) for member in members}) == 1:
-        return lambda member: member.level
-    sharpest = min(members, key=lambda member: member.level).weighting
-    return lambda member: float(sharpest.value(member.energies[member.importances > 0]))

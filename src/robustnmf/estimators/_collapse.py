@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from sklearn.base import clone
 
 from robustnmf.arrays import Array
@@ -11,14 +13,14 @@ from robustnmf.weightings import Weighting, effective_sample_size
 
 
 def warn_if_collapsed(
-    name: str, weighting: Weighting, energies: Array, mass: Array, size: float, rank: int
+    name: str, weighting: Weighting, energies: Array, engine: Any, size: float, rank: int
 ) -> None:
     """Warn when the effective sample size is below the rank.
 
     Where there are no more samples than components, that is so for any weights; half of the
     samples is then the bound.
     """
-    counted = float(mass.sum())
+    counted = float(engine.sizes.sum())
     bound = rank if rank < counted else counted / 2
     if size >= bound * (1 - 1e-6):
         return
@@ -26,12 +28,12 @@ def warn_if_collapsed(
         f"the weights of {name} collapsed: the effective sample size is {size:.3g}, below "
         f"{'the rank' if rank < counted else 'half of the samples,'} {bound:g}, so the basis "
         f"describes a few of the {counted:g} samples only. "
-        + _remedy(weighting, energies, mass, min(2 * bound, (bound + counted) / 2)),
+        + _remedy(weighting, energies, engine, min(2 * bound, (bound + counted) / 2)),
         WeightCollapseWarning,
     )
 
 
-def _remedy(weighting: Weighting, energies: Array, mass: Array, wanted: float) -> str:
+def _remedy(weighting: Weighting, energies: Array, engine: Any, wanted: float) -> str:
     """What to do about it, with a number where one can be given."""
     knob = weighting.knob
     if knob is None:
@@ -39,16 +41,17 @@ def _remedy(weighting: Weighting, energies: Array, mass: Array, wanted: float) -
     now = getattr(weighting, knob)
     if weighting.per_entry:
         return f"Raise {knob} (now {now:.3g}) by a factor of 10 or more."
-    return f"Raise {knob} from {now:.3g} to {_softened(weighting, energies, mass, wanted):.3g}."
+    return f"Raise {knob} from {now:.3g} to {_softened(weighting, energies, engine, wanted):.3g}."
 
 
-def _softened(weighting: Weighting, energies: Array, mass: Array, wanted: float) -> float:
+def _softened(weighting: Weighting, energies: Array, engine: Any, wanted: float) -> float:
     """Smallest knob, to 1%, at which these energies leave the wanted sample size."""
     knob = str(weighting.knob)
 
     def enough(value: float) -> bool:
         softer = clone(weighting).set_params(**{knob: value})
-        return bool(effective_sample_size(softer.importances(energies, mass), mass) >= wanted)
+        importances = softer.importances(energies, engine.mass)
+        return bool(effective_sample_size(importances, engine.sizes) >= wanted)
 
     low = high = float(getattr(weighting, knob))
     while not enough(high) and high < 1e300:

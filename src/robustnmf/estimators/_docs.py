@@ -42,7 +42,7 @@ sample_importances_ : ndarray (n_samples,)
 energies_ : ndarray (n_samples,), float64
     Loss between each sample and its approximation. Bad samples stand out here.
 effective_sample_size_ : float
-    ``1 / sum(sample_importances_**2)``; a
+    ``1 / sum(sample_importances_**2)``, a sample of weight w standing for w equal ones; a
     :class:`~robustnmf.exceptions.WeightCollapseWarning` is issued when it is
     below the rank.
 codes_overlap_ : float
@@ -61,7 +61,7 @@ weighting_ : Weighting
     The weighting with its automatic hyperparameters as settled.
 mixing_ : ndarray (n_components, n_samples)
     With a convex structure, ``components_ = mixing_ @ X`` (with sample weights,
-    ``(mixing_ * sample_weight) @ X``).
+    ``(mixing_ * sample_weight) @ X``; with missing values, X has a guess in their place).
 n_features_in_, feature_names_in_
     Number and names of the features seen in ``fit``.""",
 }

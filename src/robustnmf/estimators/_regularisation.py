@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from robustnmf.losses import Loss
 from robustnmf.state import Paid
 from robustnmf.weightings import Weighting
@@ -15,6 +17,7 @@ def paid(
     weighting: Weighting,
     shape: tuple[float, int],
     scale: float,
+    dtype: np.dtype,
     balance: float = 1.0,
 ) -> dict[str, Paid]:
     """What a problem with codes ``W / balance`` and basis ``H balance / scale`` is to pay.
@@ -28,11 +31,14 @@ def paid(
     l1_ratio = getattr(model, "l1_ratio", 0.0)
     n_samples, n_features = shape
     energy = scale**loss.degree
+    # More than this is no dearer: all that pays is zero, and nothing may overflow on the way.
+    prohibitive = float(np.finfo(dtype).max) ** 0.5
     factor = (2.0 if loss.quadratic else 1.0) / loss.unit
 
     def pays(strength: float, size: float, value: float) -> Paid:
         lasso = factor * strength * l1_ratio * size / value
-        return Paid(lasso, factor * strength * (1 - l1_ratio) * size**2 / value)
+        ridge = factor * strength * (1 - l1_ratio) * size**2 / value
+        return Paid(min(lasso, prohibitive), min(ridge, prohibitive))
 
     return {
         "codes_pay": pays(n_features * alpha_codes, balance, energy),

@@ -80,6 +80,11 @@ def _refuse_unfit(X: Any, name: str, loss: Loss) -> None:
     if not values.size:
         return
     least, largest = (_extreme(values, f) for f in (np.fmin, np.fmax))
+    if largest == np.inf:
+        raise ValueError(
+            f"X leaves the range of {values.dtype}, in which this {name} was fitted. Fit it on "
+            "float64 data, or scale X."
+        )
     if least < 0:
         count, row, column = _found(X, values < 0, "negative value")
         raise ValueError(

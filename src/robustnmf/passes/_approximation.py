@@ -13,7 +13,7 @@ from typing import Any
 
 from robustnmf.arrays import Array, namespace, noise, put, wide
 from robustnmf.passes._base import Pass
-from robustnmf.solvers import CHUNK_NUMBERS, nonnegative_least_squares
+from robustnmf.solvers import CHUNK_NUMBERS, by_coordinates, nonnegative_least_squares
 from robustnmf.weightings import Batch
 
 MAX_STEPS = 200
@@ -65,7 +65,7 @@ class ApproximationPass(Pass):
             basis = wide(self.basis[j : j + 1, ...])
             alone = replace(self, basis=basis, previous=basis, penalty=self.penalty.of(j))
             chunks = [
-                alone._newton(
+                alone._encode(
                     block.part(xp.arange(at, min(at + step, len(block)))), weighting.keep([j])
                 )
                 for at in range(0, len(block), step)
@@ -73,19 +73,52 @@ class ApproximationPass(Pass):
             codes.append(xp.concat(chunks))
         return self.stay(block, xp.astype(xp.stack(codes), self.basis.dtype, copy=False))
 
-    def _newton(self, block: Any, weighting: Batch) -> Array:
-        """Codes (rows, k) of the only member; every row has its own Gram matrix."""
+    def _encode(self, block: Any, weighting: Batch) -> Array:
+        """Codes (rows, k) of the only member, from one side or, where that matters, from two."""
         xp = namespace(self.basis)
         total = xp.sum(self.basis)
         codes = block.sizes(1.0)[:, None] / xp.where(total > 0, total, 1 + 0 * total)
         codes = codes + xp.zeros_like(self.basis[0, None, :, 0])
+        if self.penalty.company is None:
+            return self._newton(block, weighting, codes)
+        # Components pay for company: single ones are minima, each for itself.
+        together = self._newton(block, weighting, codes)
+        single = self._newton(block, weighting, self._best_single(block, weighting))
+        ends = [self._at(block, codes, weighting)[0] for codes in (together, single)]
+        return xp.where((ends[0] < ends[1])[:, None], together, single)
+
+    def _best_single(self, block: Any, weighting: Batch) -> Array:
+        """Codes (rows, k) with the one component that alone is best, sized for that."""
+        xp = namespace(self.basis)
+        k = self.basis.shape[1]
+        if self.loss.quadratic:
+            onto = block.project_part(block.values()[None, ...], self.basis)[0, ...]
+            ones = xp.ones_like(block.approximation(0 * onto[None, ...], self.basis))
+            known = xp.linalg.diagonal(block.grams(ones, self.basis))
+        else:
+            known = block.project_part(None, self.basis)[0, ...]
+            sums = block.sizes(1.0) if block.whole is None else block.sizes(1.0) / block.whole
+            onto = sums[:, None] + xp.zeros_like(self.basis[0, None, :, 0])
+        some = known > 0  # a component may have died down
+        sizes = xp.where(some, onto / xp.where(some, known, 1 + 0 * known), 0 * onto)
+        alone = [xp.where(xp.arange(k) == j, sizes, 0 * sizes) for j in range(k)]
+        values = xp.stack([self._at(block, codes, weighting)[0] for codes in alone], axis=1)
+        best = xp.argmin(values, axis=1)
+        return xp.where(xp.arange(k) == best[:, None], sizes, 0 * sizes)
+
+    def _newton(self, block: Any, weighting: Batch, codes: Array) -> Array:
+        """Codes (rows, k) by Newton's method; every row has its own Gram matrix."""
+        xp = namespace(self.basis)
         values, slopes = self._at(block, codes, weighting)
         solved, present = codes.T, values >= 0
         for _ in range(MAX_STEPS):
             # What rounding leaves in a value: its entries are differences of such terms.
             bound = values + VALUE_ROUNDING * (block.sizes(self.loss.degree) + values)
             linear, grams = self._model(block, codes, slopes)
-            target = nonnegative_least_squares(linear, grams, guess=codes)
+            if self.penalty.company is None:
+                target = nonnegative_least_squares(linear, grams, guess=codes)
+            else:
+                target = by_coordinates(linear, grams, codes)
             moved = self._descend(block, codes, target, weighting, bound)
             # The step, not the value, tells when to stop: near a minimum values are flat.
             change = xp.max(xp.abs(moved - codes), axis=1)
@@ -113,7 +146,7 @@ class ApproximationPass(Pass):
         negative, positive = (block.project_part(part, self.basis) for part in parts)
         if self.penalty:
             positive = self.paid(block, codes[None, ...], positive)
-            grams = grams + self.penalty.convex_grams(block, codes)
+            grams = grams + self.penalty.grams(block, codes)
         linear = xp.squeeze(codes[:, None, :] @ grams, axis=1)
         return linear + (negative - positive)[0, ...], grams
 

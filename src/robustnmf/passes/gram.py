@@ -13,12 +13,17 @@ from typing import Any
 from robustnmf.arrays import Array, floored, namespace, put, wide
 from robustnmf.losses import Frobenius
 from robustnmf.passes._base import Pass
-from robustnmf.solvers import CHUNK_NUMBERS, Penalty, Quadratic, nonnegative_least_squares, refine
+from robustnmf.solvers import (
+    CHUNK_NUMBERS,
+    Penalty,
+    Quadratic,
+    by_coordinates,
+    nonnegative_least_squares,
+    refine,
+)
 from robustnmf.weightings import Batch
 
 CLOSE = 1e-6
-MAX_MODELS = 200
-SAME = 1e-12
 
 
 class GramPass(Pass):
@@ -84,30 +89,26 @@ def _encode(block: Any, basis: Array, penalty: Penalty) -> Array:
 def _penalised_codes(linear: Array, gram: Array, penalty: Penalty) -> Array:
     """Codes that also pay. Where components pay for company, the problem is not convex.
 
-    It is solved from two sides: down from all components by convex models, each exact where
-    the last one ended, and from the best single component; every row takes the better.
+    It is solved from two sides, from all components and from the best single one; every row
+    takes the better end.
     """
     xp = namespace(linear)
     full = gram + wide(penalty.gram(gram))[0, ...]
+    together = nonnegative_least_squares(
+        linear, gram + penalty.ridge * xp.eye(gram.shape[0], dtype=gram.dtype)
+    )
     if penalty.company is None:
-        return nonnegative_least_squares(linear, full)
-    company = wide(penalty.company[0, :])
-    convex = full + xp.eye(gram.shape[0], dtype=gram.dtype) * company**2
+        return together
     diagonal = xp.linalg.diagonal(full)
     single = xp.where(diagonal > 0, xp.maximum(linear, 0.0) / floored(diagonal), 0 * linear)
-    best = xp.argmax(single * linear, axis=1)
+    gain = single * linear
+    # Among parallel components the largest: one that has died down would need giant codes.
+    near = gain >= (1 - 1e-9) * xp.max(gain, axis=1, keepdims=True)
+    best = xp.argmax(xp.where(near, diagonal, -1 + 0 * linear), axis=1)
     single = xp.where(xp.arange(gram.shape[0]) == best[:, None], single, 0 * single)
-    ends = []
-    for codes in (xp.zeros_like(linear), single):
-        for _ in range(MAX_MODELS):
-            moved = nonnegative_least_squares(linear + company**2 * codes, convex, guess=codes)
-            rests = xp.max(xp.abs(moved - codes)) <= SAME * xp.max(moved)
-            codes = moved
-            if rests:
-                break
-        ends.append(codes)
+    ends = [by_coordinates(linear, full, codes) for codes in (together, single)]
     down, up = (xp.vecdot(codes, 0.5 * codes @ full - linear) for codes in ends)
-    return xp.where((down <= up)[:, None], *ends)
+    return xp.where((down < up)[:, None], *ends)
 
 
 def _refined(block: Any, basis: Array, gram: Array, codes: Array, rows: Array) -> Array:

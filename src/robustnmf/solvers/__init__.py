@@ -2,7 +2,12 @@
 
 from robustnmf.solvers._penalty import Penalty
 from robustnmf.solvers._terms import Quadratic, Ratio, Terms, Update
-from robustnmf.solvers.least_squares import CHUNK_NUMBERS, nonnegative_least_squares, refine
+from robustnmf.solvers.least_squares import (
+    CHUNK_NUMBERS,
+    by_coordinates,
+    nonnegative_least_squares,
+    refine,
+)
 from robustnmf.solvers.multiplicative import Multiplicative
 
 SOLVERS: dict[str, type[Multiplicative]] = {
@@ -18,6 +23,7 @@ __all__ = [
     "Ratio",
     "Terms",
     "Update",
+    "by_coordinates",
     "nonnegative_least_squares",
     "refine",
 ]

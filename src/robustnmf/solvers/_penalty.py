@@ -82,20 +82,16 @@ class Penalty:
             return gram
         return gram + (1 - identity) * (self.company[:, :, None] * self.company[:, None, :])
 
-    def convex_grams(self, block: Any, like: Array) -> Array:
-        """Gram matrices (rows or 1, k, k) of a convex model of the squares, for one member.
-
-        Paying together is convex less convex, ``(nu.a)^2 - sum (nu_j a_j)^2``; the model keeps
-        the first and takes the second by its tangent.
-        """
+    def grams(self, block: Any, like: Array) -> Array:
+        """Gram matrices (rows or 1, k, k) of the squares, for one member."""
+        if self.company is None or self.degree == 2:
+            return self.gram(like)
         xp = namespace(like)
-        k = like.shape[-1]
-        grams = self.ridge * xp.eye(k, dtype=like.dtype)[None, ...]
-        if self.company is None:
-            return grams
+        identity = xp.eye(like.shape[-1], dtype=like.dtype)
         factors = xp.astype(self.company[0, :], like.dtype)
         shares = xp.astype(self.shares(block), like.dtype)[:, None, None]
-        return grams + shares * (factors[:, None] * factors[None, :])
+        pairs = (1 - identity) * (factors[:, None] * factors[None, :])
+        return self.ridge * identity + shares * pairs
 
     def shares(self, block: Any) -> Array:
         """The number s of every row: its size for the loss over its squared norm."""

@@ -24,6 +24,7 @@ from robustnmf.arrays import Array, floored, namespace, put, wide
 RIDGE = 1e-13  # keeps duplicate components apart: relative to a unit diagonal
 TOLERANCE = 1e-11
 PATIENCE = 10
+MAX_SWEEPS = 100
 CHUNK_NUMBERS = 4_000_000
 
 
@@ -38,6 +39,31 @@ def nonnegative_least_squares(linear: Array, gram: Array, guess: Array | None = 
     """
     guess = linear - linear if guess is None else guess
     return _in_chunks(_solve, linear, gram, guess)
+
+
+def by_coordinates(linear: Array, gram: Array, codes: Array) -> Array:
+    """A minimum near codes of a quadratic that need not be convex, coordinate by coordinate.
+
+    ``gram`` (k, k) or (rows, k, k) has a nonnegative diagonal, so that every coordinate has a
+    minimum of its own. Never goes up.
+    """
+    xp = namespace(linear)
+    k = linear.shape[1]
+    order = xp.arange(k)
+    slope = linear - _times(codes, gram)
+    for _ in range(MAX_SWEEPS):
+        before = codes
+        for j in range(k):
+            diagonal = gram[..., j, j]
+            some = diagonal > 0
+            wanted = codes[:, j] + slope[:, j] / xp.where(some, diagonal, 1 + 0 * diagonal)
+            wanted = xp.where(some, xp.maximum(wanted, 0.0), 0 * wanted)
+            change = (wanted - codes[:, j])[:, None]
+            codes = xp.where(order == j, wanted[:, None], codes)
+            slope = slope - change * gram[..., j, :]
+        if xp.max(xp.abs(codes - before)) <= 1e-15 * xp.max(codes):
+            break
+    return codes
 
 
 def refine(codes: Array, slope: Array, gram: Array) -> Array:

@@ -132,4 +132,6 @@ class Orthogonal(Structure):
         norms = xp.linalg.vector_norm(basis, axis=-1)
         off = codes_gram * (1 - xp.eye(codes_gram.shape[-1], dtype=codes_gram.dtype))
         paid = xp.squeeze(off @ norms[:, :, None], axis=-1)
-        return self.strength * paid / floored(norms)
+        # A component that has died down pays nothing, and costs nothing.
+        alive = norms > 0
+        return self.strength * xp.where(alive, paid / xp.where(alive, norms, 1 + paid), 0 * paid)

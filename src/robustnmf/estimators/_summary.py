@@ -1,0 +1,38 @@
+"""Numbers that sum up a fit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from robustnmf.losses import Loss
+from robustnmf.state import Fitted
+
+
+def reconstruction_error(energies: np.ndarray, loss: Loss, unit: float) -> float:
+    """Norm of the residual; for other losses what scikit-learn calls by that name."""
+    factor = 1.0 if loss.quadratic else 2.0
+    return float(np.sqrt(factor * np.sum(energies)) * unit**0.5)
+
+
+def overlap(codes: np.ndarray) -> float:
+    """Mean cosine between different columns of the codes; zero where one has none."""
+    gram = codes.T @ codes.astype(np.float64)
+    norms = np.sqrt(np.diag(gram))
+    cosines = gram / np.maximum(np.outer(norms, norms), np.finfo(np.float64).tiny)
+    np.fill_diagonal(cosines, 0.0)
+    return float(cosines.sum() / max(1, len(norms) * (len(norms) - 1)))
+
+
+def common_level(members: list[Fitted], mass: np.ndarray) -> Callable[[Fitted], float]:
+    """What to compare members by: under one weighting, where they settled apart."""
+    if len({str(member.weighting.get_params()) for member in members}) == 1:
+        return lambda member: member.level
+    sharpest = min(members, key=lambda member: member.level).weighting
+
+    def level(member: Fitted) -> float:
+        tally = sharpest.weigh(member.weighed[None, :], mass).tally
+        return float(sharpest.level_of(tally)[0, 0]) + member.basis_paid
+
+    return level

@@ -1,0 +1,50 @@
+"""Every combination that is supported, through the estimator: what fit, transform, score say."""
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from robustnmf import RobustNMF, combinations
+from tests.problems import KINDS, noisy_low_rank
+
+X = noisy_low_rank(40, 12, 3, outliers=4)
+
+
+@pytest.mark.parametrize(
+    ("loss", "weighting", "structure", "data"),
+    [cell[:4] for cell in combinations() if cell.supported],
+)
+def test_fit_transform_score_and_objective_agree(loss, weighting, structure, data):
+    table = KINDS[data](X)
+    table = sp.csr_array(table) if data == "sparse" else table
+    model = RobustNMF(
+        3, loss=loss, weighting=weighting, structure=structure, random_state=0, max_iter=60
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        codes = model.fit_transform(table)
+    rest = np.abs(model.transform(table) - codes).max(axis=1) <= 1e-6 * codes.max()
+    # Where the loss of a row has several minima, iterating may have found a better one.
+    convex = structure != "orthogonal" and loss != "itakura-saito"
+    assert rest.all() if convex else rest.mean() >= 0.85
+    assert model.objective(table) == pytest.approx(
+        model.objective_history_[-1], rel=1e-6 if convex else 0.05
+    )
+    assert np.isfinite(model.score_samples(table)).all()
+    if rest.all():
+        np.testing.assert_allclose(
+            -model.score_samples(table), model.energies_, rtol=1e-5, atol=1e-9
+        )
+
+
+@pytest.mark.parametrize("data", ["dense", "sparse"])
+def test_reasons_are_what_estimators_say(data):
+    refused = [cell for cell in combinations() if not cell.supported and cell.data == data]
+    assert all(cell.data != "dense" for cell in refused)
+    for cell in refused:
+        model = RobustNMF(2, loss=cell.loss, weighting=cell.weighting, structure=cell.structure)
+        with pytest.raises(ValueError, match="cannot read sparse X") as error:
+            model.fit(sp.csr_array(X))
+        assert cell.reason in str(error.value)
