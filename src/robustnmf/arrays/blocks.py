@@ -29,17 +29,10 @@ class DenseBlock:
     mass : array (rows,), float64
         How many times each row counts, once unless told. A row of zeros counts zero times:
         it says nothing about the basis, and any basis fits it exactly.
-    whole : array (rows,), float64, or None
-        By how much the loss of the entries that are known is to be multiplied to be that of a
-        whole row; None where all of them are known.
     """
 
-    complete: ClassVar[bool] = True
-    """Whether all entries are known."""
     zeros_apart: ClassVar[bool] = False
     """Whether zeros are left out of the values."""
-
-    whole: Array | None = None
 
     def __init__(self, rows: Array, scale: float = 1.0, mass: Array | None = None):
         self.rows = rows
@@ -71,6 +64,19 @@ class DenseBlock:
         given = self._given_mass
         return self.xp.ones_like(self.sq_norms) if given is None else given
 
+    @property
+    def entry_mass(self) -> Array:
+        """How many times each known entry of a row counts."""
+        return self.mass
+
+    def as_whole(self, total: Array) -> Array:
+        """What a sum over the known entries of each row (..., rows) would be over all of them."""
+        return total
+
+    def of_known(self, total: Array) -> Array:
+        """The sum over known entries that ``as_whole`` has made this of."""
+        return total
+
     def values(self) -> Array:
         """What a loss reads: the rows in units of scale."""
         return self._in_units(self.rows)
@@ -80,9 +86,9 @@ class DenseBlock:
         return self._in_units(wide(self.rows))
 
     def sizes(self, degree: float) -> Array:
-        """Sum of the entries to some power, for every row: what energies compare with."""
+        """Sum of the entries of whole rows to some power: what energies compare with."""
         if degree not in self._sizes:
-            self._sizes[degree] = self.row_sums(self._powers(degree))
+            self._sizes[degree] = self.as_whole(self.row_sums(self._powers(degree)))
         return self._sizes[degree]
 
     def _powers(self, degree: float) -> Array:
@@ -137,10 +143,6 @@ class DenseBlock:
     def approximation(self, codes: Array, basis: Array) -> Array:
         """``codes basis`` at the values (members, *values)."""
         return codes @ basis
-
-    def observed(self, entries: Array | None, like: Array) -> Array:
-        """Entries (members, *values), with zeros for those that are not known; None is ones."""
-        return namespace(like).ones_like(like) if entries is None else entries
 
     def row_sums(self, entries: Array) -> Array:
         """Sum over each row in float64 (..., rows)."""

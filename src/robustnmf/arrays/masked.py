@@ -10,7 +10,6 @@ over the known entries.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import ClassVar
 
 import numpy as np
 
@@ -30,8 +29,6 @@ class MaskedBlock(DenseBlock):
         As for a dense block.
     """
 
-    complete: ClassVar[bool] = False
-
     def __init__(self, rows: Array, known: Array, scale: float = 1.0, mass: Array | None = None):
         super().__init__(rows, scale, mass)
         self.known = known
@@ -44,7 +41,7 @@ class MaskedBlock(DenseBlock):
         return self.filled
 
     @cached_property
-    def whole(self) -> Array:  # type: ignore[override]
+    def whole(self) -> Array:
         """By how much the loss of the known entries is multiplied; one where none is."""
         xp = self.xp
         count = xp.sum(xp.astype(self.known, xp.float64), axis=1)
@@ -55,11 +52,15 @@ class MaskedBlock(DenseBlock):
         """How many times each row would count were it not for zeros: its known share."""
         return super().counted / self.whole
 
-    def sizes(self, degree: float) -> Array:
-        """Sizes of the rows were they whole."""
-        if degree not in self._sizes:
-            self._sizes[degree] = self.whole * self.row_sums(self._powers(degree))
-        return self._sizes[degree]
+    @property
+    def entry_mass(self) -> Array:
+        return self.mass * self.whole
+
+    def as_whole(self, total: Array) -> Array:
+        return self.whole * total
+
+    def of_known(self, total: Array) -> Array:
+        return total / self.whole
 
     def sq_residuals(self, index: Array, codes: Array, basis: Array) -> Array:
         take = self.xp.take
@@ -74,28 +75,23 @@ class MaskedBlock(DenseBlock):
         return MaskedBlock(rows, take(self.known, index, axis=0), self.scale)
 
     def observed(self, entries: Array | None, like: Array) -> Array:
+        """Entries (..., rows, features) with zeros in the holes; None is ones, as ``like`` is."""
         xp = namespace(like)
         if entries is None:
-            return xp.broadcast_to(xp.astype(self.known, like.dtype), like.shape)
+            return xp.astype(self.known, like.dtype)
         return xp.where(self.known, entries, xp.zeros_like(entries))
 
     def row_sums(self, entries: Array) -> Array:
         return super().row_sums(self.observed(entries, entries))
 
     def project_part(self, part: Array | None, basis: Array) -> Array:
-        return self._known(part, basis) @ self.xp.matrix_transpose(basis)
+        return self.observed(part, basis) @ self.xp.matrix_transpose(basis)
 
     def cross_part(self, codes: Array, part: Array | None) -> Array:
-        return self.xp.matrix_transpose(codes) @ self._known(part, codes)
+        return self.xp.matrix_transpose(codes) @ self.observed(part, codes)
 
     def grams(self, curvature: Array, basis: Array) -> Array:
         return super().grams(self.observed(curvature, curvature), basis)
-
-    def _known(self, part: Array | None, like: Array) -> Array:
-        """The part at known entries, zero in the holes."""
-        if part is None:
-            return self.xp.astype(self.known, like.dtype)
-        return self.observed(part, part)
 
 
 def hide(fresh: Array, known: Array) -> tuple[Array, Array]:

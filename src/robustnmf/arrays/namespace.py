@@ -82,6 +82,12 @@ def log_gap(value: Array, above: Array) -> Array:
     return xp.where(xp.isfinite(value), gap, zero)
 
 
+def has_holes(x: Array) -> bool:
+    """Whether any entry is NaN; a sum finds one without a table of booleans."""
+    xp = namespace(x)
+    return bool(xp.isnan(xp.sum(x))) and bool(xp.any(xp.isnan(x)))
+
+
 def wide(x: Array) -> Array:
     """Float64 copy of x (x itself where it already is): energies and their sums."""
     xp = namespace(x)

@@ -15,6 +15,7 @@ from robustnmf.arrays import (
     MaskedBlock,
     SparseBlock,
     floored,
+    has_holes,
     namespace,
     row_slice,
 )
@@ -62,7 +63,7 @@ class InMemory:
         numbers = -(-X.nnz // n) if sparse else m
         row_bytes = copies * max(1, numbers) * namespace(self.like).finfo(self.like.dtype).bits // 8
         step = block_rows or max(1, BLOCK_BYTES // row_bytes)
-        self.complete = sparse or not _has_holes(X)
+        self.complete = sparse or not has_holes(X)
         self.blocks: list[Any] = []
         for at in range(0, n, step):
             stop = min(at + step, n)
@@ -85,7 +86,7 @@ class InMemory:
         xp = namespace(self.like)
 
         def sums(block: MaskedBlock, _: None) -> tuple[None, Array]:
-            mass = xp.astype(block.mass * block.whole, self.like.dtype)[:, None]
+            mass = xp.astype(block.entry_mass, self.like.dtype)[:, None]
             known = mass * block.observed(None, block.rows)
             return None, xp.stack([xp.sum(known * block.rows, axis=0), xp.sum(known, axis=0)])
 
@@ -163,8 +164,7 @@ class InMemory:
     @cached_property
     def sizes(self) -> Array:
         """How many samples every sample stands for: how often it counts, were it all known."""
-        whole = [b.mass if b.whole is None else b.mass * b.whole for b in self.blocks]
-        return namespace(self.like).concat(whole)
+        return namespace(self.like).concat([block.entry_mass for block in self.blocks])
 
     def mean(self) -> float:
         """Mean entry of the samples that count, in units of scale."""
@@ -222,12 +222,6 @@ def _block(
     known = ~xp.isnan(rows)
     filled = xp.where(known, rows, xp.full_like(rows, fill * scale))
     return MaskedBlock(filled, known, scale, mass)
-
-
-def _has_holes(X: Array) -> bool:
-    """Whether any entry is NaN; a sum finds one without a table of booleans."""
-    xp = namespace(X)
-    return bool(xp.isnan(xp.sum(X))) and bool(xp.any(xp.isnan(X)))
 
 
 def power_of_two_near_largest(X: Array) -> float:

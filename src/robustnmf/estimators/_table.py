@@ -9,6 +9,7 @@ import scipy.sparse
 from sklearn.utils import check_array
 from sklearn.utils.validation import _get_feature_names
 
+from robustnmf.arrays import has_holes
 from robustnmf.combinations import Parts, refusal
 from robustnmf.estimators._warn import warn
 from robustnmf.losses import Loss
@@ -25,19 +26,17 @@ ACCEPTED = {
 def check_table(X: Any, name: str, parts: Parts) -> Any:
     """X as a nonnegative float table, not copied where it is one already."""
     _get_feature_names(X)  # refuses names of mixed types, before the work rather than after
-    X = usable(check_array(X, estimator=name, input_name="X", **ACCEPTED), name, parts)
-    if not scipy.sparse.issparse(X):
-        _warn_of_empty(X, "feature", "are zero in all that is learned and imputed")
-    return X
+    X = check_array(X, estimator=name, input_name="X", **ACCEPTED)
+    return usable(X, name, parts, learning=True)
 
 
-def usable(X: Any, name: str, parts: Parts) -> Any:
+def usable(X: Any, name: str, parts: Parts, *, learning: bool = False) -> Any:
     """The same X, once it is known that these parts can read it."""
     if scipy.sparse.issparse(X):
         X = _canonical(X, name)
         data = "sparse"
     else:
-        data = "missing" if np.isnan(X.sum()) and np.isnan(X).any() else "dense"
+        data = "missing" if has_holes(X) else "dense"
     reason = refusal(*parts, data)
     if reason is not None:
         what = {"sparse": "sparse X", "missing": "X with missing values", "dense": "X"}[data]
@@ -46,6 +45,8 @@ def usable(X: Any, name: str, parts: Parts) -> Any:
         if np.isnan(X).all():
             raise ValueError(f"Input X contains NaN and nothing else; {name} needs known values.")
         _warn_of_empty(X, "sample", "have no say, and codes of zero")
+        if learning:
+            _warn_of_empty(X, "feature", "are zero in all that is learned and imputed")
     _refuse_unfit(X, name, parts.loss)
     return X
 

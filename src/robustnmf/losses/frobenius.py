@@ -44,9 +44,8 @@ class Frobenius(Loss):
         where that would show in the weights, are measured again from their residual.
         """
         xp = namespace(codes)
-        whole = 1.0 if block.whole is None else block.whole
         inner = xp.vecdot(wide(codes), wide(projected))
-        energies = block.sq_norms + whole * (squares - 2 * inner)
+        energies = block.sq_norms + block.as_whole(squares - 2 * inner)
         doubtful = energies < eps(codes) ** 0.5 * block.sq_norms
         if xp.any(doubtful):
             for member in range(codes.shape[0]):

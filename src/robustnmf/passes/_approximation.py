@@ -44,8 +44,7 @@ class ApproximationPass(Pass):
         return stored + self.loss.slope_at_zero * block.unstored(codes, self.basis, seen, stored)
 
     def energies(self, block: Any, codes: Array, seen: Array) -> Array:
-        energies = self.losses(block, codes, seen)
-        energies = energies if block.whole is None else energies * block.whole
+        energies = block.as_whole(self.losses(block, codes, seen))
         return namespace(codes).maximum(energies, noise(codes) * block.sq_norms)
 
     def row_values(self, block: Any, codes: Array, seen: Array, weighting: Batch) -> Array:
@@ -79,10 +78,10 @@ class ApproximationPass(Pass):
         total = xp.sum(self.basis)
         codes = block.sizes(1.0)[:, None] / xp.where(total > 0, total, 1 + 0 * total)
         codes = codes + xp.zeros_like(self.basis[0, None, :, 0])
-        if self.penalty.company is None:
-            return self._newton(block, weighting, codes)
-        # Components pay for company: single ones are minima, each for itself.
         together = self._newton(block, weighting, codes)
+        if self.penalty.company is None:
+            return together
+        # Components pay for company: single ones are minima, each for itself.
         single = self._newton(block, weighting, self._best_single(block, weighting))
         ends = [self._at(block, codes, weighting)[0] for codes in (together, single)]
         return xp.where((ends[0] < ends[1])[:, None], together, single)
@@ -97,8 +96,9 @@ class ApproximationPass(Pass):
             known = xp.linalg.diagonal(block.grams(ones, self.basis))
         else:
             known = block.project_part(None, self.basis)[0, ...]
-            sums = block.sizes(1.0) if block.whole is None else block.sizes(1.0) / block.whole
-            onto = sums[:, None] + xp.zeros_like(self.basis[0, None, :, 0])
+            onto = block.of_known(block.sizes(1.0))[:, None] + xp.zeros_like(
+                self.basis[0, None, :, 0]
+            )
         some = known > 0  # a component may have died down
         sizes = xp.where(some, onto / xp.where(some, known, 1 + 0 * known), 0 * onto)
         alone = [xp.where(xp.arange(k) == j, sizes, 0 * sizes) for j in range(k)]
@@ -165,11 +165,12 @@ class ApproximationPass(Pass):
         positive = block.values() > 0
         lowest = SHRINK * block.approximation(codes[None, ...], self.basis)
         for _ in range(MAX_HALVINGS):
-            trial = codes + step[:, None] * (target - codes)
-            reached, _ = self._at(block, trial, weighting)
+            trial = (codes + step[:, None] * (target - codes))[None, ...]
+            seen = block.approximation(trial, self.basis)
+            reached = self.row_objective(block, trial, weighting, seen)[0][0, ...]
             rises = ~(reached <= bound)  # also where it is not a number
             if not self.loss.quadratic:
-                shrunk = positive & (block.approximation(trial[None, ...], self.basis) < lowest)
+                shrunk = positive & (seen < lowest)
                 rises = rises | (block.row_sums(shrunk)[0, ...] > 0)
             if not xp.any(rises):
                 break

@@ -61,8 +61,7 @@ class Pass(ABC):
         """Energies with what the codes pay, for a whole row as they are."""
         if not self.penalty:
             return energies
-        paid = self.penalty.energies(block, codes)
-        return energies + (paid if block.whole is None else block.whole * paid)
+        return energies + block.as_whole(self.penalty.energies(block, codes))
 
     def measure(
         self, block: Any, local: Local, weighting: Batch, seen: Any
@@ -98,7 +97,7 @@ class Pass(ABC):
         losses = self.energies(block, local.codes, seen)
         energies = self.penalised(block, local.codes, losses)
         weighed = weighting.weigh(energies, block.mass)
-        weights = weighed.weights if block.whole is None else weighed.weights * block.whole
+        weights = block.as_whole(weighed.weights)
         weights = namespace(weights).astype(weights, local.codes.dtype)[:, :, None]
         statistics = Statistics(weighed.tally, weighed.log_scale, quadratic=self.quadratic)
         return self.noted(local, losses, energies), statistics, weights

@@ -58,10 +58,10 @@ class EntryPass(ApproximationPass):
         """Energies of a block, the tally of its entries, and their weights."""
         xp = namespace(seen)
         values, slopes = self.row_objective(block, local.codes, weighting, seen)
-        total = xp.sum(_count(block) * values, axis=-1, keepdims=True)
+        total = xp.sum(block.entry_mass * values, axis=-1, keepdims=True)
         zero = xp.zeros_like(total)
         tally = Tally(zero, total, zero + xp.sum(block.mass) * seen.shape[-1])
-        weights = xp.astype(_count(block), seen.dtype)[:, None] * slopes
+        weights = xp.astype(block.entry_mass, seen.dtype)[:, None] * slopes
         losses = self.energies(block, local.codes, seen)
         energies = self.penalised(block, local.codes, losses)
         row_weights = block.row_sums(weights) / seen.shape[-1]
@@ -70,12 +70,7 @@ class EntryPass(ApproximationPass):
 
     def row_weights(self, block: Any, weights: Array) -> Array:
         """Codes pay by the row, whatever the weights of its entries."""
-        return namespace(weights).astype(_count(block), weights.dtype)[:, None]
-
-
-def _count(block: Any) -> Array:
-    """How many times every known entry of a row counts."""
-    return block.mass if block.whole is None else block.mass * block.whole
+        return namespace(weights).astype(block.entry_mass, weights.dtype)[:, None]
 
 
 def _weighted(weights: Array, part: Array | None) -> Array:

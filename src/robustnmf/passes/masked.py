@@ -51,7 +51,7 @@ class MaskedPass(ApproximationPass):
         return self.loss.expanded_energies(block, codes, self.basis, seen.projected, squares)
 
     def row_values(self, block: Any, codes: Array, seen: Seen, weighting: Batch) -> Array:
-        return self.penalised(block, codes, self.energies(block, codes, seen)) / block.whole
+        return block.of_known(self.penalised(block, codes, self.energies(block, codes, seen)))
 
     def sums(self, block: Any, codes: Array, weights: Array, seen: Seen) -> tuple[Array, Array]:
         weighted = codes * weights

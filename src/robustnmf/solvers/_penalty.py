@@ -74,24 +74,23 @@ class Penalty:
 
     def gram(self, like: Array) -> Array:
         """Gram matrix (members or 1, k, k) of the squares, where rows have no shares."""
-        xp = namespace(like)
-        k = like.shape[-1]
-        identity = xp.eye(k, dtype=like.dtype)
-        gram = self.ridge * identity[None, ...]
-        if self.company is None:
-            return gram
-        return gram + (1 - identity) * (self.company[:, :, None] * self.company[:, None, :])
+        own, pairs = self._squares(like)
+        return own if pairs is None else own + pairs
 
     def grams(self, block: Any, like: Array) -> Array:
         """Gram matrices (rows or 1, k, k) of the squares, for one member."""
-        if self.company is None or self.degree == 2:
-            return self.gram(like)
-        xp = namespace(like)
-        identity = xp.eye(like.shape[-1], dtype=like.dtype)
-        factors = xp.astype(self.company[0, :], like.dtype)
-        shares = xp.astype(self.shares(block), like.dtype)[:, None, None]
-        pairs = (1 - identity) * (factors[:, None] * factors[None, :])
-        return self.ridge * identity + shares * pairs
+        own, pairs = self._squares(like)
+        if pairs is None:
+            return own
+        return own + namespace(like).astype(self.shares(block), like.dtype)[:, None, None] * pairs
+
+    def _squares(self, like: Array) -> tuple[Array, Array | None]:
+        """What components pay for themselves and in pairs, as Gram matrices."""
+        identity = namespace(like).eye(like.shape[-1], dtype=like.dtype)
+        own = self.ridge * identity[None, ...]
+        if self.company is None:
+            return own, None
+        return own, (1 - identity) * (self.company[:, :, None] * self.company[:, None, :])
 
     def shares(self, block: Any) -> Array:
         """The number s of every row: its size for the loss over its squared norm."""
