@@ -85,7 +85,8 @@ def run(
     parts = Problem(loss, STRUCTURES[structure](), SOLVERS[solver]())
     sparse = scipy.sparse.issparse(X)
     table = X.astype(dtype) if sparse else xp.asarray(X, dtype=getattr(xp, dtype))
-    engine = engine_for(table, parts, weightings[0], scale=1.0, block_rows=block_rows)
+    rank = basis.shape[1]
+    engine = engine_for(table, parts, weightings[0], rank, scale=1.0, block_rows=block_rows)
     start = Start(*parts.structure.start(engine, codes, basis))
     return fit(engine, parts, weightings, start, max_iter=max_iter, tol=tol)
 

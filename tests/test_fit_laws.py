@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse
 
 from robustnmf import combinations
+from robustnmf.combinations import solver_refusal
 from robustnmf.losses import LOSSES
 from robustnmf.solvers import SOLVERS
 from robustnmf.structures import STRUCTURES
@@ -31,7 +32,13 @@ TYPICAL = 5.0  # about the median energy of X once fitted
 SOFT = (10.0, 30.0)
 
 TABLES = {kind: make(X) for kind, make in KINDS.items()}
-CELLS = [cell[:4] for cell in combinations() if cell.supported]
+CELLS = [
+    (*cell[:4], solver)
+    for cell in combinations()
+    if cell.supported
+    for solver in SOLVERS
+    if solver_refusal(LOSSES[cell.loss](), STRUCTURES[cell.structure](), solver) is None
+]
 
 
 def given(data):
@@ -39,10 +46,9 @@ def given(data):
     return scipy.sparse.csr_array(TABLES[data]) if data == "sparse" else TABLES[data]
 
 
-every_cell = pytest.mark.parametrize(("loss", "name", "structure", "data"), CELLS)
+every_cell = pytest.mark.parametrize(("loss", "name", "structure", "data", "solver"), CELLS)
 every_weighting = pytest.mark.parametrize("name", WEIGHTINGS)
 every_structure = pytest.mark.parametrize("structure", STRUCTURES)
-every_solver = pytest.mark.parametrize("solver", SOLVERS)
 every_loss = pytest.mark.parametrize("loss", LOSSES)
 
 
@@ -56,6 +62,14 @@ def members(names, seeds=(1, 2), factors=(1.0, 3.0)):
             codes.append(start[0])
             basis.append(start[1])
     return weightings, np.stack(codes), np.stack(basis)
+
+
+def same(solver):
+    """How closely two orders of summation must agree.
+
+    Factors that run on carry the rounding of one pass further into the next.
+    """
+    return 1e-7 if SOLVERS[solver].extrapolates else 1e-10
 
 
 def rounding(weighting, energies, dtype, degree=2.0, table=X):
@@ -73,7 +87,6 @@ def rounding(weighting, energies, dtype, degree=2.0, table=X):
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
-@every_solver
 @every_cell
 def test_the_objective_never_rises(loss, name, structure, data, solver, dtype):
     weightings, codes, basis = members([name], factors=(0.5, 1.0, 3.0))
@@ -89,9 +102,9 @@ def test_the_objective_never_rises(loss, name, structure, data, solver, dtype):
 
 
 @every_cell
-def test_the_final_codes_do_not_raise_the_objective(loss, name, structure, data):
+def test_the_final_codes_do_not_raise_the_objective(loss, name, structure, data, solver):
     weightings, codes, basis = members([name], seeds=(1,))
-    parts = {"loss": loss, "structure": structure}
+    parts = {"loss": loss, "structure": structure, "solver": solver}
     fitted = run(given(data), weightings, codes, basis, max_iter=40, tol=1e-4, **parts)
     degree = LOSSES[loss]().degree
     for weighting, member in zip(weightings, fitted, strict=True):
@@ -102,26 +115,31 @@ def test_the_final_codes_do_not_raise_the_objective(loss, name, structure, data)
 
 @pytest.mark.parametrize("block_rows", [1, 13])
 @every_cell
-def test_block_size_never_changes_the_result(loss, name, structure, data, block_rows):
+def test_block_size_never_changes_the_result(loss, name, structure, data, solver, block_rows):
     weightings, codes, basis = members([name], seeds=(1,), factors=SOFT)
-    arguments = {"loss": loss, "structure": structure, "max_iter": 15, "tol": 0.0}
+    arguments = {"loss": loss, "structure": structure, "solver": solver, "max_iter": 15, "tol": 0.0}
     whole = run(given(data), weightings, codes, basis, **arguments)
     blocks = run(given(data), weightings, codes, basis, block_rows=block_rows, **arguments)
     for one, other in zip(whole, blocks, strict=True):
-        assert_same_fit(one, other)
+        assert_same_fit(one, other, same(solver))
 
 
 @pytest.mark.parametrize(
-    ("loss", "name", "structure"), [cell[:3] for cell in CELLS if cell[3] == "sparse"]
+    ("loss", "name", "structure", "data", "solver"), [c for c in CELLS if c[3] == "sparse"]
 )
-def test_sparse_data_give_the_numbers_of_dense_data(loss, name, structure):
-    data = "sparse"
+def test_sparse_data_give_the_numbers_of_dense_data(loss, name, structure, data, solver):
     weightings, codes, basis = members([name], seeds=(1,), factors=SOFT)
-    arguments = {"loss": loss, "structure": structure, "max_iter": 40, "tol": 1e-3}
+    arguments = {
+        "loss": loss,
+        "structure": structure,
+        "solver": solver,
+        "max_iter": 40,
+        "tol": 1e-3,
+    }
     sparse = run(given(data), weightings, codes, basis, block_rows=16, **arguments)
     dense = run(TABLES[data], weightings, codes, basis, **arguments)
     for one, other in zip(dense, sparse, strict=True):
-        assert_same_fit(one, other)
+        assert_same_fit(one, other, same(solver))
 
 
 @every_structure
@@ -147,18 +165,19 @@ def test_a_batch_of_members_is_its_single_fits(loss, structure, per_entry, data)
 
 
 @every_cell
-def test_permuting_samples_permutes_the_result(loss, name, structure, data):
+def test_permuting_samples_permutes_the_result(loss, name, structure, data, solver):
     order = np.random.default_rng(5).permutation(N)
     weighting = variants(name, TYPICAL, SOFT)[0]
-    arguments = {"loss": loss, "structure": structure, "max_iter": 15}
+    arguments = {"loss": loss, "structure": structure, "solver": solver, "max_iter": 15}
     table = given(data)
     (plain,) = run(table, [weighting], CODES[None], BASIS[None], **arguments)
     (shuffled,) = run(table[order], [weighting], CODES[None, order], BASIS[None], **arguments)
     if made_of_rounding(plain):
         return
     a, b = numbers(plain), numbers(shuffled)
-    np.testing.assert_allclose(b[0], a[0][order], rtol=1e-9)
-    np.testing.assert_allclose(b[1], a[1], rtol=1e-9)
+    # An entry that is the small difference of large ones has their rounding.
+    np.testing.assert_allclose(b[0], a[0][order], rtol=1e-9, atol=1e-12 * a[0].max())
+    np.testing.assert_allclose(b[1], a[1], rtol=1e-9, atol=1e-12 * a[1].max())
     np.testing.assert_allclose(b[2], a[2][order], rtol=1e-9, atol=1e-12 * a[2].max())
     np.testing.assert_allclose(b[3], a[3][order], rtol=1e-9)
 
@@ -166,11 +185,11 @@ def test_permuting_samples_permutes_the_result(loss, name, structure, data):
 @pytest.mark.parametrize("factor", [1e-3, 1e4])
 @every_cell
 def test_scaled_data_with_scaled_parameters_give_the_same_product(
-    loss, name, structure, data, factor
+    loss, name, structure, data, solver, factor
 ):
     weighting = variants(name, TYPICAL, SOFT)[0]
     degree = LOSSES[loss]().degree
-    arguments = {"loss": loss, "structure": structure, "max_iter": 15}
+    arguments = {"loss": loss, "structure": structure, "solver": solver, "max_iter": 15}
     (plain,) = run(given(data), [weighting], CODES[None], BASIS[None], **arguments)
     (scaled,) = run(
         factor * given(data),

@@ -95,7 +95,13 @@ def test_scikit_learn_agrees_on_data_with_zeros():
     reference = NMF(K, solver="mu", beta_loss="kullback-leibler", init="custom", tol=0, max_iter=20)
     base = reference.fit_transform(data.T, W=H.T.copy(), H=W.T.copy())
     model = RobustNMF(
-        K, loss="kullback-leibler", weighting="uniform", init="custom", tol=0, max_iter=20
+        K,
+        loss="kullback-leibler",
+        weighting="uniform",
+        solver="mu",
+        init="custom",
+        tol=0,
+        max_iter=20,
     )
     codes = model.fit_transform(data, W=W, H=H)
     np.testing.assert_allclose(model.components_, base.T, rtol=1e-6, atol=1e-12)

@@ -1,7 +1,17 @@
 """Robust nonnegative matrix factorisation: outliers lose their say."""
 
 from robustnmf.combinations import combinations
-from robustnmf.estimators import EWRNMF, FWRNMF, NMFL2, ConvexNMF, EucNMF, HuberRNMF, RobustNMF
+from robustnmf.estimators import (
+    EWRNMF,
+    FWRNMF,
+    NMFL2,
+    ConvexNMF,
+    EucNMF,
+    HuberRNMF,
+    PathMember,
+    RobustNMF,
+    fit_path,
+)
 from robustnmf.exceptions import WeightCollapseWarning
 from robustnmf.losses import Alpha, Beta, Frobenius, ItakuraSaito, KullbackLeibler
 from robustnmf.structures import Convex, Free, Orthogonal
@@ -29,8 +39,10 @@ __all__ = [
     "ItakuraSaito",
     "KullbackLeibler",
     "Orthogonal",
+    "PathMember",
     "RobustNMF",
     "Uniform",
     "WeightCollapseWarning",
     "combinations",
+    "fit_path",
 ]

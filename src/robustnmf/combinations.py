@@ -9,9 +9,11 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from robustnmf.losses import LOSSES, Loss
+from robustnmf.solvers import SOLVERS
 from robustnmf.structures import STRUCTURES, Structure
 from robustnmf.weightings import WEIGHTINGS, Weighting
 
+AUTOMATIC = ("hals", "mu-extrapolated", "mu")
 KINDS = ("dense", "sparse", "missing")
 
 
@@ -67,6 +69,34 @@ def _product() -> Iterator[Combination]:
                 for data in KINDS:
                     reason = refusal(loss_type(), weighting_type(), structure_type(), data)
                     yield Combination(loss, weighting, structure, data, reason)
+
+
+def solver_refusal(loss: Loss, structure: Structure, solver: str) -> str | None:
+    """Why a solver does not go with these parts, or None where it does."""
+    kind = SOLVERS[solver]
+    if not kind.extrapolates:
+        return None
+    if kind.quadratic and not loss.quadratic:
+        return (
+            f"solver={solver!r} needs a squared error, and {loss!r} is none. Use solver='auto' or "
+            "'mu'."
+        )
+    if structure.mixes_samples:
+        return (
+            f"solver={solver!r} moves the basis freely, and with {structure!r} it is a mixture of "
+            "samples. Use solver='auto' or 'mu'."
+        )
+    if structure.pays:
+        return (
+            f"solver={solver!r} hurries every sample into a minimum, and with {structure!r} it has "
+            "several: the first one found would be final. Use solver='auto' or 'mu'."
+        )
+    return None
+
+
+def fastest_solver(loss: Loss, structure: Structure) -> str:
+    """The solver that ``"auto"`` stands for."""
+    return next(name for name in AUTOMATIC if solver_refusal(loss, structure, name) is None)
 
 
 def refusal(loss: Loss, weighting: Weighting, structure: Structure, data: str) -> str | None:

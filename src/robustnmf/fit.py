@@ -13,10 +13,11 @@ from typing import Any
 
 from robustnmf.arrays import Array, namespace
 from robustnmf.passes import Local, Statistics
-from robustnmf.state import Fitted, Problem, Start, State, Track
-from robustnmf.weightings import Batch, Weighting
+from robustnmf.state import Fitted, Problem, Reading, Start, State, Track
+from robustnmf.weightings import Batch, Tally, Weighting
 
-Callback = Callable[[int, State], None]
+Callback = Callable[[int, State], bool]
+"""Told after every pass; whether the fit is to stop where it is."""
 
 
 def fit(
@@ -41,17 +42,33 @@ def fit(
     ``WINDOW`` passes, or half of the iterations are spent; from then on phi is fixed, and
     the history starts there.
     """
+    with engine.at_work():
+        return _fit(engine, problem, weightings, start, max_iter, tol, callback)
+
+
+def _fit(
+    engine: Any,
+    problem: Problem,
+    weightings: Sequence[Weighting],
+    start: Start,
+    max_iter: int,
+    tol: float,
+    callback: Callback | None,
+) -> list[Fitted]:
     tracks = [Track(i, w, w) for i, w in enumerate(weightings)]
     locals_ = engine.begin(start.codes, start.mixing)
     basis = problem.hold(start.basis)
-    state = State(tracks, locals_, basis, basis)
+    state = State(tracks, locals_, basis, basis, basis)
     state = _follow(engine, problem, _energies_only(engine, problem, state), freeze=max_iter == 0)
     results: dict[int, Fitted] = {}
     for iteration in range(max_iter + 1):
         last = iteration == max_iter
-        state, statistics = _pass(engine, problem, state, move=iteration > 0, gather=not last)
-        if callback is not None:
-            callback(iteration, state)
+        before = state
+        state, statistics, back = _pass(engine, problem, state, move=iteration > 0, gather=not last)
+        if any(back):
+            state = state.restored(engine, back, before)
+        if callback is not None and callback(iteration, state):
+            last = True
         done = [j for j, t in enumerate(state.tracks) if last or t.stalled(tol)]
         if done:
             leaving = state.keep(engine, done)
@@ -62,10 +79,8 @@ def fit(
                 break
             state = state.keep(engine, stay)
             statistics = statistics.keep(namespace(state.basis).asarray(stay))
-        locals_, basis = problem.basis_step(
-            engine, state.locals, state.basis, state.weighting, statistics
-        )
-        state = replace(state, locals=locals_, basis=basis, previous=state.basis)
+            back = [back[j] for j in stay]
+        state = _stepped(engine, problem, state, statistics, back)
         state = _follow(engine, problem, state, freeze=2 * (iteration + 1) >= max_iter)
     return [results[i] for i in range(len(weightings))]
 
@@ -81,7 +96,8 @@ def encode(
         codes, seen = look.encode(block, batch)
         return Local(codes, energies=look.energies(block, codes, seen)), None
 
-    locals_, _ = engine.sweep(visit)
+    with engine.at_work():
+        locals_, _ = engine.sweep(visit)
     return engine.collect(locals_, "codes")[0, ...], engine.collect(locals_, "energies")[0, ...]
 
 
@@ -94,24 +110,31 @@ def objective(engine: Any, problem: Problem, weighting: Weighting, basis: Array)
         codes, seen = look.encode(block, batch)
         return look.measure(block, Local(codes), batch, seen)
 
-    _, statistics = engine.sweep(visit)
+    with engine.at_work():
+        _, statistics = engine.sweep(visit)
     paid, _ = problem.basis_paid(batch, statistics.tally, basis[None, ...])
     return float((batch.value_of(statistics.tally) + paid)[0, 0])
 
 
 def _pass(
     engine: Any, problem: Problem, state: State, *, move: bool, gather: bool
-) -> tuple[State, Statistics]:
+) -> tuple[State, Statistics, list[bool]]:
     """Visit all blocks once; the last pass of a fit gathers no sums."""
     weighting = state.weighting
     look = problem.look(engine, weighting, state.basis, state.previous)
     finish = look.gather if gather else look.measure
+    ahead = state.ahead if problem.solver.extrapolates_codes else None
 
     def visit(block: Any, local: Local) -> tuple[Local, Statistics]:
-        if move:
-            codes, seen = look.move(block, local.codes, weighting)
-        else:
-            codes, seen = look.stay(block, local.codes)
+        start = local.codes
+        if not move:
+            codes, seen = look.stay(block, start)
+            local = replace(local, before=None if ahead is None else start)
+            return finish(block, local, weighting, seen)
+        if ahead is not None:
+            start = problem.solver.further(start, local.before, ahead)
+            local = replace(local, before=local.codes)
+        codes, seen = look.move(block, start, weighting)
         return finish(block, replace(local, codes=codes), weighting, seen)
 
     return _recorded(engine, problem, state, visit)
@@ -119,15 +142,45 @@ def _pass(
 
 def _recorded(
     engine: Any, problem: Problem, state: State, visit: Callable
-) -> tuple[State, Statistics]:
-    """Sweep, and note the objective of every member."""
+) -> tuple[State, Statistics, list[bool]]:
+    """Sweep, and note the objective of every member; which of them must go back."""
     locals_, statistics = engine.sweep(visit, state.locals)
-    paid = problem.basis_paid(state.weighting, statistics.tally, state.basis)
-    values = state.weighting.value_of(statistics.tally) + paid[0]
-    levels = state.weighting.level_of(statistics.tally) + paid[1]
-    for j, track in enumerate(state.tracks):
-        track.record(float(values[j, 0]), float(levels[j, 0]), float(paid[1][j, 0]))
-    return replace(state, locals=locals_), statistics
+    readings = _readings(problem, state.weighting, statistics.tally, state.basis)
+    back = [track.record(found) for track, found in zip(state.tracks, readings, strict=True)]
+    return replace(state, locals=locals_), statistics, back
+
+
+def _readings(problem: Problem, weighting: Batch, tally: Tally, basis: Array) -> list[Reading]:
+    """The objective of every member."""
+    paid = problem.basis_paid(weighting, tally, basis)
+    values = weighting.value_of(tally) + paid[0]
+    levels = weighting.level_of(tally) + paid[1]
+    return [
+        Reading(float(values[j, 0]), float(levels[j, 0]), float(paid[1][j, 0]))
+        for j in range(len(weighting))
+    ]
+
+
+def _stepped(
+    engine: Any, problem: Problem, state: State, statistics: Statistics, back: list[bool]
+) -> State:
+    """The state with the basis of the next pass.
+
+    A solver that extrapolates lets it run on, ``C' = C + b (C - C_before)`` with b growing from
+    zero towards one. A member that has risen for it goes on from where it had not run on.
+    """
+    locals_, basis = problem.basis_step(
+        engine, state.locals, state.basis, state.weighting, statistics
+    )
+    if not problem.extrapolates:
+        return replace(state, locals=locals_, basis=basis, previous=state.basis, reached=basis)
+    xp = namespace(basis)
+    if any(back):
+        basis = xp.where(xp.asarray(back)[:, None, None], state.reached, basis)
+    for track in state.tracks:
+        track.run_on()
+    further = problem.solver.further(basis, state.reached, state.ahead)
+    return replace(state, basis=further, previous=state.basis, reached=basis)
 
 
 def _energies_only(engine: Any, problem: Problem, state: State) -> State:
@@ -152,7 +205,23 @@ def _follow(engine: Any, problem: Problem, state: State, *, freeze: bool) -> Sta
     for track, median in zip(state.tracks, medians, strict=True):
         if track.asked.settles:
             track.follow(median, freeze=freeze)
-    return replace(state)  # a new state, so that the weightings in force are read again
+    state = replace(state)  # a new state, so that the weightings in force are read again
+    if problem.extrapolates:
+        _read_again(engine, problem, state)
+    return state
+
+
+def _read_again(engine: Any, problem: Problem, state: State) -> None:
+    """The objective of every member where it stands, under the weightings now in force."""
+    weighting = state.weighting
+
+    def visit(block: Any, local: Local) -> tuple[Local, Tally]:
+        return local, weighting.weigh(local.energies, block.mass).tally
+
+    tally = engine.sweep(visit, state.locals)[1]
+    readings = _readings(problem, weighting, tally, state.previous)
+    for track, found in zip(state.tracks, readings, strict=True):
+        track.reading = found
 
 
 def _finish(
@@ -165,6 +234,8 @@ def _finish(
     """
     weighting = state.weighting
     importances = _importances(engine, state)
+    for track in state.tracks:
+        track.ahead = 0.0
     if tol > 0:
         look = problem.look(engine, weighting, state.basis, state.basis)
 
@@ -178,7 +249,7 @@ def _finish(
             codes, seen = look.stay(block, codes)
             return look.measure(block, replace(local, codes=codes), weighting, seen)
 
-        state, _ = _recorded(engine, problem, state, visit)
+        state = _recorded(engine, problem, state, visit)[0]
     codes = engine.collect(state.locals, "codes")
     weighed = engine.collect(state.locals, "energies")
     energies = engine.collect(state.locals, "losses") if problem.pays else weighed

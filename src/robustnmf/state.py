@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
-from robustnmf.arrays import Array, namespace, wide
+from robustnmf.arrays import Array, column, namespace, wide
 from robustnmf.losses import Loss
 from robustnmf.passes import DivergencePass, EntryPass, GramPass, MaskedPass, Pass, Statistics
-from robustnmf.solvers import Multiplicative, Penalty, Update
+from robustnmf.solvers import Penalty, Solver, Update
 from robustnmf.structures import Structure
 from robustnmf.weightings import Batch, Tally, Weighting
 
 WINDOW = 10
 REST = 0.01
+PATIENCE = 5
+
+
+class Reading(NamedTuple):
+    """The objective at some point, the same up to constants, and the part the basis pays."""
+
+    value: float
+    level: float
+    basis_paid: float
 
 
 class Paid(NamedTuple):
@@ -35,8 +44,8 @@ class Problem:
     """The parts of a method that all members share.
 
     ``fixed`` (components, features) are the first rows of every basis, held as they are:
-    multiplicative updates minimise a majorant that is separable over the entries of the
-    basis, so leaving some of them where they were descends all the same.
+    solvers move the others alone, or minimise a majorant that is separable over the entries
+    of the basis, so that leaving some of them where they were descends all the same.
 
     What the codes of a sample pay is a part of its energy, so that its weight applies to both.
     What the basis pays is added to phi, which is first made a sum over samples.
@@ -44,7 +53,7 @@ class Problem:
 
     loss: Loss
     structure: Structure
-    solver: Multiplicative
+    solver: Solver
     fixed: Array | None = None
     codes_pay: Paid = NOTHING
     basis_pays: Paid = NOTHING
@@ -63,7 +72,8 @@ class Problem:
         kind = self.kind(weighting.per_entry, engine.complete)
         company = self.structure.company(basis)
         penalty = Penalty(self.loss.unit, self.loss.degree, *self.codes_pay, company)
-        return kind(self.loss, self.update(penalty.curved), basis, previous, penalty)
+        update = self.update(penalty.curved)
+        return kind(self.loss, update, basis, previous, penalty, self.solver.quadratic)
 
     def kind(self, per_entry: bool, complete: bool) -> type[Pass]:
         """The pass for weights of entries or of rows: by Gram matrices where they say all."""
@@ -72,6 +82,11 @@ class Problem:
         if not self.loss.quadratic:
             return DivergencePass
         return GramPass if complete else MaskedPass
+
+    @property
+    def extrapolates(self) -> bool:
+        """Whether the basis runs on; a mixture of samples stays where its mixing is."""
+        return self.solver.extrapolates and not self.structure.mixes_samples
 
     @property
     def pays(self) -> bool:
@@ -107,6 +122,8 @@ class Problem:
         curved = self.structure.pays or self.basis_pays.ridge > 0
         if self.structure.pays or any(self.basis_pays):
             terms = terms.penalised(lasso, ridge)
+        if self.fixed is not None:
+            terms = replace(terms, fixed=self.fixed.shape[0])
         locals_, basis = self.structure.step(engine, locals_, basis, terms, self.update(curved))
         return locals_, self.hold(basis)
 
@@ -166,6 +183,9 @@ class Track:
 
     Until ``asked`` has its automatic parameter frozen, ``weighting`` follows the
     energies; the objective is not fixed yet and its history starts over.
+
+    ``steps`` counts the steps of the basis since the member last stood still, and ``ahead`` is
+    by how much of its last step the basis has run on before the present pass.
     """
 
     member: int
@@ -174,13 +194,35 @@ class Track:
     values: list[float] = field(default_factory=list)
     levels: list[float] = field(default_factory=list)
     medians: list[float] = field(default_factory=list)
-    basis_paid: float = 0.0
+    reading: Reading | None = None
+    steps: int = 0
+    ahead: float = 0.0
 
-    def record(self, value: float, level: float, basis_paid: float) -> None:
-        """Note the objective after a pass."""
-        self.values.append(value)
-        self.levels.append(level)
-        self.basis_paid = basis_paid
+    def record(self, found: Reading) -> bool:
+        """Note the objective after a pass; whether the member must go back to where it was.
+
+        It must where running on has raised the objective. Levels are compared, which have the
+        digits that constants take from values.
+        """
+        back = self.ahead > 0 and self.reading is not None and not found.level <= self.reading.level
+        if back:
+            self.steps = 0
+        else:
+            self.reading = found
+        assert self.reading is not None
+        self.values.append(self.reading.value)
+        self.levels.append(self.reading.level)
+        return back
+
+    @property
+    def basis_paid(self) -> float:
+        """What the basis pays, as a part of the level."""
+        return self.reading.basis_paid if self.reading else 0.0
+
+    def run_on(self) -> None:
+        """Go further than the step that the basis has just taken, each time by more of it."""
+        self.ahead = self.steps / (self.steps + PATIENCE)
+        self.steps += 1
 
     def follow(self, median: float, *, freeze: bool) -> None:
         """Read the automatic parameter off the energies; freeze it once they rest."""
@@ -208,11 +250,19 @@ class State:
     locals: Any
     basis: Array
     previous: Array
+    reached: Array
+    """The basis before it ran on; the same where it did not."""
 
     @cached_property
     def weighting(self) -> Batch:
         """The weightings in force."""
         return Batch([track.weighting for track in self.tracks], self.basis)
+
+    @property
+    def ahead(self) -> Array:
+        """By how much of their last step the members run on (members, 1, 1)."""
+        values = [track.ahead for track in self.tracks]
+        return column(values, self.basis, self.basis.dtype, ndim=3)
 
     def keep(self, engine: Any, members: list[int]) -> State:
         """The state of these members alone."""
@@ -223,4 +273,14 @@ class State:
             engine.keep(self.locals, index),
             xp.take(self.basis, index, axis=0),
             xp.take(self.previous, index, axis=0),
+            xp.take(self.reached, index, axis=0),
+        )
+
+    def restored(self, engine: Any, members: list[bool], before: State) -> State:
+        """The state with some members where they were before this pass."""
+        xp = namespace(self.basis)
+        chosen = xp.asarray(members)
+        basis = xp.where(chosen[:, None, None], before.previous, self.basis)
+        return replace(
+            self, locals=engine.restored(self.locals, chosen, before.locals), basis=basis
         )

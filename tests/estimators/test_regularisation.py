@@ -160,8 +160,9 @@ def test_energies_and_reconstruction_are_of_the_loss_alone():
     np.testing.assert_allclose(model.score_samples(X), -model.energies_, rtol=1e-9)
 
 
-def test_absolute_values_make_codes_sparse():
-    arguments = {"alpha_H": 0.1, "l1_ratio": 1.0, "random_state": 0}
+@pytest.mark.parametrize(("solver", "alpha_H"), [("mu", 0.1), ("hals", 0.01)])
+def test_absolute_values_make_codes_sparse(solver, alpha_H):
+    arguments = {"alpha_H": alpha_H, "l1_ratio": 1.0, "random_state": 0, "solver": solver}
     zeros = [
         np.mean(RobustNMF(6, alpha_W=alpha, **arguments).fit_transform(X) == 0)
         for alpha in (0.0, 0.05)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from robustnmf.arrays import DenseBlock, noise, to_numpy, wide
+from robustnmf.arrays import DenseBlock, noise, quadratic_part, to_numpy
 from robustnmf.losses import Frobenius
 
 
@@ -12,8 +12,8 @@ def energies(X, codes, basis, xp, dtype="float64"):
     block = DenseBlock(X)
     codes, basis = codes[None, ...], basis[None, ...]
     gram = basis @ xp.matrix_transpose(basis)
-    squares = xp.vecdot(wide(codes), wide(codes @ gram))
-    z = Frobenius().expanded_energies(block, codes, basis, block.project(basis), squares)
+    rest = quadratic_part(codes, block.project(basis), gram)
+    z = Frobenius().expanded_energies(block, codes, basis, rest)
     return to_numpy(z)[0]
 
 

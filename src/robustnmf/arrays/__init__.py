@@ -1,6 +1,7 @@
 """The only place that knows array libraries apart."""
 
 from robustnmf.arrays.blocks import DenseBlock
+from robustnmf.arrays.coordinates import quadratic_part, sweep_coordinates
 from robustnmf.arrays.masked import MaskedBlock, hide
 from robustnmf.arrays.namespace import (
     Array,
@@ -41,9 +42,11 @@ __all__ = [
     "on_device_of",
     "positive",
     "put",
+    "quadratic_part",
     "row_slice",
     "safe_log",
     "smallest",
+    "sweep_coordinates",
     "to_numpy",
     "wide",
 ]

@@ -1,12 +1,15 @@
-"""X in memory, dense, with holes or sparse: consecutive row blocks, one after the other."""
+"""X in memory, dense, with holes or sparse: consecutive row blocks, visited on threads."""
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import scipy.sparse
 
 from robustnmf.arrays import (
@@ -19,9 +22,13 @@ from robustnmf.arrays import (
     namespace,
     row_slice,
 )
+from robustnmf.engine.threads import Threads
 from robustnmf.passes import Local
 
 BLOCK_BYTES = 8 * 2**20
+ENOUGH_BLOCKS = 8
+WORTH_A_BLOCK = 1e7
+WORTH_A_THREAD = 1e6
 TYPICAL_SHARE = 0.01
 
 
@@ -36,7 +43,10 @@ class InMemory:
         Units in which X is read; by default a power of two near its largest entry.
     block_rows : int, optional
         Rows of a block; by default as many as fill ``BLOCK_BYTES``, so that the second
-        product of a pass finds the block still in cache.
+        product of a pass finds the block still in cache, or fewer where threads would have
+        too few blocks to share.
+    columns : int, default=1
+        Columns of the factors that a pass multiplies X with, over all members.
     copies : int, default=1
         How many arrays of the size of a block a pass holds for it.
     sample_weight : array (samples,), float64, optional
@@ -52,6 +62,7 @@ class InMemory:
         scale: float | None = None,
         block_rows: int | None = None,
         copies: int = 1,
+        columns: int = 1,
         sample_weight: Array | None = None,
         fill: float = 1.0,
     ):
@@ -62,7 +73,7 @@ class InMemory:
         n, m = X.shape
         numbers = -(-X.nnz // n) if sparse else m
         row_bytes = copies * max(1, numbers) * namespace(self.like).finfo(self.like.dtype).bits // 8
-        step = block_rows or max(1, BLOCK_BYTES // row_bytes)
+        step = block_rows or _rows_of_a_block(n, row_bytes, max(1, numbers) * columns)
         self.complete = sparse or not has_holes(X)
         self.blocks: list[Any] = []
         for at in range(0, n, step):
@@ -74,6 +85,7 @@ class InMemory:
                 block.mass = block.counted
         self._least_typical: dict[float, float] = {}
         self._sample_weight = sample_weight
+        self.threads = Threads()
 
     def filled(self) -> InMemory:
         """Itself, or an engine with a first guess in the holes, for starts that need whole rows.
@@ -141,15 +153,39 @@ class InMemory:
     ) -> tuple[list[Any], Any]:
         """Visit every block once; new local states, and what the visits found, merged."""
         kept, total = [], None
-        for block, local in zip(self.blocks, locals_ or [None] * len(self.blocks), strict=True):
-            local, part = visit(block, local)
+        pairs = zip(self.blocks, locals_ or [None] * len(self.blocks), strict=True)
+        for local, part in self._visits(lambda pair: visit(*pair), pairs, len(self.blocks)):
             kept.append(local)
+            # In the order of the rows: sums do not depend on the number of threads.
             total = part if total is None else merged(total, part)
         return kept, total
+
+    def spread(self, function: Callable[[slice], Array], count: int, cost: float) -> Array:
+        """What a function makes of ``count`` independent columns (..., columns).
+
+        On threads where all of them together cost enough operations.
+        """
+        pieces = max(1, min(self.threads.count, count, int(cost / WORTH_A_THREAD)))
+        edges = [count * piece // pieces for piece in range(pieces + 1)]
+        chosen = [slice(*pair) for pair in itertools.pairwise(edges)]
+        parts = list(self._visits(function, chosen, pieces))
+        return parts[0] if pieces == 1 else namespace(parts[0]).concat(parts, axis=-1)
+
+    def at_work(self) -> AbstractContextManager[None]:
+        """Threads at hand meanwhile; arrays that are not NumPy's have their own."""
+        return self.threads.open() if isinstance(self.like, np.ndarray) else nullcontext()
+
+    def _visits(self, function: Callable, items: Iterable, count: int) -> Iterable:
+        return self.threads.each(function, items) if count > 1 else map(function, items)
 
     def keep(self, locals_: list[Local], members: Array) -> list[Local]:
         """Local states of these members alone."""
         return [local.keep(members) for local in locals_]
+
+    def restored(self, locals_: list[Local], members: Array, before: list[Local]) -> list[Local]:
+        """Local states with some members (a mask) as they were before."""
+        pairs = zip(locals_, before, strict=True)
+        return [local.restored(members, old) for local, old in pairs]
 
     def collect(self, locals_: list[Local], name: str) -> Array:
         """One field of the local states for all samples (members, samples, ...)."""
@@ -202,6 +238,12 @@ def _medians(values: Array, mass: Array) -> Array:
     reached = passed >= (0.5 - 1e-12) * passed[:, -1:]
     first = xp.argmax(xp.astype(reached, xp.int64), axis=1, keepdims=True)
     return xp.take_along_axis(ordered, first, axis=1)[:, 0]
+
+
+def _rows_of_a_block(rows: int, row_bytes: int, row_products: int) -> int:
+    """How many rows make a block: not too many for the cache, not too few to be worth a visit."""
+    enough = max(-(-rows // ENOUGH_BLOCKS), int(WORTH_A_BLOCK // row_products))
+    return max(1, min(BLOCK_BYTES // row_bytes, enough))
 
 
 def merged(total: Any, part: Any) -> Any:

@@ -1,6 +1,7 @@
 """scikit-learn faces: RobustNMF and the paper's six methods by name."""
 
 from robustnmf.estimators.paper import EWRNMF, FWRNMF, NMFL2, ConvexNMF, EucNMF, HuberRNMF
+from robustnmf.estimators.path import PathMember, fit_path
 from robustnmf.estimators.robust import RobustNMF
 
 ESTIMATORS: dict[str, type] = {
@@ -15,5 +16,7 @@ __all__ = [
     "ConvexNMF",
     "EucNMF",
     "HuberRNMF",
+    "PathMember",
     "RobustNMF",
+    "fit_path",
 ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -17,21 +16,27 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from robustnmf.combinations import Parts, refusal
 from robustnmf.engine import InMemory
 from robustnmf.estimators._collapse import warn_if_collapsed
-from robustnmf.estimators._input import check_fixed, check_weights
-from robustnmf.estimators._regularisation import paid
-from robustnmf.estimators._start import engine_for, rank_of, start_of
-from robustnmf.estimators._summary import common_level, overlap, reconstruction_error
-from robustnmf.estimators._table import ACCEPTED, FLOATS, check_table, usable
+from robustnmf.estimators._input import check_weights
+from robustnmf.estimators._job import prepared
+from robustnmf.estimators._progress import (
+    CallbackSupportMixin,
+    finished,
+    progress_of,
+    with_callbacks,
+)
+from robustnmf.estimators._start import engine_for
+from robustnmf.estimators._summary import common_level
+from robustnmf.estimators._table import ACCEPTED, FLOATS, usable
 from robustnmf.estimators._warn import warn
-from robustnmf.fit import Callback, encode, fit, objective
+from robustnmf.fit import encode, objective
 from robustnmf.inits import INITS
-from robustnmf.solvers import SOLVERS, Multiplicative
-from robustnmf.state import Problem, State
+from robustnmf.solvers import SOLVERS
 from robustnmf.structures import Free
-from robustnmf.weightings import effective_sample_size
 
 
-class BaseRobustNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class BaseRobustNMF(
+    CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+):
     """Factorisation ``X ~ codes @ components_``; subclasses say what it is made of."""
 
     _parameter_constraints: ClassVar[dict[str, list]] = {
@@ -74,6 +79,7 @@ class BaseRobustNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         self.fit_transform(X, y, W=W, H=H, sample_weight=sample_weight)
         return self
 
+    @with_callbacks
     def fit_transform(
         self, X: Any, y: Any = None, *, W: Any = None, H: Any = None, sample_weight: Any = None
     ) -> np.ndarray:
@@ -93,57 +99,26 @@ class BaseRobustNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         -------
         codes : ndarray (n_samples, n_components)
         """
-        self._validate_params()
-        parts = self._parts()
-        for part in parts:
-            part._validate_params()
-        name = type(self).__name__
-        table = check_table(X, name, parts)
-        rank = rank_of(table.shape, self.n_components, self.init, W, H)
-        problem = Problem(parts.loss, parts.structure, self._solver())
-        weights = check_weights(sample_weight, table)
-        engine = engine_for(table, problem, parts.weighting, self.n_init, sample_weight=weights)
-        # Energies are smaller than in the user's units by this factor.
-        unit = engine.scale**parts.loss.degree
-        start, balance = start_of(self, engine, problem, rank, W, H)
-        fixed = check_fixed(getattr(self, "fixed_components", None), parts.structure, rank, table)
-        counted = table.shape[0] if weights is None else float(weights.sum())
-        shape = counted, table.shape[1]
-        paying = (self, parts.loss, parts.weighting, shape, engine.scale, engine.like.dtype)
-        problem = replace(problem, **paid(*paying, balance))
-        if fixed is not None:
-            problem = replace(problem, fixed=fixed * (balance / engine.scale))
-        members = fit(
-            engine,
-            problem,
-            [parts.weighting.rescaled(1.0 / unit)] * start.codes.shape[0],
-            start,
-            max_iter=self.max_iter,
-            tol=self.tol,
-            callback=self._reporter(unit) if self.verbose else None,
-        )
-        best = min(members, key=common_level(members, engine.mass))
-        learned = {
-            "components_": best.basis * (engine.scale / balance),
-            "energies_": best.energies * unit,
-            "sample_importances_": np.array(best.importances),
-            "effective_sample_size_": float(effective_sample_size(best.importances, engine.sizes)),
-            "objective_history_": np.array(best.history) * unit**best.weighting.degree,
-            "codes_overlap_": overlap(best.codes),
-            "reconstruction_err_": reconstruction_error(best.energies, parts.loss, unit),
-            "n_iter_": best.n_iter,
-            "weighting_": best.weighting.rescaled(unit),
-            "_problem": replace(problem, **paid(*paying)),
-            "_scale": engine.scale,
-        }
-        if best.mixing is not None:
-            learned["mixing_"] = (best.mixing / balance).T
-        self._warn(best.converged, learned, engine, best.weighed * unit)
+        parts = self._checked_parts()
+        job = prepared(self, parts, X, W, H, sample_weight)
+        members = job.run([parts.weighting], self.max_iter, self.tol, progress_of(self, job))
+        best = min(members, key=common_level(members, job.engine.mass))
+        learned = job.learned(best)
+        self._warn(best.converged, learned, job.engine, best.weighed * job.unit)
         # Nothing is set before this point: a failed fit leaves the estimator as it was.
         validate_data(self, X, skip_check_array=True, reset=True)
         vars(self).pop("mixing_", None)
         vars(self).update(learned)
-        return best.codes * balance
+        finished(self)
+        return job.codes(best)
+
+    def _checked_parts(self) -> Parts:
+        """What the estimator is made of, all parameters checked."""
+        self._validate_params()
+        parts = self._parts()
+        for part in parts:
+            part._validate_params()
+        return parts
 
     def transform(self, X: Any) -> np.ndarray:
         """Best codes of X for the learned basis, each row for itself.
@@ -259,18 +234,16 @@ class BaseRobustNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     def _engine(self, table: Any, sample_weight: np.ndarray | None = None) -> InMemory:
         options = {"scale": self._scale, "sample_weight": sample_weight}
-        return engine_for(table, self._problem, self.weighting_, **options)
-
-    def _solver(self) -> Multiplicative:
-        return SOLVERS["mu" if self.solver == "auto" else self.solver]()
+        rank = self.components_.shape[0]
+        return engine_for(table, self._problem, self.weighting_, rank, **options)
 
     def _warn(
         self, converged: bool, learned: dict[str, Any], engine: InMemory, weighed: np.ndarray
     ) -> None:
-        name = type(self).__name__
+        name, n_iter = type(self).__name__, learned["n_iter_"]
         if self.tol > 0 and not converged:
             warn(
-                f"{name} did not converge: after max_iter={self.max_iter} iterations the "
+                f"{name} did not converge: after {n_iter} iterations the "
                 f"objective still falls by more than tol={self.tol:g} of itself in each. "
                 "Raise max_iter or tol.",
                 ConvergenceWarning,
@@ -283,20 +256,6 @@ class BaseRobustNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             learned["effective_sample_size_"],
             learned["components_"].shape[0],
         )
-
-    def _reporter(self, unit: float) -> Callback:
-        """Print the objective of every member in the user's units."""
-
-        def report(iteration: int, state: State) -> None:
-            if iteration % max(1, 10 // int(self.verbose)) == 0:
-                values = ", ".join(
-                    f"{track.values[-1] * unit**track.weighting.degree:.6g}"
-                    + (" (settling)" if track.asked.settles else "")
-                    for track in state.tracks
-                )
-                print(f"{type(self).__name__}: iteration {iteration}, objective {values}")
-
-        return report
 
     @property
     def _n_features_out(self) -> int:

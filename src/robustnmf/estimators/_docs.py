@@ -12,9 +12,11 @@ n_components : int or "auto", default="auto"
     Rank k: number of parts. "auto" takes it from a custom start, else
     ``min(n_samples, n_features)``.""",
     "common": """\
-solver : {{"auto", "mu"}}, default="{solver}"
-    Multiplicative updates ("mu", the paper's); "auto" picks the fastest solver that
-    applies.
+solver : {{"auto", "hals", "mu-extrapolated", "mu"}}, default="{solver}"
+    "mu": multiplicative updates, the paper's. "hals": coordinate descent with extrapolation,
+    for the squared error with free structure; by far the fastest. "mu-extrapolated":
+    multiplicative updates with extrapolation, for the other losses. "auto" picks the fastest
+    that applies. The objective never rises under any of them.
 init : {{"nndsvda", "nndsvd", "random", "custom"}}, default="{init}"
     Start. "random": uniform positive factors whose product has the mean of X.
     "nndsvd": from a truncated SVD; its zeros can never change under "mu".

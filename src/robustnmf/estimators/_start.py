@@ -16,12 +16,13 @@ from robustnmf.weightings import Weighting
 
 
 def engine_for(
-    table: Any, problem: Problem, weighting: Weighting, members: int = 1, **options: Any
+    table: Any, problem: Problem, weighting: Weighting, rank: int, members: int = 1, **options: Any
 ) -> InMemory:
     """The engine that holds X as the pass of this problem wants it."""
     complete, holes = (problem.kind(weighting.per_entry, known) for known in (True, False))
     copies = 1 if complete.quadratic else members
-    return InMemory(table, copies=copies, fill=holes.hole, **options)
+    columns = members * rank
+    return InMemory(table, copies=copies, columns=columns, fill=holes.hole, **options)
 
 
 def rank_of(shape: tuple[int, int], n_components: int | str, init: str, W: Any, H: Any) -> int:

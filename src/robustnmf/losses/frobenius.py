@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from robustnmf.arrays import Array, eps, namespace, noise, put, wide
+from robustnmf.arrays import Array, eps, namespace, noise, put
 from robustnmf.losses._base import Loss
 
 
@@ -34,18 +34,15 @@ class Frobenius(Loss):
     def curvature(self, data: Array, approximation: Array) -> Array:
         return namespace(approximation).ones_like(approximation)
 
-    def expanded_energies(
-        self, block: Any, codes: Array, basis: Array, projected: Array, squares: Array
-    ) -> Array:
-        """Energies without the residual, ``|x|^2 - 2 a.(x C^T) + |a C|^2``, over known entries.
+    def expanded_energies(self, block: Any, codes: Array, basis: Array, rest: Array) -> Array:
+        """Energies without the residual, ``|x|^2 + |a C|^2 - 2 a.(x C^T)``, over known entries.
 
-        ``squares`` (members, rows) is the last term. The three cancel when a row is fitted
+        ``rest`` (members, rows) are the terms with codes. The three cancel when a row is fitted
         well, and an absolute error of ``eps |x|^2`` is left. Rows below ``sqrt(eps) |x|^2``,
         where that would show in the weights, are measured again from their residual.
         """
         xp = namespace(codes)
-        inner = xp.vecdot(wide(codes), wide(projected))
-        energies = block.sq_norms + block.as_whole(squares - 2 * inner)
+        energies = block.sq_norms + block.as_whole(rest)
         doubtful = energies < eps(codes) ** 0.5 * block.sq_norms
         if xp.any(doubtful):
             for member in range(codes.shape[0]):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, ClassVar
 
 from robustnmf.arrays import Array, namespace
@@ -18,7 +19,8 @@ class Pass(ABC):
     """The visits of a pass to a block, for one basis per member (members, k, features).
 
     ``previous`` is the basis of the pass before, ``update`` the step of the codes,
-    ``penalty`` what codes pay beside their loss.
+    ``penalty`` what codes pay beside their loss. ``bounded`` asks for Gram matrices that bound
+    second derivatives where they are not those of the loss itself.
     """
 
     loss: Loss
@@ -26,12 +28,25 @@ class Pass(ABC):
     basis: Array
     previous: Array
     penalty: Penalty
+    bounded: bool = False
 
     quadratic: ClassVar[bool] = False
     """Whether Gram matrices stand for the approximation, which then is never formed."""
 
     hole: ClassVar[float] = 1.0
     """What must stand in the place of an entry that is not known, in units of scale."""
+
+    @cached_property
+    def gram(self) -> Array:
+        """Gram matrix of the basis (members, k, k), the same for all blocks."""
+        return self.basis @ namespace(self.basis).matrix_transpose(self.basis)
+
+    @cached_property
+    def bound(self) -> Array | None:
+        """Bound of the second derivative with respect to the codes, where it is asked for."""
+        if not self.bounded:
+            return None
+        return self.gram + self.penalty.gram(self.gram) if self.penalty else self.gram
 
     @abstractmethod
     def stay(self, block: Any, codes: Array) -> tuple[Array, Any]:
@@ -76,7 +91,7 @@ class Pass(ABC):
         """Energies of a block, and the weighted sums that the basis update needs."""
         local, statistics, weights = self.weigh(block, local, weighting, seen)
         sums: tuple[Array, ...] = self.sums(block, local.codes, weights, seen)
-        if self.penalty.company is not None and not self.quadratic:
+        if (self.bounded or self.penalty.company is not None) and not self.quadratic:
             sums = (*sums, self._codes_gram(block, local.codes, weights))
         return local, replace(statistics, sums=sums)
 

@@ -15,10 +15,12 @@ class Local:
 
     ``energies`` are what is weighed: the loss of every row, and what its codes pay.
     ``losses`` are kept beside them where they pay, ``row_weights`` where weights belong to
-    entries; these are then their mean over the row.
+    entries; these are then their mean over the row. ``before`` are the codes before their last
+    step, kept where they may run on.
     """
 
     codes: Array
+    before: Array | None = None
     mixing: Array | None = None
     energies: Array | None = None
     losses: Array | None = None
@@ -29,6 +31,20 @@ class Local:
         arrays = {name: value for name, value in vars(self).items() if value is not None}
         take = namespace(self.codes).take
         return replace(self, **{name: take(a, members, axis=0) for name, a in arrays.items()})
+
+    def restored(self, members: Array, before: Local) -> Local:
+        """The state with those members (a mask) as they were before."""
+        xp = namespace(self.codes)
+        arrays = {name: value for name, value in vars(self).items() if value is not None}
+        return replace(
+            self,
+            **{
+                name: xp.where(
+                    xp.reshape(members, (-1,) + (1,) * (a.ndim - 1)), getattr(before, name), a
+                )
+                for name, a in arrays.items()
+            },
+        )
 
 
 @dataclass(frozen=True)
@@ -51,7 +67,11 @@ class Statistics:
         tally = self.tally.merge(other.tally)
         if not self.sums:
             return replace(self, tally=tally)
-        log_scale = namespace(self.log_scale).maximum(self.log_scale, other.log_scale)
+        xp = namespace(self.log_scale)
+        if xp.all(self.log_scale == other.log_scale):
+            sums = tuple(mine + theirs for mine, theirs in zip(self.sums, other.sums, strict=True))
+            return replace(self, tally=tally, sums=sums)
+        log_scale = xp.maximum(self.log_scale, other.log_scale)
         both = zip(self._at(log_scale), other._at(log_scale), strict=True)
         sums = tuple(mine + theirs for mine, theirs in both)
         return replace(self, tally=tally, log_scale=log_scale, sums=sums)
@@ -77,7 +97,8 @@ class Statistics:
         transpose = namespace(self.log_scale).matrix_transpose
         if self.quadratic:
             return Quadratic(transpose(self.sums[0]), self.sums[1])
-        return Ratio(transpose(self.sums[0]), transpose(self.sums[1]))
+        gram = self.sums[2] if len(self.sums) > 2 else None
+        return Ratio(transpose(self.sums[0]), transpose(self.sums[1]), gram)
 
     @property
     def codes_gram(self) -> Array:

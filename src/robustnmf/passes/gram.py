@@ -7,10 +7,9 @@ Gram matrix of the basis, so robust and plain NMF cost the same two products,
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any
 
-from robustnmf.arrays import Array, floored, namespace, put, wide
+from robustnmf.arrays import Array, floored, namespace, put, quadratic_part, wide
 from robustnmf.losses import Frobenius
 from robustnmf.passes._base import Pass
 from robustnmf.solvers import (
@@ -31,11 +30,6 @@ class GramPass(Pass):
 
     loss: Frobenius
     quadratic = True
-
-    @cached_property
-    def gram(self) -> Array:
-        """Gram matrix of the basis, the same for all blocks."""
-        return self.basis @ namespace(self.basis).matrix_transpose(self.basis)
 
     def stay(self, block: Any, codes: Array) -> tuple[Array, Array]:
         return codes, block.project(self.basis)
@@ -59,8 +53,8 @@ class GramPass(Pass):
         return self.stay(block, xp.astype(xp.stack(codes), self.basis.dtype, copy=False))
 
     def energies(self, block: Any, codes: Array, seen: Array) -> Array:
-        squares = namespace(codes).vecdot(wide(codes), wide(codes @ self.gram))
-        return self.loss.expanded_energies(block, codes, self.basis, seen, squares)
+        rest = quadratic_part(codes, seen, self.gram)
+        return self.loss.expanded_energies(block, codes, self.basis, rest)
 
     def sums(self, block: Any, codes: Array, weights: Array, seen: Array) -> tuple[Array, Array]:
         weighted = codes * weights

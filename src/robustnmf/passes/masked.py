@@ -43,12 +43,14 @@ class MaskedPass(ApproximationPass):
         back = namespace(codes).matrix_transpose(self.basis)
         projected = block.project(self.basis)
         positive = self._approximation(block, codes)[0] @ back
-        codes = self.update(codes, Ratio(projected, self.paid(block, codes, positive)))
+        terms = Ratio(projected, self.paid(block, codes, positive), self.bound)
+        codes = self.update(codes, terms)
         return codes, Seen(*self._approximation(block, codes), projected)
 
     def energies(self, block: Any, codes: Array, seen: Seen) -> Array:
-        squares = wide(seen.squares)
-        return self.loss.expanded_energies(block, codes, self.basis, seen.projected, squares)
+        inner = namespace(codes).vecdot(wide(codes), wide(seen.projected))
+        rest = wide(seen.squares) - 2 * inner
+        return self.loss.expanded_energies(block, codes, self.basis, rest)
 
     def row_values(self, block: Any, codes: Array, seen: Seen, weighting: Batch) -> Array:
         return block.of_known(self.penalised(block, codes, self.energies(block, codes, seen)))

@@ -1,26 +1,33 @@
 """Solvers by name: how a factor moves once a pass has told what it needs."""
 
+from robustnmf.solvers._base import Solver
 from robustnmf.solvers._penalty import Penalty
 from robustnmf.solvers._terms import Quadratic, Ratio, Terms, Update
+from robustnmf.solvers.hals import Hals
 from robustnmf.solvers.least_squares import (
     CHUNK_NUMBERS,
     by_coordinates,
     nonnegative_least_squares,
     refine,
 )
-from robustnmf.solvers.multiplicative import Multiplicative
+from robustnmf.solvers.multiplicative import ExtrapolatedMultiplicative, Multiplicative
 
-SOLVERS: dict[str, type[Multiplicative]] = {
+SOLVERS: dict[str, type[Solver]] = {
     "mu": Multiplicative,
+    "mu-extrapolated": ExtrapolatedMultiplicative,
+    "hals": Hals,
 }
 
 __all__ = [
     "CHUNK_NUMBERS",
     "SOLVERS",
+    "ExtrapolatedMultiplicative",
+    "Hals",
     "Multiplicative",
     "Penalty",
     "Quadratic",
     "Ratio",
+    "Solver",
     "Terms",
     "Update",
     "by_coordinates",

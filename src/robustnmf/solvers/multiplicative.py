@@ -4,15 +4,24 @@ r"""Multiplicative updates: the paper's equations 18 and 19.
 
 with N and P the negative and positive part of the gradient. Lee and Seung, *Algorithms
 for non-negative matrix factorization*, NIPS 2000.
+
+Extrapolated, a factor first runs on where it has been growing,
+
+.. math:: f' = f + b \max(f - f_{before}, 0)
+
+and the update is taken from there: Hien, Leplat and Gillis, *Block majorization minimization
+with extrapolation and application to beta-NMF*, 2024, for losses that are jointly convex. The
+loop takes a step back that raises the objective, so that the others may try as well.
 """
 
 from __future__ import annotations
 
 from robustnmf.arrays import Array, floored, namespace, smallest
+from robustnmf.solvers._base import Solver
 from robustnmf.solvers._terms import Terms
 
 
-class Multiplicative:
+class Multiplicative(Solver):
     """Update rule of Lee and Seung; zeros stay zeros, nothing turns negative."""
 
     keeps_zeros = True
@@ -27,3 +36,13 @@ class Multiplicative:
             moved = factor * (negative / floored(positive)) ** exponent
         # What has died down below the normal numbers is zero: processors are slow with those.
         return namespace(moved).where(moved < smallest(moved), 0 * moved, moved)
+
+
+class ExtrapolatedMultiplicative(Multiplicative):
+    """The same update from where a factor runs on to; entries that shrink are left alone."""
+
+    extrapolates = True
+    extrapolates_codes = True
+
+    def further(self, factor: Array, before: Array, ahead: Array) -> Array:
+        return factor + ahead * namespace(factor).maximum(factor - before, 0.0)

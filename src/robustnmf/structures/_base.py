@@ -45,4 +45,10 @@ class Structure(BaseEstimator, ABC):
     ) -> tuple[Any, Array]:
         """New local states and basis (members, k, features) from the terms of a pass."""
         transpose = namespace(basis).matrix_transpose
-        return locals_, transpose(update(transpose(basis), terms))
+        factor = transpose(basis)
+        members, features, k = factor.shape
+
+        def move(chosen: slice) -> Array:
+            return transpose(update(factor[:, chosen, :], terms.rows(chosen)))
+
+        return locals_, engine.spread(move, features, members * features * k**2)

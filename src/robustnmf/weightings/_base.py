@@ -41,6 +41,8 @@ class Tally:
     def merge(self, other: Tally) -> Tally:
         """Tally of the two sets of rows together."""
         xp = namespace(self.shift)
+        if xp.all(self.shift == other.shift):
+            return Tally(self.shift, self.excess + other.excess, self.count + other.count)
         shift = xp.maximum(self.shift, other.shift)
         parts = [t._shifted(shift) for t in (self, other)]
         return Tally(shift, parts[0] + parts[1], self.count + other.count)

@@ -1,0 +1,216 @@
+"""How the time of a pass grows, and where it goes.
+
+    make bench        (or: python benchmarks/growth.py [--quick])
+
+Entropy weights, solver hals, float64. One size is varied at a time; the slope of log seconds
+against log size says with which power a pass grows. A pass is the difference between a long
+and a short fit over the difference in passes, the best of several, sizes taking turns.
+
+The profile times the parts of a pass on one thread by calling them alone on the same blocks: the
+two products with X, the sweeps over coordinates, the energies; the rest is what is left of the
+time of a pass. Beside it, what share of the machine's rate for square products the products reach.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from machine import described, written
+from peers import low_rank, sparse_counts, start
+
+from robustnmf import Entropy, RobustNMF, fit_path
+from robustnmf.arrays import quadratic_part, sweep_coordinates
+from robustnmf.engine import InMemory
+from robustnmf.solvers.hals import SWEEPS
+
+BASE = (16_000, 400, 16)
+
+
+def best(function, repeats: int) -> float:
+    """Least wall time of several calls."""
+    times = []
+    for _ in range(repeats):
+        begin = time.perf_counter()
+        function()
+        times.append(time.perf_counter() - begin)
+    return min(times)
+
+
+def prepared(X, k: int, members: int = 1):
+    """A function that runs so many passes."""
+    squares = X.multiply(X).sum(axis=1) if not isinstance(X, np.ndarray) else (X**2).sum(axis=1)
+    weighting = Entropy(0.01 * float(np.median(squares)))
+    W, H = start(X, k, "float64")
+
+    def run(passes: int) -> None:
+        if members == 1:
+            RobustNMF(
+                k, weighting=weighting, solver="hals", init="custom", tol=0, max_iter=passes
+            ).fit(X, W=W, H=H)
+        else:
+            fit_path(
+                X, k, weightings=[weighting], n_init=members, solver="hals", random_state=0, tol=0,
+                max_iter=passes,
+            )  # fmt: skip
+
+    run(1)
+    return run
+
+
+def per_pass(runs: dict, repeats: int, passes: int = 12) -> dict:
+    """Best seconds per pass of every run, taking turns."""
+    found: dict = {size: [] for size in runs}
+    for _ in range(repeats):
+        for size, run in runs.items():
+            short, long = (best(lambda r=run, p=p: r(p), 1) for p in (2, 2 + passes))
+            found[size].append((long - short) / passes)
+    return {size: min(times) for size, times in found.items()}
+
+
+def slope(times: dict) -> float:
+    """Power with which times grow with sizes."""
+    return float(np.polyfit(np.log(list(times)), np.log(list(times.values())), 1)[0])
+
+
+def growth(repeats: int, size: int) -> dict[str, dict]:
+    """Seconds per pass against every size."""
+    n, m, k = BASE[0] // size, *BASE[1:]
+    steps = (1, 2, 4, 8)
+    found = {}
+    cases = {
+        "samples": lambda s: (n * s, prepared(low_rank(n * s, m, k), k)),
+        "features": lambda s: (m * s, prepared(low_rank(n // 2, m * s, k), k)),
+        "rank": lambda s: (k * s // 2, prepared(low_rank(n, m, k), k * s // 2)),
+        "members": lambda s: (s, prepared(low_rank(n // 4, m, k), k, s)),
+        "stored entries": lambda s: (
+            s, prepared(sparse_counts(20_000 // size * s, 5_000, 20, 2e-3), 20)),
+    }  # fmt: skip
+    for name, case in cases.items():
+        runs = dict(case(step) for step in steps)
+        times = per_pass(runs, repeats)
+        found[name] = {"seconds_per_pass": times, "slope": slope(times)}
+        shown = ", ".join(f"{size}: {1e3 * t:.2f}" for size, t in times.items())
+        print(f"{name:15s} slope {found[name]['slope']:.3f}   ms per pass by size {shown}")
+    run = prepared(low_rank(n * 4, m, k), k)
+    times = {}
+    for threads in (1, 2):
+        with threadpool_limits(threads):
+            times[threads] = per_pass({threads: run}, repeats)[threads]
+    found["threads"] = {"seconds_per_pass": times, "slope": slope(times)}
+    print(f"threads         two over one: {times[1] / times[2]:.2f} times as fast")
+    return found
+
+
+def profile(n: int, m: int, k: int, dtype: str, repeats: int) -> dict:
+    """Where the time of a pass goes, on one thread."""
+    X = low_rank(n, m, k).astype(dtype)
+    W, H = start(X, k, dtype)
+    engine = InMemory(X, columns=k)
+    gram = (H @ H.T)[None]
+    rows = [(block, W[at : at + len(block)][None]) for at, block in _places(engine)]
+    seen = [block.project(H[None]) for block, _ in rows]
+    square = np.random.default_rng(0).random((1500, 1500)).astype(dtype)
+
+    def fit(passes):
+        RobustNMF(
+            k, weighting="uniform", solver="hals", init="custom", tol=0, max_iter=passes
+        ).fit(X, W=W, H=H)  # fmt: skip
+
+    with threadpool_limits(1):
+        fit(2)
+        whole = (best(lambda: fit(12), repeats) - best(lambda: fit(2), repeats)) / 10
+        rate = 2 * 1500**3 / best(lambda: square @ square, repeats)
+        parts = {
+            "products": best(
+                lambda: [(b.project(H[None]), b.cross(c)) for b, c in rows], repeats
+            ),
+            "sweeps": best(
+                lambda: [
+                    sweep_coordinates(c, p, gram, SWEEPS)
+                    for (_, c), p in zip(rows, seen, strict=True)
+                ],
+                repeats,
+            ),
+            "energies": best(
+                lambda: [
+                    quadratic_part(c, p, gram) for (_, c), p in zip(rows, seen, strict=True)
+                ],
+                repeats,
+            ),
+        }  # fmt: skip
+    parts["rest"] = max(0.0, whole - sum(parts.values()))
+    flops = 4.0 * n * m * k
+    found = {
+        "shape": [n, m, k], "dtype": dtype, "ms_per_pass": 1e3 * whole,
+        "shares": {name: part / whole for name, part in parts.items()},
+        "product_rate_over_square": flops / parts["products"] / rate,
+    }  # fmt: skip
+    shares = ", ".join(f"{name} {100 * share:.0f}%" for name, share in found["shares"].items())
+    print(
+        f"{n} x {m}, k = {k}, {dtype}: {1e3 * whole:.1f} ms per pass on one thread; {shares}; "
+        f"products at {100 * found['product_rate_over_square']:.0f}% of the rate of square ones"
+    )
+    return found
+
+
+def _places(engine: InMemory):
+    at = 0
+    for block in engine.blocks:
+        yield at, block
+        at += len(block)
+
+
+def main() -> None:
+    """Measure, print, plot and write."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="small tables, two repeats")
+    quick = parser.parse_args().quick
+    warnings.simplefilter("ignore")
+    repeats, size = (2, 8) if quick else (5, 1)
+    profiles = [
+        profile(n // size, m, k, dtype, repeats)
+        for n, m, k in ((20_000, 500, 20), (100_000, 100, 10), (5_000, 2_000, 50))
+        for dtype in ("float64", "float32")
+    ]
+    found = growth(repeats, size)
+    print("\n| figure | target | measured | |\n|---|---|---|---|")
+    for name in ("samples", "stored entries"):
+        power = found[name]["slope"]
+        met = "met" if 0.95 <= power <= 1.05 else "MISSED"
+        print(f"| slope of seconds per pass against {name} | 0.95 to 1.05 | {power:.3f} | {met} |")
+    if not quick:
+        written("growth.json", {**described(__file__), "profiles": profiles, "growth": found})
+        plot(found)
+
+
+def plot(found: dict[str, dict]) -> None:
+    """Seconds per pass against every size."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+    from machine import RESULTS
+
+    figure, panels = plt.subplots(1, len(found), figsize=(3 * len(found), 3), sharey=True)
+    for axis, (name, case) in zip(panels, found.items(), strict=True):
+        times = case["seconds_per_pass"]
+        axis.loglog(list(times), [1e3 * t for t in times.values()], "o-", color="C3")
+        axis.set_title(f"{name}: slope {case['slope']:.2f}", fontsize=10)
+        axis.set_xlabel(name)
+    panels[0].set_ylabel("ms per pass")
+    figure.tight_layout()
+    figure.savefig(RESULTS / "growth.svg", metadata={"Date": None})
+    print("written: benchmarks/results/growth.svg")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,240 @@
+"""Time to a given objective: ours and every peer, on the same data from the same start.
+
+    make bench        (or: python benchmarks/speed.py [--quick] [--only NAME ...])
+
+The objective to reach is the squared error that scikit-learn's coordinate descent (``cd``, its
+fastest solver) has after 200 iterations from that start. For every contender the fewest iterations
+that reach it are found first; then complete fits with just so many iterations are timed, the
+contenders taking turns. A ratio is taken within a turn; its median and range over the turns are
+shown. A contender that has not got there after ten times the time of ``cd`` is shown as such.
+dtype rule: data, start and arithmetic of a row of the table are all float32 or all float64; only
+the figure that says so compares our float32 with the float64 that scikit-learn's users get by
+default. Everything runs in one process on all cores that BLAS uses.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+from sklearn.datasets import load_digits
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from machine import described, written
+from peers import CONTENDERS, DENSE_ONLY, images, low_rank, sparse_counts, sq_error, start
+
+from robustnmf import RobustNMF
+
+OURS, REFERENCE, ITERATIONS = "RobustNMF uniform", "scikit-learn cd", 200
+PATIENCE = 10.0
+CURVE = (1, 2, 5, 10, 20, 40, 80, 140, 200)
+
+
+def tables(quick: bool) -> dict[str, tuple]:
+    """Every table with its rank and the dtypes it is run in; None where a file is missing."""
+    size = 10 if quick else 1
+    both = ("float64", "float32")
+    return {
+        f"{20_000 // size} x 500": (lambda: low_rank(20_000 // size, 500, 20), 20, both),
+        f"{100_000 // size} x 100": (lambda: low_rank(100_000 // size, 100, 10), 10, both),
+        f"{5_000 // size} x 2000": (lambda: low_rank(5_000 // size, 2_000, 50), 50, both),
+        "orl": (lambda: images("orl"), 40, both),
+        "gtfd": (lambda: images("gtfd"), 50, both),
+        "digits": (lambda: load_digits().data, 10, both),
+        f"sparse {50_000 // size} x 20000": (
+            lambda: sparse_counts(50_000 // size, 20_000, 20, 1e-3), 20, ("float64",),
+        ),
+    }  # fmt: skip
+
+
+def seconds(run, *arguments) -> float:
+    """Wall time of one call."""
+    begin = time.perf_counter()
+    run(*arguments)
+    return time.perf_counter() - begin
+
+
+def passes_of_ours(X, W, H, target: float) -> int | None:
+    """Fewest iterations of ours, read off the history of one fit."""
+    model = RobustNMF(
+        W.shape[1], weighting="uniform", init="custom", tol=0, max_iter=ITERATIONS
+    ).fit(X, W=W, H=H)
+    reached = np.flatnonzero(model.objective_history_ <= target)
+    return int(reached[0]) if len(reached) else None
+
+
+def fewest(run, X, W, H, target: float, patience: float) -> int | None:
+    """Fewest iterations after which a contender is at the target; None where it takes too long."""
+    low, high = 0, 8
+    while True:
+        begin = time.perf_counter()
+        reached = sq_error(X, *run(X, W, H, high)) <= target
+        if reached:
+            break
+        if time.perf_counter() - begin > patience:
+            return None
+        low, high = high, 2 * high
+    while high - low > max(1, high // 20):
+        middle = (low + high) // 2
+        if sq_error(X, *run(X, W, H, middle)) <= target:
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+def measure(name: str, X, k: int, dtype: str, repeats: int, plot: bool) -> dict:
+    """Iterations and times of every contender on one table in one dtype."""
+    X = X.astype(dtype)
+    W, H = start(X, k, dtype)
+    sparse = not isinstance(X, np.ndarray)
+    runs = {n: r for n, r in CONTENDERS.items() if not (sparse and n in DENSE_ONLY)}
+    for run in runs.values():
+        run(X[:500], W[:500], H, 2)  # imports and compilation are nobody's cost here
+    begin = time.perf_counter()
+    target = sq_error(X, *runs[REFERENCE](X, W, H, ITERATIONS))
+    reference = time.perf_counter() - begin
+    counts: dict[str, int | None] = {REFERENCE: ITERATIONS}
+    for n, run in runs.items():
+        if n == OURS:
+            counts[n] = passes_of_ours(X, W, H, target)
+            assert counts[n] is None or sq_error(X, *run(X, W, H, counts[n])) <= 1.0001 * target
+        elif n != REFERENCE:
+            counts[n] = fewest(run, X, W, H, target, PATIENCE * reference)
+    times: dict[str, list[float]] = {n: [] for n in runs if counts[n] is not None}
+    for _ in range(repeats):
+        for n in times:
+            times[n].append(seconds(runs[n], X, W, H, counts[n]))
+    print(f"\n{name}, k = {k}, {dtype}: to the squared error of 200 iterations of cd")
+    for n in runs:
+        if n not in times:
+            print(f"  {n:20s} not reached in {PATIENCE:.0f} times the time of cd")
+            continue
+        ratios = np.array(times[REFERENCE]) / np.array(times[n])
+        print(
+            f"  {n:20s} {counts[n]:5d} iterations  {min(times[n]):8.3f} s   "
+            f"{np.median(ratios):6.2f} times as fast as cd ({ratios.min():.2f} to "
+            f"{ratios.max():.2f})"
+        )
+    found = {
+        "table": name, "rank": k, "dtype": dtype, "iterations": counts, "seconds": times,
+        "target": target / sq_error(X, np.zeros_like(W), H),
+    }  # fmt: skip
+    if plot:
+        found["curves"] = curves({n: runs[n] for n in runs if n in times or not sparse}, X, W, H)
+    return found
+
+
+def curves(runs, X, W, H) -> dict[str, list]:
+    """Relative squared error against seconds, for complete fits of growing length."""
+    total = sq_error(X, np.zeros_like(W), H)
+    found = {}
+    for name, run in runs.items():
+        points, spent = [], 0.0
+        for iterations in CURVE:
+            begin = time.perf_counter()
+            factors = run(X, W, H, iterations)
+            took = time.perf_counter() - begin
+            points.append([took, sq_error(X, *factors) / total])
+            spent += took
+            if spent > 60:
+                break
+        found[name] = points
+    return found
+
+
+def figures(rows: list[dict]) -> list[dict]:
+    """The figures to reach, each with what was measured."""
+    by_key = {(row["table"], row["dtype"]): row for row in rows}
+    found = []
+
+    def add(what: str, target: float, upper: list[float], lower: list[float]) -> None:
+        ratios = np.array(upper) / np.array(lower)
+        found.append({"figure": what, "target": f">= {target:g}", "ratios": ratios.tolist()})
+
+    shapes = [name for name in dict.fromkeys(row["table"] for row in rows) if name[0].isdigit()]
+    for name in shapes:
+        for dtype in ("float64", "float32"):
+            row = by_key[name, dtype]["seconds"]
+            if OURS in row:
+                add(f"{name}, {dtype}: over cd", 3, row[REFERENCE], row[OURS])
+        double, single = (by_key[name, dtype]["seconds"] for dtype in ("float64", "float32"))
+        if OURS in single:
+            add(f"{name}: our float32 over cd float64", 5, double[REFERENCE], single[OURS])
+        for peer in ("nmf-torch hals", "nmf-torch halsvar"):
+            if peer in single and OURS in single:
+                add(f"{name}, float32: over {peer}", 3, single[peer], single[OURS])
+    return found
+
+
+def main() -> None:
+    """Measure, print, plot, and write the result."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="a tenth of the rows, two repeats")
+    parser.add_argument("--only", nargs="*", help="names of tables")
+    arguments = parser.parse_args()
+    warnings.simplefilter("ignore")
+    rows, missing = [], []
+    for name, (load, k, dtypes) in tables(arguments.quick).items():
+        if arguments.only and name not in arguments.only:
+            continue
+        X = load()
+        if X is None:
+            missing.append(name)
+            print(f"\n{name}: left out, ROBUSTNMF_DATA names no directory with it")
+            continue
+        for dtype in dtypes:
+            repeats = 2 if arguments.quick else 5
+            rows.append(measure(name, X, k, dtype, repeats, plot=dtype == "float32"))
+    found = figures(rows)
+    print("\n| figure | target | measured | range |\n|---|---|---|---|")
+    for figure in found:
+        ratios = np.array(figure["ratios"])
+        print(
+            f"| {figure['figure']} | {figure['target']} | {np.median(ratios):.2f} | "
+            f"{ratios.min():.2f} to {ratios.max():.2f} |"
+        )
+    if not arguments.quick and not arguments.only:
+        content = {**described(__file__), "rows": rows, "figures": found, "left_out": missing}
+        written("speed.json", content)
+        plot_curves(rows)
+
+
+def plot_curves(rows: list[dict]) -> None:
+    """Relative squared error against seconds, one panel a table."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+    from machine import RESULTS
+
+    shown = [row for row in rows if "curves" in row]
+    columns = 3
+    figure, panels = plt.subplots(
+        -(-len(shown) // columns), columns, figsize=(13, 3.4 * -(-len(shown) // columns))
+    )
+    for axis in panels.flat[len(shown) :]:
+        axis.set_visible(False)
+    for axis, row in zip(panels.flat, shown, strict=False):
+        for name, points in row["curves"].items():
+            took, errors = np.array(points).T
+            mine = name == OURS
+            axis.loglog(took, errors, lw=2.5 if mine else 1.2, color="C3" if mine else None,
+                        label=name, zorder=3 if mine else 2)  # fmt: skip
+        axis.axhline(row["target"], color="0.6", lw=0.8, ls=":")
+        axis.set_title(f"{row['table']}, k = {row['rank']}, {row['dtype']}", fontsize=10)
+        axis.set_xlabel("seconds")
+        axis.set_ylabel("squared error / |X|²")
+    panels.flat[0].legend(fontsize=7)
+    figure.tight_layout()
+    figure.savefig(RESULTS / "speed.svg", metadata={"Date": None})
+    print("written: benchmarks/results/speed.svg")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,61 @@
+r"""Sweeps over the coordinates of quadratic problems, and what rows of codes leave over.
+
+The two loops over components that a pass of coordinate descent consists of beside its products.
+Each exists twice, to the same numbers: as array calls for any library, and compiled for NumPy
+(:mod:`robustnmf.arrays.kernels`), where the rows of a tile are the lanes of vectors and stay in
+cache from the first sweep to the last.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from robustnmf.arrays.namespace import Array, namespace, smallest, wide
+
+
+def sweep_coordinates(
+    factor: Array, linear: Array, gram: Array, sweeps: int, fixed: int = 0
+) -> Array:
+    r"""Factor (members, rows, k) after some sweeps over its columns, every row for itself.
+
+    .. math:: f_j \leftarrow \max\big(0,\; f_j + (l_j - (f G)_j) / G_{jj}\big)
+
+    is the minimum of :math:`f G f^T / 2 - l f^T` over one coordinate, so no step goes up. A
+    coordinate that nothing depends on (:math:`G_{jj} = 0`) stays, and may be of use later.
+
+    Parameters
+    ----------
+    factor, linear : arrays (members, rows, k)
+    gram : array (members, k, k), symmetric
+    sweeps : int
+    fixed : int, default=0; how many of the first columns stay as they are
+    """
+    absent = smallest(gram) ** 0.5
+    if isinstance(factor, np.ndarray):
+        from robustnmf.arrays.kernels import sweep_tiles
+
+        # The result lies in memory as the factor does, also where that is a transposed view.
+        moved = np.empty_like(factor)
+        sweep_tiles(factor, linear, gram, absent, sweeps, fixed, moved)
+        return moved
+    xp = namespace(factor)
+    diagonal = xp.linalg.diagonal(gram)
+    some = diagonal > absent
+    steps = xp.where(some, 1.0 / xp.where(some, diagonal, 1 + 0 * diagonal), 0 * diagonal)
+    moved = xp.asarray(factor, copy=True)
+    for _ in range(sweeps):
+        for j in range(fixed, factor.shape[-1]):
+            slope = linear[:, :, j] - (moved @ gram[:, :, j : j + 1])[:, :, 0]
+            moved[:, :, j] = xp.maximum(moved[:, :, j] + slope * steps[:, j : j + 1], 0.0)
+    return moved
+
+
+def quadratic_part(codes: Array, linear: Array, gram: Array) -> Array:
+    """``a G a^T - 2 l a^T`` of every row (members, rows), summed in float64."""
+    if isinstance(codes, np.ndarray):
+        from robustnmf.arrays.kernels import quadratic_tiles
+
+        out = np.empty(codes.shape[:2])
+        quadratic_tiles(codes, linear, gram, out)
+        return out
+    return namespace(codes).vecdot(wide(codes), wide(codes @ gram) - 2 * wide(linear))

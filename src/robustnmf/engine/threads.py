@@ -1,0 +1,102 @@
+"""Threads for blocks: several visits at a time, each with a BLAS that keeps to one thread.
+
+A product with a few columns does not gain from the threads of BLAS, and what comes between the
+products would leave them idle. So blocks are visited side by side, on as many threads as
+BLAS has been allowed: ``OPENBLAS_NUM_THREADS``, ``threadpoolctl`` and the limits that joblib sets
+for its workers all count.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import cache
+from threading import Lock
+from typing import Any, TypeVar
+
+from threadpoolctl import ThreadpoolController
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+class _Blas:
+    """The thread limit of BLAS, which belongs to the process: first come, last gone."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._users = 0
+        self._allowed = 1
+        self._limit: Any = None
+
+    @contextmanager
+    def on_one_thread(self) -> Iterator[int]:
+        """One thread for BLAS meanwhile; gives the number it had."""
+        with self._lock:
+            if not self._users:
+                controller = _controller()
+                counts = [
+                    library["num_threads"]
+                    for library in controller.info()
+                    if library["user_api"] == "blas"
+                ]
+                self._allowed = max(counts, default=os.cpu_count() or 1)
+                self._limit = controller.limit(limits=1, user_api="blas")
+                self._limit.__enter__()
+            self._users += 1
+        try:
+            yield self._allowed
+        finally:
+            with self._lock:
+                self._users -= 1
+                if not self._users:
+                    self._limit.__exit__(None, None, None)
+
+
+_BLAS = _Blas()
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+class Threads:
+    """Work that is done side by side while it is open, one after the other while it is not."""
+
+    def __init__(self) -> None:
+        self._pool: ThreadPoolExecutor | None = None
+        self.count = 1
+
+    @contextmanager
+    def open(self) -> Iterator[None]:
+        """Have threads at hand; opening them again inside changes nothing."""
+        if self._pool is not None:
+            yield
+            return
+        with _BLAS.on_one_thread() as count:
+            if count == 1:
+                yield
+                return
+            with ThreadPoolExecutor(count) as pool:
+                self._pool, self.count = pool, count
+                try:
+                    yield
+                finally:
+                    self._pool, self.count = None, 1
+
+    def each(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+        """Results in the order of the items, whatever order they come in."""
+        if self._pool is None:
+            yield from map(function, items)
+            return
+        pending: deque[Future] = deque()
+        for item in items:
+            pending.append(self._pool.submit(function, item))
+            if len(pending) > 2 * self.count:
+                yield pending.popleft().result()
+        while pending:
+            yield pending.popleft().result()

@@ -1,0 +1,131 @@
+"""A fit made ready: engine, problem and starts; and its results in the user's units."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from robustnmf.combinations import Parts, fastest_solver, solver_refusal
+from robustnmf.engine import InMemory
+from robustnmf.estimators._input import check_fixed, check_weights
+from robustnmf.estimators._regularisation import paid
+from robustnmf.estimators._start import engine_for, rank_of, start_of
+from robustnmf.estimators._summary import overlap, reconstruction_error
+from robustnmf.estimators._table import check_table
+from robustnmf.fit import Callback, fit
+from robustnmf.solvers import SOLVERS, Solver
+from robustnmf.state import Fitted, Paid, Problem, Start
+from robustnmf.weightings import Weighting, effective_sample_size
+
+
+@dataclass(frozen=True)
+class Job:
+    """One table, one problem, one or several starts.
+
+    ``balance`` is the factor by which codes are smaller than the user's, ``free`` what the
+    factors pay in units without it.
+    """
+
+    parts: Parts
+    engine: InMemory
+    problem: Problem
+    start: Start
+    balance: float
+    free: dict[str, Paid]
+
+    @property
+    def unit(self) -> float:
+        """By how much energies are smaller than in the user's units."""
+        return self.engine.scale**self.parts.loss.degree
+
+    def run(
+        self,
+        weightings: Sequence[Weighting],
+        max_iter: int,
+        tol: float,
+        callback: Callback | None = None,
+    ) -> list[Fitted]:
+        """Every weighting from every start, weighting by weighting, as one batch."""
+        count = len(weightings)
+        start = self.start
+        if count > 1:
+            start = Start(
+                *(
+                    None if part is None else np.tile(part, (count, 1, 1))
+                    for part in (start.codes, start.basis, start.mixing)
+                )
+            )
+        scaled = [weighting.rescaled(1.0 / self.unit) for weighting in weightings]
+        members = [weighting for weighting in scaled for _ in range(len(self.start.codes))]
+        return fit(
+            self.engine, self.problem, members, start, max_iter=max_iter, tol=tol, callback=callback
+        )
+
+    def codes(self, member: Fitted) -> np.ndarray:
+        """Codes in the user's units."""
+        return member.codes * self.balance
+
+    def encoder(self, basis: np.ndarray, weighting: Weighting) -> dict[str, Any]:
+        """All that ``transform`` needs."""
+        return {
+            "components_": basis * (self.engine.scale / self.balance),
+            "weighting_": weighting.rescaled(self.unit),
+            "_problem": replace(self.problem, **self.free),
+            "_scale": self.engine.scale,
+        }
+
+    def learned(self, member: Fitted) -> dict[str, Any]:
+        """Fitted attributes in the user's units."""
+        sizes = self.engine.sizes
+        learned = {
+            **self.encoder(member.basis, member.weighting),
+            "energies_": member.energies * self.unit,
+            "sample_importances_": np.array(member.importances),
+            "effective_sample_size_": float(effective_sample_size(member.importances, sizes)),
+            "objective_history_": np.array(member.history) * self.unit**member.weighting.degree,
+            "codes_overlap_": overlap(member.codes),
+            "reconstruction_err_": reconstruction_error(
+                member.energies, self.parts.loss, self.unit
+            ),
+            "n_iter_": member.n_iter,
+        }
+        if member.mixing is not None:
+            learned["mixing_"] = (member.mixing / self.balance).T
+        return learned
+
+
+def prepared(
+    model: Any, parts: Parts, X: Any, W: Any, H: Any, sample_weight: Any, weightings: int = 1
+) -> Job:
+    """The fit that an estimator asks for, after all its input has been checked."""
+    table = check_table(X, type(model).__name__, parts)
+    rank = rank_of(table.shape, model.n_components, model.init, W, H)
+    problem = Problem(parts.loss, parts.structure, _solver(model, parts))
+    weights = check_weights(sample_weight, table)
+    members = weightings * model.n_init
+    engine = engine_for(table, problem, parts.weighting, rank, members, sample_weight=weights)
+    with engine.at_work():
+        start, balance = start_of(model, engine, problem, rank, W, H)
+    given = getattr(model, "fixed_components", None)
+    fixed = check_fixed(given, parts.structure, rank, table)
+    counted = table.shape[0] if weights is None else float(weights.sum())
+    shape = counted, table.shape[1]
+    pays = partial(paid, model, parts.loss, parts.weighting, shape, engine.scale, engine.like.dtype)
+    problem = replace(problem, **pays(balance))
+    if fixed is not None:
+        problem = replace(problem, fixed=fixed * (balance / engine.scale))
+    return Job(parts, engine, problem, start, balance, pays())
+
+
+def _solver(model: Any, parts: Parts) -> Solver:
+    """The solver that was asked for, if it goes with these parts."""
+    if model.solver == "auto":
+        return SOLVERS[fastest_solver(parts.loss, parts.structure)]()
+    reason = solver_refusal(parts.loss, parts.structure, model.solver)
+    if reason is not None:
+        raise ValueError(reason)
+    return SOLVERS[model.solver]()

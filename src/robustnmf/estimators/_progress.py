@@ -1,0 +1,79 @@
+"""What is told of a fit while it runs: printed lines, and scikit-learn's callbacks.
+
+Callbacks came with scikit-learn 1.9; with an older one, estimators do not have them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from robustnmf.estimators._job import Job
+from robustnmf.fit import Callback
+from robustnmf.state import State
+
+try:
+    from sklearn.callback import CallbackSupportMixin, with_callbacks
+except ImportError:
+
+    class CallbackSupportMixin:  # type: ignore[no-redef]
+        """Nothing to support."""
+
+    def with_callbacks(method: Any) -> Any:
+        """The method as it is."""
+        return method
+
+
+def progress_of(model: Any, job: Job) -> Callback | None:
+    """What to call after every pass of a fit, if anybody wants to know."""
+    told = []
+    if model.verbose:
+        told.append(_printer(model, job.unit))
+    if getattr(model, "_skl_callbacks", None):
+        told.append(_caller(model, job))
+    if not told:
+        return None
+
+    def tell_all(iteration: int, state: State) -> bool:
+        wishes = [tell(iteration, state) for tell in told]
+        return any(wishes)
+
+    return tell_all
+
+
+def _printer(model: Any, unit: float) -> Callback:
+    """Print the objective of every member in the user's units."""
+
+    def tell(iteration: int, state: State) -> bool:
+        if iteration % max(1, 10 // int(model.verbose)) == 0:
+            values = ", ".join(
+                f"{track.values[-1] * unit**track.weighting.degree:.6g}"
+                + (" (settling)" if track.asked.settles else "")
+                for track in state.tracks
+            )
+            print(f"{type(model).__name__}: iteration {iteration}, objective {values}")
+        return False
+
+    return tell
+
+
+def _caller(model: Any, job: Job) -> Callback:
+    """Every pass is a task of the fit; its estimator is the first member still in the batch."""
+    root = model._init_callback_context(max_subtasks=model.max_iter + 1)
+    root.call_on_fit_task_begin(estimator=model)
+
+    def tell(iteration: int, state: State) -> bool:
+        def encoder() -> dict[str, Any]:
+            return job.encoder(state.basis[0, ...], state.tracks[0].weighting)
+
+        task = root.subcontext(task_name="pass")
+        task.call_on_fit_task_begin(estimator=model)
+        return task.call_on_fit_task_end(estimator=model, reconstruction_attributes=encoder)
+
+    return tell
+
+
+def finished(model: Any) -> None:
+    """Tell callbacks that the fit is over, while the estimator is fitted."""
+    root = getattr(model, "_callback_fit_ctx", None)
+    if root is not None:
+        root.call_on_fit_task_end(estimator=model, reconstruction_attributes=dict)

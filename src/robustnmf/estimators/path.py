@@ -1,0 +1,177 @@
+"""Many fits of one table as one batch: a path of hyperparameters, each from several starts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+
+from robustnmf.estimators._job import Job, prepared
+from robustnmf.estimators._progress import progress_of
+from robustnmf.estimators.robust import RobustNMF
+from robustnmf.state import Fitted
+from robustnmf.weightings import WEIGHTINGS, Weighting
+
+
+@dataclass(frozen=True)
+class PathMember:
+    """One fit of a path, in the units of X.
+
+    Attributes
+    ----------
+    weighting : Weighting
+        As asked for.
+    settled : Weighting
+        The same with its automatic hyperparameters as settled.
+    start : int
+        Which of the ``n_init`` starts it comes from.
+    codes : ndarray (n_samples, n_components)
+    components : ndarray (n_components, n_features)
+    sample_importances : ndarray (n_samples,)
+    energies : ndarray (n_samples,)
+    effective_sample_size : float
+    objective : float
+        Last entry of ``objective_history``. Comparable between starts, not between weightings.
+    objective_history : ndarray
+    n_iter : int
+    converged : bool
+        Whether it met ``tol`` within ``max_iter``.
+    """
+
+    weighting: Weighting
+    settled: Weighting
+    start: int
+    codes: np.ndarray = field(repr=False)
+    components: np.ndarray = field(repr=False)
+    sample_importances: np.ndarray = field(repr=False)
+    energies: np.ndarray = field(repr=False)
+    effective_sample_size: float
+    objective: float
+    objective_history: np.ndarray = field(repr=False)
+    n_iter: int
+    converged: bool
+
+
+def fit_path(
+    X: Any,
+    n_components: int,
+    *,
+    weightings: Sequence[str | Weighting],
+    n_init: int = 1,
+    W: Any = None,
+    H: Any = None,
+    sample_weight: Any = None,
+    **parameters: Any,
+) -> list[PathMember]:
+    """Fit one table under several weightings, each from several starts, as one batch.
+
+    All members share the reads of X: their products are one product, and members that
+    converge leave. Ten restarts or a grid of hyperparameters cost far less than as many fits.
+
+    Parameters
+    ----------
+    X : array-like or sparse matrix (n_samples, n_features)
+        Nonnegative data, samples in rows; NaN where a value is not known.
+    n_components : int
+        Rank.
+    weightings : sequence of str or Weighting
+        What to fit, for example ``[Entropy(g) for g in np.logspace(-2, 2, 9)]``.
+    n_init : int, default=1
+        Starts for each weighting; all weightings have the same ones.
+    W, H : array-like, optional
+        Start for ``init="custom"``, as in :meth:`RobustNMF.fit`.
+    sample_weight : array-like (n_samples,), optional
+        How many times each sample counts.
+    **parameters
+        Further parameters of :class:`RobustNMF`: ``loss``, ``structure``, ``solver``, ``init`` (by
+        default "random" where ``n_init`` is above one), ``max_iter``, ``tol``, ``random_state``,
+        ``verbose``, ``alpha_W`` and so on.
+
+    Returns
+    -------
+    members : list of PathMember
+        One for every weighting and start, in the order of ``weightings``, starts within.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from robustnmf import Entropy, fit_path
+    >>> X, _ = load_digits(return_X_y=True)
+    >>> grid = [Entropy(gamma) for gamma in (100.0, 1000.0, 10000.0)]
+    >>> path = fit_path(X, 5, weightings=grid, n_init=2, random_state=0, tol=1e-3)
+    >>> [(member.weighting.gamma, member.start) for member in path]
+    [(100.0, 0), (100.0, 1), (1000.0, 0), (1000.0, 1), (10000.0, 0), (10000.0, 1)]
+    >>> bool(path[0].effective_sample_size < path[-1].effective_sample_size)
+    True
+    """
+    if isinstance(weightings, (str, Weighting)) or not len(weightings):
+        raise ValueError(
+            f"weightings is {weightings!r}, but a list with at least one weighting is needed, "
+            "for example [Entropy(1.0), Entropy(10.0)]."
+        )
+    unknown = [w for w in weightings if isinstance(w, str) and w not in WEIGHTINGS]
+    if unknown:
+        raise ValueError(f"weightings holds {unknown[0]!r}. Known names are {sorted(WEIGHTINGS)}.")
+    asked = [WEIGHTINGS[w]() if isinstance(w, str) else w for w in weightings]
+    if n_init > 1:
+        parameters = {"init": "random", **parameters}
+    model = RobustNMF(n_components, n_init=n_init, **parameters)
+    if not isinstance(model.random_state, (int, np.integer)):
+        # All batches start alike, also where there are several.
+        seed = np.random.RandomState().randint(2**31 - 1)
+        model.set_params(random_state=_drawn(model.random_state, seed))
+    found: dict[int, list[PathMember]] = {}
+    # Weightings that read X alike share a batch.
+    order = sorted(range(len(asked)), key=lambda i: _kind(asked[i]))
+    for _, group in groupby(order, key=lambda i: _kind(asked[i])):
+        places = list(group)
+        alike = [asked[i] for i in places]
+        found |= dict(zip(places, _batch(model, alike, X, W, H, sample_weight), strict=True))
+    return [member for i in range(len(asked)) for member in found[i]]
+
+
+def _kind(weighting: Weighting) -> tuple[bool, float]:
+    return weighting.per_entry, weighting.degree
+
+
+def _drawn(random_state: Any, seed: int) -> int:
+    """A number from a generator, or a fresh one where there is none."""
+    return seed if random_state is None else int(random_state.randint(2**31 - 1))
+
+
+def _batch(
+    model: RobustNMF, alike: list[Weighting], X: Any, W: Any, H: Any, sample_weight: Any
+) -> list[list[PathMember]]:
+    """Members of every weighting."""
+    for weighting in alike:
+        weighting._validate_params()
+    model.set_params(weighting=alike[0])
+    parts = model._checked_parts()
+    job = prepared(model, parts, X, W, H, sample_weight, len(alike))
+    fitted = job.run(alike, model.max_iter, model.tol, progress_of(model, job))
+    starts = len(fitted) // len(alike)
+    return [
+        [_member(job, weighting, start, fitted[at * starts + start]) for start in range(starts)]
+        for at, weighting in enumerate(alike)
+    ]
+
+
+def _member(job: Job, weighting: Weighting, start: int, fitted: Fitted) -> PathMember:
+    learned = job.learned(fitted)
+    return PathMember(
+        weighting,
+        learned["weighting_"],
+        start,
+        job.codes(fitted),
+        learned["components_"],
+        learned["sample_importances_"],
+        learned["energies_"],
+        learned["effective_sample_size_"],
+        float(learned["objective_history_"][-1]),
+        learned["objective_history_"],
+        fitted.n_iter,
+        fitted.converged,
+    )
