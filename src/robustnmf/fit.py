@@ -43,7 +43,16 @@ def fit(
     the history starts there.
     """
     with engine.at_work():
-        return _fit(engine, problem, weightings, start, max_iter, tol, callback)
+        shares = engine.shares(len(weightings))
+        if len(shares) == 1 or callback is not None:
+            return _fit(engine, problem, weightings, start, max_iter, tol, callback)
+
+        # Members know nothing of each other: a thread for some, rather than for some rows.
+        def part(members: slice) -> list[Fitted]:
+            own = start.part(members)
+            return _fit(engine.alone(), problem, weightings[members], own, max_iter, tol, None)
+
+        return [member for share in engine.threads.each(part, shares) for member in share]
 
 
 def _fit(

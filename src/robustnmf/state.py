@@ -152,6 +152,11 @@ class Start:
     basis: Array
     mixing: Array | None = None
 
+    def part(self, members: slice) -> Start:
+        """The start of some members alone."""
+        mixing = None if self.mixing is None else self.mixing[members, ...]
+        return Start(self.codes[members, ...], self.basis[members, ...], mixing)
+
 
 @dataclass(frozen=True)
 class Fitted:

@@ -7,6 +7,7 @@ from sklearn.decomposition._nmf import _initialize_nmf
 from robustnmf.arrays import to_numpy
 from robustnmf.engine import InMemory
 from robustnmf.inits import INITS
+from robustnmf.solvers import nonnegative_least_squares
 from tests.problems import noisy_low_rank
 
 X = noisy_low_rank(50, 20, 4)
@@ -66,3 +67,33 @@ def test_starts_scale_with_the_data(xp):
         codes, basis = start(name, xp)
         bigger = start(name, xp, data=9.0 * X)
         np.testing.assert_allclose(bigger[0] @ bigger[1], 9.0 * codes @ basis, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("size", [1.0, 1e3, 1e6])
+def test_the_robust_start_does_not_chase_huge_rows(size):
+    rng = np.random.default_rng(0)
+    clean = rng.gamma(1.0, size=(200, 4)) @ rng.gamma(1.0, size=(4, 30))
+    dirty = clean.copy()
+    dirty[:5] = size * clean.max() * rng.random((5, 30))
+    _, basis = INITS["robust"](InMemory(dirty), 4, 0)
+    _, plain = INITS["nndsvda"](InMemory(dirty), 4, 0)
+
+    def left_over(parts):
+        codes = nonnegative_least_squares(clean @ parts.T, parts @ parts.T)
+        return np.sum((clean - codes @ parts) ** 2) / np.sum(clean**2)
+
+    assert left_over(basis) < 0.1
+    if size > 10:
+        assert left_over(basis) < left_over(plain)
+
+
+def test_a_common_factor_of_all_sample_weights_changes_no_start():
+    X = noisy_low_rank(30, 10, 3)
+    for name in ("nndsvd", "nndsvda", "robust"):
+        starts = [
+            INITS[name](InMemory(X, sample_weight=np.full(30, factor)), 3, 0)
+            for factor in (1.0, 1e-12, 1e30)
+        ]
+        for other in starts[1:]:
+            np.testing.assert_allclose(other[0], starts[0][0], rtol=1e-6, atol=1e-9)
+            np.testing.assert_allclose(other[1], starts[0][1], rtol=1e-6, atol=1e-9)

@@ -23,21 +23,54 @@ TILE_BYTES = 512
 
 
 @njit(inline="always", **OPTIONS)
-def _subtract_product(gram: Array, row: int, tile: Array, width: int, out: Array) -> None:
-    """``out -= gram[row] tile`` over the lanes of a tile; four components keep sums at hand."""
-    k = tile.shape[0]
-    c = 0
-    while c + 4 <= k:
-        g0, g1, g2, g3 = gram[row, c], gram[row, c + 1], gram[row, c + 2], gram[row, c + 3]
+def _subtract_products(gram: Array, row: int, tile: Array, width: int, out: Array) -> None:
+    """``out[i] -= gram[row + i] tile`` for four rows over the lanes of a tile.
+
+    Four rows and four components at a time: every number that is loaded is used four times.
+    """
+    out0, out1, out2, out3 = out[0], out[1], out[2], out[3]
+    for c in range(0, tile.shape[0], 4):
+        tile0, tile1, tile2, tile3 = tile[c], tile[c + 1], tile[c + 2], tile[c + 3]
+        g00, g01, g02, g03 = gram[row, c], gram[row, c + 1], gram[row, c + 2], gram[row, c + 3]
+        below = row + 1
+        g10, g11, g12, g13 = (
+            gram[below, c], gram[below, c + 1], gram[below, c + 2], gram[below, c + 3]
+        )  # fmt: skip
+        below = row + 2
+        g20, g21, g22, g23 = (
+            gram[below, c], gram[below, c + 1], gram[below, c + 2], gram[below, c + 3]
+        )  # fmt: skip
+        below = row + 3
+        g30, g31, g32, g33 = (
+            gram[below, c], gram[below, c + 1], gram[below, c + 2], gram[below, c + 3]
+        )  # fmt: skip
         for r in range(width):
-            first = g0 * tile[c, r] + g1 * tile[c + 1, r]
-            out[r] -= first + g2 * tile[c + 2, r] + g3 * tile[c + 3, r]
-        c += 4
-    while c < k:
-        g0 = gram[row, c]
-        for r in range(width):
-            out[r] -= g0 * tile[c, r]
-        c += 1
+            t0, t1, t2, t3 = tile0[r], tile1[r], tile2[r], tile3[r]
+            out0[r] -= g00 * t0 + g01 * t1 + g02 * t2 + g03 * t3
+            out1[r] -= g10 * t0 + g11 * t1 + g12 * t2 + g13 * t3
+            out2[r] -= g20 * t0 + g21 * t1 + g22 * t2 + g23 * t3
+            out3[r] -= g30 * t0 + g31 * t1 + g32 * t2 + g33 * t3
+
+
+@njit(inline="always", **OPTIONS)
+def _step_four(gram: Array, steps: Array, at: int, tile: Array, width: int, slope: Array) -> None:
+    """One step of four coordinates in turn; each corrects the slopes of those after it."""
+    zero = tile.dtype.type(0)
+    tile0, tile1, tile2, tile3 = tile[at], tile[at + 1], tile[at + 2], tile[at + 3]
+    slope0, slope1, slope2, slope3 = slope[0], slope[1], slope[2], slope[3]
+    step0, step1, step2, step3 = steps[at], steps[at + 1], steps[at + 2], steps[at + 3]
+    g10, g20, g30 = gram[at + 1, at], gram[at + 2, at], gram[at + 3, at]
+    g21, g31, g32 = gram[at + 2, at + 1], gram[at + 3, at + 1], gram[at + 3, at + 2]
+    for r in range(width):
+        t0, t1, t2, t3 = tile0[r], tile1[r], tile2[r], tile3[r]
+        new0 = max(t0 + slope0[r] * step0, zero)
+        d0 = new0 - t0
+        new1 = max(t1 + (slope1[r] - g10 * d0) * step1, zero)
+        d1 = new1 - t1
+        new2 = max(t2 + (slope2[r] - g20 * d0 - g21 * d1) * step2, zero)
+        d2 = new2 - t2
+        new3 = max(t3 + (slope3[r] - g30 * d0 - g31 * d1 - g32 * d2) * step3, zero)
+        tile0[r], tile1[r], tile2[r], tile3[r] = new0, new1, new2, new3
 
 
 @njit(**OPTIONS)
@@ -53,15 +86,22 @@ def sweep_tiles(
     """Coordinate sweeps over every row of a factor (members, rows, k).
 
     Rows are taken in tiles that lie across, (k, lanes), so that a step for one coordinate is
-    arithmetic on long vectors.
+    arithmetic on long vectors. Components are filled up to a multiple of four with zeros.
     """
     members, rows, k = factor.shape
+    full = (k + 3) // 4 * 4
     lanes = TILE_BYTES // factor.itemsize
-    tile = np.empty((k, lanes), factor.dtype)
-    right = np.empty((k, lanes), factor.dtype)
-    slope = np.empty(lanes, factor.dtype)
-    zero = factor.dtype.type(0)
+    tile = np.zeros((full, lanes), factor.dtype)
+    right = np.zeros((full, lanes), factor.dtype)
+    slope = np.empty((4, lanes), factor.dtype)
+    square = np.zeros((full, full), factor.dtype)
+    steps = np.zeros(full, factor.dtype)
     for b in range(members):
+        for j in range(k):
+            for c in range(k):
+                square[j, c] = gram[b, j, c]
+            free = j >= fixed and gram[b, j, j] > absent
+            steps[j] = 1 / gram[b, j, j] if free else 0
         for at in range(0, rows, lanes):
             width = min(lanes, rows - at)
             for r in range(width):
@@ -69,16 +109,12 @@ def sweep_tiles(
                     tile[j, r] = factor[b, at + r, j]
                     right[j, r] = linear[b, at + r, j]
             for _ in range(sweeps):
-                for j in range(fixed, k):
-                    if gram[b, j, j] <= absent:
-                        continue
-                    for r in range(width):
-                        slope[r] = right[j, r]
-                    _subtract_product(gram[b], j, tile, width, slope)
-                    step = 1 / gram[b, j, j]
-                    for r in range(width):
-                        wanted = tile[j, r] + slope[r] * step
-                        tile[j, r] = wanted if wanted > zero else zero
+                for j in range(0, full, 4):
+                    for i in range(4):
+                        for r in range(width):
+                            slope[i, r] = right[j + i, r]
+                    _subtract_products(square, j, tile, width, slope)
+                    _step_four(square, steps, j, tile, width, slope)
             for r in range(width):
                 for j in range(k):
                     out[b, at + r, j] = tile[j, r]
@@ -88,27 +124,31 @@ def sweep_tiles(
 def quadratic_tiles(codes: Array, linear: Array, gram: Array, out: Array) -> None:
     """``a G a^T - 2 l a^T`` of every row of codes (members, rows, k), summed in float64."""
     members, rows, k = codes.shape
+    full = (k + 3) // 4 * 4
     lanes = TILE_BYTES // codes.itemsize
-    tile = np.empty((k, lanes), codes.dtype)
-    right = np.empty((k, lanes), codes.dtype)
-    slope = np.empty(lanes, codes.dtype)
+    tile = np.zeros((full, lanes), codes.dtype)
+    right = np.zeros((full, lanes), codes.dtype)
+    slope = np.empty((4, lanes), codes.dtype)
+    square = np.zeros((full, full), codes.dtype)
     total = np.empty(lanes)
     for b in range(members):
+        for j in range(k):
+            for c in range(k):
+                square[j, c] = gram[b, j, c]
         for at in range(0, rows, lanes):
             width = min(lanes, rows - at)
             for r in range(width):
+                total[r] = 0.0
                 for j in range(k):
                     tile[j, r] = codes[b, at + r, j]
                     right[j, r] = linear[b, at + r, j]
-            for r in range(width):
-                total[r] = 0.0
-            for j in range(k):
-                for r in range(width):
-                    slope[r] = 0
-                _subtract_product(gram[b], j, tile, width, slope)
-                for r in range(width):
-                    twice = np.float64(slope[r]) + 2 * np.float64(right[j, r])
-                    total[r] -= np.float64(tile[j, r]) * twice
+            for j in range(0, full, 4):
+                slope[:, :] = 0
+                _subtract_products(square, j, tile, width, slope)
+                for i in range(4):
+                    for r in range(width):
+                        twice = np.float64(slope[i, r]) + 2 * np.float64(right[j + i, r])
+                        total[r] -= np.float64(tile[j + i, r]) * twice
             for r in range(width):
                 out[b, at + r] = total[r]
 

@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
+from copy import copy as shallow_copy
 from functools import cached_property
 from typing import Any
 
@@ -73,7 +74,7 @@ class InMemory:
         n, m = X.shape
         numbers = -(-X.nnz // n) if sparse else m
         row_bytes = copies * max(1, numbers) * namespace(self.like).finfo(self.like.dtype).bits // 8
-        step = block_rows or _rows_of_a_block(n, row_bytes, max(1, numbers) * columns)
+        step = block_rows or _rows_of_a_block(n, row_bytes, max(1, numbers), columns)
         self.complete = sparse or not has_holes(X)
         self.blocks: list[Any] = []
         for at in range(0, n, step):
@@ -171,6 +172,18 @@ class InMemory:
         parts = list(self._visits(function, chosen, pieces))
         return parts[0] if pieces == 1 else namespace(parts[0]).concat(parts, axis=-1)
 
+    def shares(self, members: int) -> list[slice]:
+        """Members in as many parts as there are threads, where blocks are too few to share."""
+        parts = min(self.threads.count, members) if len(self.blocks) == 1 else 1
+        edges = [members * part // parts for part in range(parts + 1)]
+        return [slice(*pair) for pair in itertools.pairwise(edges)]
+
+    def alone(self) -> InMemory:
+        """The same data for a thread that works by itself."""
+        copy = shallow_copy(self)
+        copy.threads = Threads()
+        return copy
+
     def at_work(self) -> AbstractContextManager[None]:
         """Threads at hand meanwhile; arrays that are not NumPy's have their own."""
         return self.threads.open() if isinstance(self.like, np.ndarray) else nullcontext()
@@ -219,12 +232,20 @@ class InMemory:
         samples apart would lock out those that are merely slow to converge.
         """
         if degree not in self._least_typical:
-            sizes = namespace(self.like).concat([block.sizes(degree) for block in self.blocks])
-            median = _medians(sizes[None, :], self.mass)[0]
+            median = self._median_size(degree)
             self._least_typical[degree] = float(floored(TYPICAL_SHARE * median))
         least = self._least_typical[degree]
         medians = _medians(self.collect(locals_, "energies"), self.mass)
         return [max(float(median), least) for median in medians]
+
+    @cached_property
+    def typical_size(self) -> float:
+        """Median squared norm of the samples that count."""
+        return float(floored(self._median_size(2.0)))
+
+    def _median_size(self, degree: float) -> Array:
+        sizes = namespace(self.like).concat([block.sizes(degree) for block in self.blocks])
+        return _medians(sizes[None, :], self.mass)[0]
 
 
 def _medians(values: Array, mass: Array) -> Array:
@@ -240,10 +261,14 @@ def _medians(values: Array, mass: Array) -> Array:
     return xp.take_along_axis(ordered, first, axis=1)[:, 0]
 
 
-def _rows_of_a_block(rows: int, row_bytes: int, row_products: int) -> int:
-    """How many rows make a block: not too many for the cache, not too few to be worth a visit."""
-    enough = max(-(-rows // ENOUGH_BLOCKS), int(WORTH_A_BLOCK // row_products))
-    return max(1, min(BLOCK_BYTES // row_bytes, enough))
+def _rows_of_a_block(rows: int, row_bytes: int, numbers: int, columns: int) -> int:
+    """How many rows make a block: not too many for the cache, not too few to be worth a visit.
+
+    What a visit brings home has as many rows as there are columns, so blocks have more.
+    """
+    worth = max(int(WORTH_A_BLOCK // (numbers * columns)), 4 * columns)
+    count = max(-(-rows * row_bytes // BLOCK_BYTES), min(ENOUGH_BLOCKS, rows // worth), 1)
+    return max(1, -(-rows // count))
 
 
 def merged(total: Any, part: Any) -> Any:

@@ -17,10 +17,12 @@ solver : {{"auto", "hals", "mu-extrapolated", "mu"}}, default="{solver}"
     for the squared error with free structure; by far the fastest. "mu-extrapolated":
     multiplicative updates with extrapolation, for the other losses. "auto" picks the fastest
     that applies. The objective never rises under any of them.
-init : {{"nndsvda", "nndsvd", "random", "custom"}}, default="{init}"
+init : {{"robust", "nndsvda", "nndsvd", "random", "custom"}}, default="{init}"
     Start. "random": uniform positive factors whose product has the mean of X.
     "nndsvd": from a truncated SVD; its zeros can never change under "mu".
-    "nndsvda": the same with zeros filled. "custom": W and H given to ``fit``.
+    "nndsvda": the same with zeros filled. "robust": the same again, with no row counting
+    for more than one of median norm, so that a few huge ones do not take all components.
+    "custom": W and H given to ``fit``.
 n_init : int, default=1
     Number of random starts, run as one batch; the best objective is kept.
 max_iter : int, default={max_iter}

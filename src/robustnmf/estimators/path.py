@@ -112,9 +112,12 @@ def fit_path(
             f"weightings is {weightings!r}, but a list with at least one weighting is needed, "
             "for example [Entropy(1.0), Entropy(10.0)]."
         )
-    unknown = [w for w in weightings if isinstance(w, str) and w not in WEIGHTINGS]
-    if unknown:
-        raise ValueError(f"weightings holds {unknown[0]!r}. Known names are {sorted(WEIGHTINGS)}.")
+    for weighting in weightings:
+        if not (isinstance(weighting, Weighting) or weighting in WEIGHTINGS):
+            raise ValueError(
+                f"weightings holds {weighting!r}, which is neither a Weighting nor the name of "
+                f"one. Known names are {sorted(WEIGHTINGS)}."
+            )
     asked = [WEIGHTINGS[w]() if isinstance(w, str) else w for w in weightings]
     if n_init > 1:
         parameters = {"init": "random", **parameters}

@@ -15,7 +15,7 @@ from robustnmf.structures import STRUCTURES, Structure
 from robustnmf.weightings import WEIGHTINGS, Weighting
 
 
-@documented(solver="auto", init="nndsvda", max_iter=1000)
+@documented(solver="auto", init="robust", max_iter=1000)
 class RobustNMF(BaseRobustNMF):
     r"""Robust nonnegative matrix factorisation, any weighting with any loss and structure.
 
@@ -86,7 +86,7 @@ class RobustNMF(BaseRobustNMF):
         alpha_H="same",
         l1_ratio=0.0,
         solver="auto",
-        init="nndsvda",
+        init="robust",
         n_init=1,
         max_iter=1000,
         tol=1e-4,

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from robustnmf.arrays import Array
-from robustnmf.inits.nndsvd import nndsvd, nndsvda
+from robustnmf.inits.nndsvd import nndsvd, nndsvda, robust
 from robustnmf.inits.random import random
 
 Init = Callable[[Any, int, int], tuple[Array, Array]]
@@ -17,8 +17,9 @@ INITS: dict[str, Init] = {
     "random": random,
     "nndsvd": nndsvd,
     "nndsvda": nndsvda,
+    "robust": robust,
 }
 
-DETERMINISTIC = frozenset({"nndsvd", "nndsvda"})
+DETERMINISTIC = frozenset({"nndsvd", "nndsvda", "robust"})
 
 __all__ = ["DETERMINISTIC", "INITS", "Init"]

@@ -5,10 +5,15 @@ v, whichever pair is larger, start one component. Boutsidis and Gallopoulos, *SV
 initialization*, Pattern Recognition 41(4), 2008. The subspace comes from a few rounds
 of :math:`V \leftarrow \mathrm{orth}(X^T X V)`; these are the same two products that a
 pass takes, so the start streams as the fit does. Permuting samples permutes it.
+
+The SVD serves the largest rows first, so that a few huge ones take all its components. For the
+``robust`` start no row counts for more than one of median norm would: a row of norm r counts
+:math:`\min(1, (r_{med} / r)^2)` times in the SVD.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,17 +24,26 @@ OVERSAMPLING = 10
 ROUNDS = 7
 
 
+Counts = Callable[[Any], Array]
+"""How often every row of a block (rows,) counts in the SVD."""
+
+
 def nndsvd(engine: Any, k: int, seed: int) -> tuple[Array, Array]:
     """Codes (n, k) and basis (k, m), with zeros where a part is cut off."""
+    return _from_svd(engine, k, seed, _mass(engine))
+
+
+def _from_svd(engine: Any, k: int, seed: int, counts: Counts) -> tuple[Array, Array]:
     xp = namespace(engine.like)
-    singular, right = _right_singular(engine, k, seed)
+    singular, right = _right_singular(engine, k, seed, counts)
     # A singular value that is rounding has no left vector; its component is left empty.
     real = singular > eps(singular) ** 0.5 * xp.max(singular)
     inverse = xp.where(real, 1.0 / floored(singular), xp.zeros_like(singular))
 
     def left_parts(block: Any, _: None) -> tuple[Array, Array]:
         left = block.project((right * inverse[:, None])[None, ...])[0, ...]
-        return left, _part_norms(left * _root_mass(block, left), axis=0)
+        root = xp.astype(counts(block) ** 0.5, left.dtype)[:, None]
+        return left, _part_norms(left * root, axis=0)
 
     left, left_squares = engine.sweep(left_parts)
     left_norms = left_squares**0.5
@@ -55,9 +69,26 @@ def nndsvda(engine: Any, k: int, seed: int) -> tuple[Array, Array]:
     factors do; its square root over k does. Components that the SVD leaves empty, because X
     has no such rank, get a random basis: filled alike, they would stay alike for ever.
     """
+    return _filled(engine, k, seed, engine.mean(), *nndsvd(engine, k, seed))
+
+
+def robust(engine: Any, k: int, seed: int) -> tuple[Array, Array]:
+    """``nndsvda`` of an SVD in which no row counts for more than one of median norm."""
+    mass, limit = _mass(engine), engine.typical_size
+
+    def counts(block: Any) -> Array:
+        return mass(block) * limit / block.xp.maximum(block.sq_norms, limit)
+
+    typical_entry = (limit / engine.shape[1]) ** 0.5
+    return _filled(engine, k, seed, typical_entry, *_from_svd(engine, k, seed, counts))
+
+
+def _filled(
+    engine: Any, k: int, seed: int, entry: float, codes: Array, basis: Array
+) -> tuple[Array, Array]:
+    """The factors with zeros raised to those of a constant approximation of an entry."""
     xp = namespace(engine.like)
-    codes, basis = nndsvd(engine, k, seed)
-    fill = (engine.mean() / k) ** 0.5
+    fill = (entry / k) ** 0.5
     uniform = 2.0 - 2.0 * np.random.default_rng(seed).random(basis.shape)
     varied = on_device_of(engine.like, fill * uniform, basis.dtype)
     empty = xp.max(basis, axis=1, keepdims=True) <= 0
@@ -65,7 +96,7 @@ def nndsvda(engine: Any, k: int, seed: int) -> tuple[Array, Array]:
     return tuple(xp.where(f > 0, f, xp.full_like(f, fill)) for f in (codes, basis))
 
 
-def _right_singular(engine: Any, k: int, seed: int) -> tuple[Array, Array]:
+def _right_singular(engine: Any, k: int, seed: int, counts: Counts) -> tuple[Array, Array]:
     """Leading k singular values, and right singular vectors as rows."""
     xp = namespace(engine.like)
     n, m = engine.shape
@@ -74,7 +105,8 @@ def _right_singular(engine: Any, k: int, seed: int) -> tuple[Array, Array]:
     right = on_device_of(engine.like, guess, engine.like.dtype)
 
     def gram_times(block: Any, _: None) -> tuple[None, Array]:
-        return None, block.cross(block.weighted(block.project(right.T[None, ...])))[0, ...]
+        onto = block.project(right.T[None, ...])
+        return None, block.cross(onto * xp.astype(counts(block), onto.dtype)[:, None])[0, ...]
 
     for _ in range(ROUNDS):
         right = xp.linalg.qr(right)[0]
@@ -87,10 +119,10 @@ def _right_singular(engine: Any, k: int, seed: int) -> tuple[Array, Array]:
     return singular, (right @ xp.take(rotation, order, axis=1)).T
 
 
-def _root_mass(block: Any, like: Array) -> Array:
-    """Square root of how often a row counts, as a column."""
-    xp = namespace(like)
-    return xp.astype(block.mass**0.5, like.dtype)[:, None]
+def _mass(engine: Any) -> Counts:
+    """How often a row counts, one on average: what all counts have in common changes nothing."""
+    mean = float(namespace(engine.like).mean(engine.mass))
+    return lambda block: block.mass / mean
 
 
 def _part_norms(vectors: Array, axis: int) -> Array:

@@ -1,0 +1,97 @@
+"""Blocks on threads: the same numbers, and a process left as it was found."""
+
+import threading
+
+import numpy as np
+import pytest
+from sklearn.utils._testing import ignore_warnings
+from threadpoolctl import threadpool_info, threadpool_limits
+
+from robustnmf import RobustNMF, fit_path
+from robustnmf.engine import InMemory
+from robustnmf.engine.threads import Threads
+from tests.problems import noisy_low_rank
+
+X = noisy_low_rank(4000, 60, 4, outliers=100)
+
+
+def blas_threads():
+    return [lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas"]
+
+
+@pytest.mark.parametrize("solver", ["mu", "hals"])
+@pytest.mark.parametrize("weighting", ["uniform", "entropy"])
+def test_the_number_of_threads_changes_nothing(solver, weighting, monkeypatch):
+    monkeypatch.setattr("robustnmf.engine.memory.WORTH_A_BLOCK", 1e4)
+    monkeypatch.setattr("robustnmf.engine.memory.WORTH_A_THREAD", 1.0)
+    arguments = {"weighting": weighting, "solver": solver, "init": "random", "random_state": 0}
+    fits = []
+    for threads in (1, 2, 3):
+        with threadpool_limits(threads):
+            fits.append(RobustNMF(4, max_iter=30, tol=0, **arguments).fit(X))
+    for other in fits[1:]:
+        np.testing.assert_allclose(other.components_, fits[0].components_, rtol=1e-12)
+        np.testing.assert_allclose(other.energies_, fits[0].energies_, rtol=1e-12)
+
+
+@ignore_warnings(category=UserWarning)
+def test_members_on_threads_are_members_of_one_batch():
+    small = X[:200]
+    arguments = {
+        "weightings": ["uniform", "entropy"],
+        "n_init": 3,
+        "random_state": 0,
+        "max_iter": 40,
+    }
+    with threadpool_limits(1):
+        batch = fit_path(small, 3, **arguments)
+    with threadpool_limits(3):
+        shared = fit_path(small, 3, **arguments)
+    for one, other in zip(batch, shared, strict=True):
+        assert (one.start, one.n_iter) == (other.start, other.n_iter)
+        np.testing.assert_allclose(other.components, one.components, rtol=1e-7, atol=1e-9)
+
+
+def test_blas_has_its_threads_back_also_after_an_error():
+    with threadpool_limits(2):
+        before = blas_threads()
+        engine = InMemory(X, block_rows=100)
+
+        def fail(block, local):
+            assert max(blas_threads()) == 1
+            raise ZeroDivisionError
+
+        with pytest.raises(ZeroDivisionError), engine.at_work():
+            engine.sweep(fail)
+        assert blas_threads() == before
+        RobustNMF(2, max_iter=2, tol=0).fit(X)
+        assert blas_threads() == before
+
+
+def test_fits_in_several_threads_leave_blas_as_it_was():
+    results = {}
+
+    def fit(seed):
+        model = RobustNMF(3, init="random", random_state=seed, max_iter=20, tol=0).fit(X)
+        results[seed] = model.components_
+
+    with threadpool_limits(2):
+        before = blas_threads()
+        workers = [threading.Thread(target=fit, args=(seed,)) for seed in range(4)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+        assert blas_threads() == before
+        for seed in range(4):
+            alone = RobustNMF(3, init="random", random_state=seed, max_iter=20, tol=0).fit(X)
+            np.testing.assert_allclose(results[seed], alone.components_, rtol=1e-10)
+
+
+def test_results_come_in_order_and_opening_twice_is_harmless():
+    threads = Threads()
+    with threadpool_limits(3), threads.open(), threads.open():
+        assert threads.count == 3
+        assert list(threads.each(lambda i: i * i, range(50))) == [i * i for i in range(50)]
+    assert threads.count == 1
+    assert list(threads.each(abs, [-1])) == [1]

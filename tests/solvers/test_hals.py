@@ -1,0 +1,97 @@
+"""Coordinate sweeps: two implementations, one set of numbers; and what they end at."""
+
+import array_api_compat.numpy as xnp
+import array_api_strict
+import numpy as np
+import pytest
+
+from robustnmf.arrays import quadratic_part, sweep_coordinates, to_numpy
+from robustnmf.solvers import Hals, Quadratic, Ratio, nonnegative_least_squares
+
+
+def quadratic(members=2, rows=150, k=5, seed=0, dtype="float64"):
+    """Factor, linear term and Gram matrix of random nonnegative least squares problems."""
+    rng = np.random.default_rng(seed)
+    basis = rng.random((members, k, 3 * k))
+    data = rng.random((members, rows, 3 * k))
+    gram = basis @ np.swapaxes(basis, 1, 2)
+    linear = data @ np.swapaxes(basis, 1, 2)
+    return tuple(a.astype(dtype) for a in (rng.random((members, rows, k)), linear, gram))
+
+
+def value(factor, linear, gram):
+    return np.sum(factor * (0.5 * factor @ gram - linear), axis=-1)
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 4, 5, 8, 13])
+@pytest.mark.parametrize(("dtype", "rtol"), [("float64", 1e-12), ("float32", 1e-4)])
+@pytest.mark.parametrize("fixed", [0, 1])
+def test_the_compiled_sweeps_are_the_array_calls(k, dtype, rtol, fixed):
+    arrays = quadratic(k=k, dtype=dtype)
+    arrays[2][0, k // 2, :] = arrays[2][0, :, k // 2] = 0  # one component is absent
+    compiled = sweep_coordinates(*arrays, 3, fixed)
+    assert compiled.dtype == dtype
+    strict = [array_api_strict.asarray(a) for a in arrays]
+    np.testing.assert_allclose(
+        to_numpy(sweep_coordinates(*strict, 3, fixed)), compiled, rtol=rtol, atol=rtol
+    )
+    np.testing.assert_allclose(
+        to_numpy(quadratic_part(*strict)), quadratic_part(*arrays), rtol=rtol
+    )
+    np.testing.assert_array_equal(compiled[:, :, :fixed], arrays[0][:, :, :fixed])
+    np.testing.assert_array_equal(compiled[0, :, k // 2], arrays[0][0, :, k // 2])
+
+
+def test_the_factor_lies_in_memory_as_before():
+    factor, linear, gram = quadratic()
+    across = [np.ascontiguousarray(np.swapaxes(a, 1, 2)) for a in (factor, linear)]
+    views = [np.swapaxes(a, 1, 2) for a in across]
+    moved = sweep_coordinates(*views, gram, 2)
+    assert np.swapaxes(moved, 1, 2).flags.c_contiguous
+    np.testing.assert_allclose(moved, sweep_coordinates(factor, linear, gram, 2), rtol=1e-13)
+
+
+def test_no_sweep_goes_up_and_many_find_the_minimum():
+    factor, linear, gram = quadratic()
+    before = value(factor, linear, gram)
+    for sweeps in (1, 1, 3, 500):
+        factor = sweep_coordinates(factor, linear, gram, sweeps)
+        after = value(factor, linear, gram)
+        assert np.all(after <= before + 1e-12)
+        before = after
+    best = [nonnegative_least_squares(a, g) for a, g in zip(linear, gram, strict=True)]
+    np.testing.assert_allclose(factor, np.stack(best), atol=1e-8)
+
+
+def test_a_majorant_lies_above_and_has_the_same_gradient():
+    rng = np.random.default_rng(0)
+    data, basis, codes = rng.random((20, 12)), rng.random((4, 12)), rng.random((20, 4))
+    known = rng.random(data.shape) < 0.7
+
+    def loss(a):
+        return np.sum(known * (data - a @ basis) ** 2, axis=1) / 2
+
+    negative, positive = ((known * t) @ basis.T for t in (data, codes @ basis))
+    terms = Ratio(negative[None], positive[None], (basis @ basis.T)[None])
+    above = terms.majorant(codes[None])
+    for _ in range(20):
+        other = rng.random(codes.shape)
+        rise = value(other[None], above.linear, above.gram) - value(
+            codes[None], above.linear, above.gram
+        )
+        assert np.all(loss(other) - loss(codes) <= rise[0] + 1e-12)
+    moved = Hals().step(codes[None], terms, 1.0)[0]
+    assert np.all(loss(moved) <= loss(codes) + 1e-12)
+
+
+def test_a_row_of_which_nothing_is_known_becomes_zero():
+    zero = xnp.zeros((1, 2, 3))
+    terms = Ratio(zero, zero, xnp.eye(3)[None])
+    assert np.all(Hals().step(xnp.ones((1, 2, 3)), terms, 1.0) == 0)
+
+
+def test_penalties_enter_the_step():
+    factor, linear, gram = quadratic()
+    plain = Hals().step(factor, Quadratic(linear, gram), 1.0)
+    lasso = Hals().step(factor, Quadratic(linear, gram, lasso=0.5), 1.0)
+    assert np.mean(lasso == 0) > np.mean(plain == 0)
