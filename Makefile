@@ -27,7 +27,13 @@ docs: $(VENV)/.docs
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
 	@echo "docs/_build/html/index.html"
 
-bench: $(VENV)/.dev
+bench: $(VENV)/.bench
+	$(BIN)/python benchmarks/speed.py
+	$(BIN)/python benchmarks/batch.py
+	$(BIN)/python benchmarks/growth.py
+	$(BIN)/python benchmarks/solvers.py
+	@$(BIN)/python benchmarks/targets.py
+	$(BIN)/python benchmarks/starts.py
 	$(BIN)/python benchmarks/exactness.py
 	$(BIN)/python benchmarks/product.py
 	$(BIN)/python benchmarks/contamination.py
@@ -42,6 +48,10 @@ $(VENV)/.demo: pyproject.toml | $(VENV)/bin/python
 
 $(VENV)/.dev: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --editable ".[dev]"
+	@touch $@
+
+$(VENV)/.bench: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --editable ".[dev,bench]"
 	@touch $@
 
 $(VENV)/.docs: pyproject.toml | $(VENV)/bin/python

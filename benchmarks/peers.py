@@ -166,4 +166,4 @@ CONTENDERS: dict[str, Run] = {
     "nmf-torch halsvar": nmf_torch("halsvar"),
     "torchnmf": torchnmf(),
 }
-DENSE_ONLY = ("nmf-torch hals", "nmf-torch halsvar", "torchnmf")
+IN_TORCH = ("nmf-torch hals", "nmf-torch halsvar", "torchnmf")

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from threading import Event
 from typing import Any
 
-from robustnmf.arrays import Array, namespace
+from robustnmf.arrays import Array, eps, namespace
 from robustnmf.passes import Local, Statistics
 from robustnmf.state import Fitted, Problem, Reading, Start, State, Track
 from robustnmf.weightings import Batch, Tally, Weighting
@@ -48,11 +49,19 @@ def fit(
             return _fit(engine, problem, weightings, start, max_iter, tol, callback)
 
         # Members know nothing of each other: a thread for some, rather than for some rows.
-        def part(members: slice) -> list[Fitted]:
-            own = start.part(members)
-            return _fit(engine.alone(), problem, weightings[members], own, max_iter, tol, None)
+        halted = Event()
 
-        return [member for share in engine.threads.each(part, shares) for member in share]
+        def part(members: slice) -> list[Fitted]:
+            return _fit(
+                engine.alone(), problem, weightings[members], start.part(members), max_iter, tol,
+                lambda iteration, state: halted.is_set(),
+            )  # fmt: skip
+
+        try:
+            return [member for share in engine.threads.each(part, shares) for member in share]
+        except BaseException:
+            halted.set()  # the others need not go on
+            raise
 
 
 def _fit(
@@ -211,17 +220,21 @@ def _follow(engine: Any, problem: Problem, state: State, *, freeze: bool) -> Sta
     if not any(track.asked.settles for track in state.tracks):
         return state
     medians = engine.typical_energies(state.locals, problem.loss.degree)
-    for track, median in zip(state.tracks, medians, strict=True):
-        if track.asked.settles:
+    settling = [track.asked.settles for track in state.tracks]
+    for track, median, settles in zip(state.tracks, medians, settling, strict=True):
+        if settles:
             track.follow(median, freeze=freeze)
     state = replace(state)  # a new state, so that the weightings in force are read again
-    if problem.extrapolates:
-        _read_again(engine, problem, state)
-    return state
+    if not problem.extrapolates:
+        return state
+    _read_again(engine, problem, state)
+    xp = namespace(state.basis)
+    still = xp.asarray([t.ahead == 0 for t in state.tracks])
+    return replace(state, basis=xp.where(still[:, None, None], state.reached, state.basis))
 
 
 def _read_again(engine: Any, problem: Problem, state: State) -> None:
-    """The objective of every member where it stands, under the weightings now in force."""
+    """The objective of members where they stand, under weightings that still change."""
     weighting = state.weighting
 
     def visit(block: Any, local: Local) -> tuple[Local, Tally]:
@@ -230,7 +243,8 @@ def _read_again(engine: Any, problem: Problem, state: State) -> None:
     tally = engine.sweep(visit, state.locals)[1]
     readings = _readings(problem, weighting, tally, state.previous)
     for track, found in zip(state.tracks, readings, strict=True):
-        track.reading = found
+        if track.asked.settles:
+            track.reading = found
 
 
 def _finish(
@@ -253,7 +267,8 @@ def _finish(
             after = look.row_values(block, codes, seen, weighting)
             before = look.row_values(block, *look.stay(block, local.codes), weighting)
             # Where the loss is not convex in the codes, encoding may end in a worse minimum.
-            worse = after > (1 + 1e-6) * before + 1e-12 * block.sizes(problem.loss.degree)
+            rounding = max(1e-12, 8 * eps(codes)) * block.sizes(problem.loss.degree)
+            worse = after > (1 + 1e-6) * before + rounding
             codes = namespace(codes).where(worse[:, :, None], local.codes, codes)
             codes, seen = look.stay(block, codes)
             return look.measure(block, replace(local, codes=codes), weighting, seen)

@@ -238,6 +238,8 @@ class Track:
         past = self.medians[-1 - WINDOW : -WINDOW]
         if freeze or any(abs(before - median) <= REST * before for before in past):
             self.asked = self.weighting
+            # What was measured under other parameters is no bar for the objective from here on.
+            self.ahead, self.steps, self.reading = 0.0, 0, None
 
     def stalled(self, tol: float) -> bool:
         """Whether the last passes each lowered the objective by no more than tol of it."""

@@ -69,7 +69,7 @@ def test_a_failed_second_fit_leaves_the_first():
         (EucNMF(0), "'n_components' parameter of EucNMF must be an int in the range"),
         (EucNMF(-3), "Got -3 instead"),
         (EucNMF(2.5), "Got 2.5 instead"),
-        (RobustNMF(7), "n_components=7 is too large for init='nndsvda'.*at most 6"),
+        (RobustNMF(7), "n_components=7 is too large for init='robust'.*at most 6"),
         (FWRNMF(2, p=1), r"'p' parameter of FWRNMF must be a float in the range \(1"),
         (FWRNMF(2, p=0.5), "Got 0.5 instead"),
         (EWRNMF(2, gamma=0), r"'gamma' parameter of EWRNMF must be a float in the range \(0"),

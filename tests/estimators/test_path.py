@@ -58,6 +58,7 @@ def test_any_random_state_gives_all_batches_the_same_starts(state):
         ("entropy", "at least one weighting"),
         (["entropi"], "Known names are"),
         ([3], "3"),
+        ([[1]], "neither a Weighting nor the name"),
         ([Entropy(-1.0)], "gamma"),
     ],
 )
@@ -69,5 +70,8 @@ def test_what_is_no_list_of_weightings_is_refused(weightings, message):
 def test_unknown_parameters_and_bad_counts_are_refused():
     with pytest.raises(TypeError, match="unexpected keyword"):
         fit_path(X, 2, weightings=["l21"], gamma=3)
-    with pytest.raises(ValueError, match="n_init"):
-        fit_path(X, 2, weightings=["l21"], n_init=0)
+    with pytest.raises(TypeError, match="weightings, a list"):
+        fit_path(X, 2, weightings=["l21"], weighting="l21")
+    for bad in ({"n_init": 0}, {"n_init": "a"}, {"random_state": "x"}):
+        with pytest.raises(ValueError, match=next(iter(bad))):
+            fit_path(X, 2, weightings=["l21"], **bad)

@@ -8,13 +8,16 @@ from robustnmf import (
     NMFL2,
     ConvexNMF,
     EucNMF,
+    Free,
+    Frobenius,
+    Huber,
     HuberRNMF,
     KullbackLeibler,
     Orthogonal,
     RobustNMF,
     Uniform,
 )  # fmt: skip
-from robustnmf.combinations import fastest_solver
+from robustnmf.combinations import Parts, fastest_solver
 from robustnmf.losses import LOSSES
 from robustnmf.structures import STRUCTURES
 from tests.problems import noisy_low_rank, positive_start
@@ -24,12 +27,13 @@ X = noisy_low_rank(80, 20, 4, outliers=8)
 
 def test_auto_is_the_fastest_that_applies():
     chosen = {
-        (loss, structure): fastest_solver(LOSSES[loss](), STRUCTURES[structure]())
+        (loss, structure): fastest_solver(Parts(LOSSES[loss](), Uniform(), STRUCTURES[structure]()))
         for loss in LOSSES
         for structure in STRUCTURES
     }
     assert chosen["frobenius", "free"] == "hals"
     assert chosen["kullback-leibler", "free"] == chosen["beta", "free"] == "mu-extrapolated"
+    assert fastest_solver(Parts(Frobenius(), Huber(1.0), Free())) == "mu-extrapolated"
     assert {solver for (_, s), solver in chosen.items() if s != "free"} == {"mu"}
 
 
@@ -101,3 +105,42 @@ def test_extrapolation_is_never_worse_than_plain_updates(loss):
                 for solver in ("mu", "mu-extrapolated")
             )
             assert fast <= 1.0001 * plain
+
+
+@pytest.mark.parametrize("l1_ratio", [0.0, 0.5])
+def test_a_small_penalty_kills_no_component(l1_ratio):
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        table = rng.gamma(0.5, size=(30, 3)) @ rng.gamma(0.5, size=(3, 20))
+        table += 0.1 * rng.random((30, 20))
+        table[:3] += 100 * rng.random((3, 20))
+        model = RobustNMF(
+            3, weighting="uniform", solver="hals", init="random", random_state=seed,
+            alpha_W=np.float64(1e-6), l1_ratio=l1_ratio,
+        )  # fmt: skip
+        codes = model.fit_transform(table)
+        assert np.all(codes.max(axis=0) * model.components_.max(axis=1) > 0)
+
+
+@pytest.mark.parametrize("solver", ["hals", "mu-extrapolated"])
+def test_the_history_never_rises_however_soon_an_automatic_parameter_is_frozen(solver):
+    for seed in range(30):
+        table = np.random.default_rng(seed).gamma(0.5, size=(8, 6))
+        model = RobustNMF(
+            2, solver=solver, init="random", random_state=seed, max_iter=4 + seed % 9, tol=0
+        ).fit(table)
+        history = model.objective_history_
+        assert np.all(np.diff(history) <= 1e-10 * np.abs(history).max())
+
+
+def test_hals_starts_from_zeros_where_multiplicative_updates_cannot():
+    W, H = positive_start(80, 20, 3)
+    W[0], H[:, 0] = 0, 0
+    RobustNMF(3, init="custom", solver="hals").fit(X, W=W, H=H)
+    with pytest.raises(ValueError, match="can never change a zero"):
+        RobustNMF(3, init="custom", solver="mu").fit(X, W=W, H=H)
+    with pytest.raises(ValueError, match="W is zero throughout"):
+        RobustNMF(3, init="custom", solver="hals").fit(X, W=0 * W, H=H)
+    W[0, 0] = -1
+    with pytest.raises(ValueError, match="W holds 1 values that are negative"):
+        RobustNMF(3, init="custom", solver="hals").fit(X, W=W, H=H)

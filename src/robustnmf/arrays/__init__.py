@@ -1,7 +1,7 @@
 """The only place that knows array libraries apart."""
 
 from robustnmf.arrays.blocks import DenseBlock
-from robustnmf.arrays.coordinates import quadratic_part, sweep_coordinates
+from robustnmf.arrays.coordinates import depends, quadratic_part, sweep_coordinates
 from robustnmf.arrays.masked import MaskedBlock, hide
 from robustnmf.arrays.namespace import (
     Array,
@@ -31,6 +31,7 @@ __all__ = [
     "Namespace",
     "SparseBlock",
     "column",
+    "depends",
     "eps",
     "floored",
     "has_holes",

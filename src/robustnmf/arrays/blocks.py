@@ -18,6 +18,8 @@ from typing import Any, ClassVar
 
 from robustnmf.arrays.namespace import Array, Namespace, namespace, wide
 
+CHUNK_NUMBERS = 100_000
+
 
 class DenseBlock:
     """Consecutive rows of a dense X, in units of ``scale``.
@@ -88,12 +90,18 @@ class DenseBlock:
     def sizes(self, degree: float) -> Array:
         """Sum of the entries of whole rows to some power: what energies compare with."""
         if degree not in self._sizes:
-            self._sizes[degree] = self.as_whole(self.row_sums(self._powers(degree)))
+            self._sizes[degree] = self.as_whole(self._power_sums(degree))
         return self._sizes[degree]
 
-    def _powers(self, degree: float) -> Array:
+    def _power_sums(self, degree: float) -> Array:
+        """Sum over each row of its known entries to some power; a few rows at a time."""
+        step = max(1, CHUNK_NUMBERS // self.rows.shape[1])
+        chunks = (self.rows[at : at + step, :] for at in range(0, len(self), step))
+        sums = [self.xp.sum(self._powers(self._in_units(wide(c)), degree), axis=1) for c in chunks]
+        return sums[0] if len(sums) == 1 else self.xp.concat(sums)
+
+    def _powers(self, values: Array, degree: float) -> Array:
         """Positive entries to some power in float64; zeros stay zeros."""
-        values = self.wide_values()
         if degree == 2:
             return values**2
         xp = self.xp

@@ -14,14 +14,19 @@ from robustnmf.arrays.namespace import Array, namespace, smallest, wide
 
 
 def sweep_coordinates(
-    factor: Array, linear: Array, gram: Array, sweeps: int, fixed: int = 0
+    factor: Array,
+    linear: Array,
+    gram: Array,
+    sweeps: int,
+    fixed: int = 0,
+    present: Array | None = None,
 ) -> Array:
     r"""Factor (members, rows, k) after some sweeps over its columns, every row for itself.
 
     .. math:: f_j \leftarrow \max\big(0,\; f_j + (l_j - (f G)_j) / G_{jj}\big)
 
     is the minimum of :math:`f G f^T / 2 - l f^T` over one coordinate, so no step goes up. A
-    coordinate that nothing depends on (:math:`G_{jj} = 0`) stays, and may be of use later.
+    coordinate that nothing depends on stays, and may be of use later.
 
     Parameters
     ----------
@@ -29,25 +34,32 @@ def sweep_coordinates(
     gram : array (members, k, k), symmetric
     sweeps : int
     fixed : int, default=0; how many of the first columns stay as they are
+    present : array of bool (members, k), optional; on which coordinates something depends,
+        by default those with a diagonal above zero
     """
-    absent = smallest(gram) ** 0.5
+    present = depends(gram) if present is None else present
     if isinstance(factor, np.ndarray):
         from robustnmf.arrays.kernels import sweep_tiles
 
         # The result lies in memory as the factor does, also where that is a transposed view.
         moved = np.empty_like(factor)
-        sweep_tiles(factor, linear, gram, absent, sweeps, fixed, moved)
+        sweep_tiles(factor, linear, gram, present, sweeps, fixed, moved)
         return moved
     xp = namespace(factor)
     diagonal = xp.linalg.diagonal(gram)
-    some = diagonal > absent
-    steps = xp.where(some, 1.0 / xp.where(some, diagonal, 1 + 0 * diagonal), 0 * diagonal)
+    one = xp.ones_like(diagonal)
+    steps = xp.where(present, 1.0 / xp.where(present, diagonal, one), 0 * one)
     moved = xp.asarray(factor, copy=True)
     for _ in range(sweeps):
         for j in range(fixed, factor.shape[-1]):
             slope = linear[:, :, j] - (moved @ gram[:, :, j : j + 1])[:, :, 0]
             moved[:, :, j] = xp.maximum(moved[:, :, j] + slope * steps[:, j : j + 1], 0.0)
     return moved
+
+
+def depends(gram: Array) -> Array:
+    """Of which components (members, k) there is anything: their Gram matrix knows."""
+    return namespace(gram).linalg.diagonal(gram) > smallest(gram) ** 0.5
 
 
 def quadratic_part(codes: Array, linear: Array, gram: Array) -> Array:

@@ -19,7 +19,35 @@ OPTIONS: dict[str, Any] = {
     "cache": True,
     "fastmath": {"reassoc", "contract"},  # sums in any order, so that they run on vectors
 }
-TILE_BYTES = 512
+TILE_BYTES = 1024
+
+
+@njit(**OPTIONS)
+def _load(table: Array, at: int, width: int, tile: Array) -> None:
+    """Some rows of a table (rows, k) across; in the order in which they lie in memory."""
+    k = table.shape[1]
+    if table.strides[0] < table.strides[1]:
+        for j in range(k):
+            for r in range(width):
+                tile[j, r] = table[at + r, j]
+    else:
+        for r in range(width):
+            for j in range(k):
+                tile[j, r] = table[at + r, j]
+
+
+@njit(**OPTIONS)
+def _store(tile: Array, at: int, width: int, table: Array) -> None:
+    """The rows back where they came from."""
+    k = table.shape[1]
+    if table.strides[0] < table.strides[1]:
+        for j in range(k):
+            for r in range(width):
+                table[at + r, j] = tile[j, r]
+    else:
+        for r in range(width):
+            for j in range(k):
+                table[at + r, j] = tile[j, r]
 
 
 @njit(inline="always", **OPTIONS)
@@ -78,7 +106,7 @@ def sweep_tiles(
     factor: Array,
     linear: Array,
     gram: Array,
-    absent: float,
+    present: Array,
     sweeps: int,
     fixed: int,
     out: Array,
@@ -100,14 +128,12 @@ def sweep_tiles(
         for j in range(k):
             for c in range(k):
                 square[j, c] = gram[b, j, c]
-            free = j >= fixed and gram[b, j, j] > absent
+            free = j >= fixed and present[b, j]
             steps[j] = 1 / gram[b, j, j] if free else 0
         for at in range(0, rows, lanes):
             width = min(lanes, rows - at)
-            for r in range(width):
-                for j in range(k):
-                    tile[j, r] = factor[b, at + r, j]
-                    right[j, r] = linear[b, at + r, j]
+            _load(factor[b], at, width, tile)
+            _load(linear[b], at, width, right)
             for _ in range(sweeps):
                 for j in range(0, full, 4):
                     for i in range(4):
@@ -115,9 +141,7 @@ def sweep_tiles(
                             slope[i, r] = right[j + i, r]
                     _subtract_products(square, j, tile, width, slope)
                     _step_four(square, steps, j, tile, width, slope)
-            for r in range(width):
-                for j in range(k):
-                    out[b, at + r, j] = tile[j, r]
+            _store(tile, at, width, out[b])
 
 
 @njit(**OPTIONS)
@@ -137,11 +161,10 @@ def quadratic_tiles(codes: Array, linear: Array, gram: Array, out: Array) -> Non
                 square[j, c] = gram[b, j, c]
         for at in range(0, rows, lanes):
             width = min(lanes, rows - at)
+            _load(codes[b], at, width, tile)
+            _load(linear[b], at, width, right)
             for r in range(width):
                 total[r] = 0.0
-                for j in range(k):
-                    tile[j, r] = codes[b, at + r, j]
-                    right[j, r] = linear[b, at + r, j]
             for j in range(0, full, 4):
                 slope[:, :] = 0
                 _subtract_products(square, j, tile, width, slope)

@@ -81,6 +81,9 @@ class MaskedBlock(DenseBlock):
             return xp.astype(self.known, like.dtype)
         return xp.where(self.known, entries, xp.zeros_like(entries))
 
+    def _power_sums(self, degree: float) -> Array:
+        return self.row_sums(self._powers(self.wide_values(), degree))
+
     def row_sums(self, entries: Array) -> Array:
         return super().row_sums(self.observed(entries, entries))
 

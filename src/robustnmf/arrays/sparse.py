@@ -93,6 +93,9 @@ class SparseBlock(DenseBlock):
             rest[j, rows] = exact
         return np.maximum(rest, 0.0)
 
+    def _power_sums(self, degree: float) -> Array:
+        return self.row_sums(self._powers(self.wide_values(), degree))
+
     def row_sums(self, entries: Array) -> Array:
         flat = wide(entries).reshape(math.prod(entries.shape[:-1]), self.rows.nnz)
         totals = np.stack([self._holding(row) @ self._ones for row in flat])

@@ -85,6 +85,9 @@ class Threads:
                 self._pool, self.count = pool, count
                 try:
                     yield
+                except BaseException:
+                    pool.shutdown(wait=False, cancel_futures=True)
+                    raise
                 finally:
                     self._pool, self.count = None, 1
 

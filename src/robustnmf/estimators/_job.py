@@ -124,7 +124,7 @@ def prepared(
 def _solver(model: Any, parts: Parts) -> Solver:
     """The solver that was asked for, if it goes with these parts."""
     if model.solver == "auto":
-        return SOLVERS[fastest_solver(parts.loss, parts.structure)]()
+        return SOLVERS[fastest_solver(parts)]()
     reason = solver_refusal(parts.loss, parts.structure, model.solver)
     if reason is not None:
         raise ValueError(reason)

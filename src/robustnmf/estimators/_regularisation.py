@@ -38,7 +38,7 @@ def paid(
     def pays(strength: float, size: float, value: float) -> Paid:
         lasso = factor * strength * l1_ratio * size / value
         ridge = factor * strength * (1 - l1_ratio) * size**2 / value
-        return Paid(min(lasso, prohibitive), min(ridge, prohibitive))
+        return Paid(float(min(lasso, prohibitive)), float(min(ridge, prohibitive)))
 
     return {
         "codes_pay": pays(n_features * alpha_codes, balance, energy),

@@ -83,10 +83,10 @@ def _custom_start(
     They are balanced by a power of two, which multiplicative updates carry along exactly.
     """
     n, m = engine.shape
-    mixes = problem.structure.mixes_samples
-    codes = check_factor(W, (n, rank), "W", "the codes", engine.like)
+    mixes, positive = problem.structure.mixes_samples, problem.solver.keeps_zeros
+    codes = check_factor(W, (n, rank), "W", "the codes", engine.like, positive)
     what, width = ("the mixing", n) if mixes else ("the basis", m)
-    other = check_factor(H, (rank, width), "H", what, engine.like)
+    other = check_factor(H, (rank, width), "H", what, engine.like, positive)
     other = other if mixes else other / engine.scale
     exponent = np.log2(codes.mean(dtype=np.float64) / other.mean(dtype=np.float64)) / 2
     balance = 2.0 ** round(exponent) if abs(exponent) > 10 else 1.0

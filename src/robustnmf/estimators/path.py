@@ -8,6 +8,7 @@ from itertools import groupby
 from typing import Any
 
 import numpy as np
+from sklearn.utils import check_random_state
 
 from robustnmf.estimators._job import Job, prepared
 from robustnmf.estimators._progress import progress_of
@@ -107,25 +108,28 @@ def fit_path(
     >>> bool(path[0].effective_sample_size < path[-1].effective_sample_size)
     True
     """
-    if isinstance(weightings, (str, Weighting)) or not len(weightings):
+    if "weighting" in parameters:
+        raise TypeError("fit_path takes weightings, a list, instead of weighting.")
+    if isinstance(weightings, (str, Weighting)) or not len(weightings := list(weightings)):
         raise ValueError(
             f"weightings is {weightings!r}, but a list with at least one weighting is needed, "
             "for example [Entropy(1.0), Entropy(10.0)]."
         )
     for weighting in weightings:
-        if not (isinstance(weighting, Weighting) or weighting in WEIGHTINGS):
+        if not isinstance(weighting, Weighting) and str(weighting) not in WEIGHTINGS:
             raise ValueError(
                 f"weightings holds {weighting!r}, which is neither a Weighting nor the name of "
                 f"one. Known names are {sorted(WEIGHTINGS)}."
             )
     asked = [WEIGHTINGS[w]() if isinstance(w, str) else w for w in weightings]
-    if n_init > 1:
-        parameters = {"init": "random", **parameters}
     model = RobustNMF(n_components, n_init=n_init, **parameters)
+    model._validate_params()
+    if n_init > 1 and "init" not in parameters:
+        model.set_params(init="random")
     if not isinstance(model.random_state, (int, np.integer)):
         # All batches start alike, also where there are several.
-        seed = np.random.RandomState().randint(2**31 - 1)
-        model.set_params(random_state=_drawn(model.random_state, seed))
+        drawn = check_random_state(model.random_state).randint(2**31 - 1)
+        model.set_params(random_state=int(drawn))
     found: dict[int, list[PathMember]] = {}
     # Weightings that read X alike share a batch.
     order = sorted(range(len(asked)), key=lambda i: _kind(asked[i]))
@@ -138,11 +142,6 @@ def fit_path(
 
 def _kind(weighting: Weighting) -> tuple[bool, float]:
     return weighting.per_entry, weighting.degree
-
-
-def _drawn(random_state: Any, seed: int) -> int:
-    """A number from a generator, or a fresh one where there is none."""
-    return seed if random_state is None else int(random_state.randint(2**31 - 1))
 
 
 def _batch(

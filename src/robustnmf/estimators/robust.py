@@ -43,9 +43,8 @@ class RobustNMF(BaseRobustNMF):
         What the basis pays, ``n_samples * alpha_H`` times the same of its entries, on top of
         the sum over samples. "same" is ``alpha_W``.
     l1_ratio : float in [0, 1], default=0.0
-        Share of absolute values in what is paid; the rest are squares. Under "hals" large
-        absolute values may empty a component in the first passes, as they do in scikit-learn's
-        coordinate descent; "mu" is slower to let go.
+        Share of absolute values in what is paid; the rest are squares. Large absolute values may
+        empty a component in the first passes of "hals"; "mu" is slower to let go.
     <common>
 
     <attributes>

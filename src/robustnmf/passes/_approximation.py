@@ -21,6 +21,7 @@ MAX_HALVINGS = 12
 STEP_TOLERANCE = 1e-12
 SHRINK = 0.1
 VALUE_ROUNDING = 1e-14
+DEAD = 1e-60
 
 
 class ApproximationPass(Pass):
@@ -61,7 +62,7 @@ class ApproximationPass(Pass):
         codes = []
         for j in range(members):
             # In float64: rounding must not tell a row what company it is in.
-            basis = wide(self.basis[j : j + 1, ...])
+            basis = _alive(wide(self.basis[j : j + 1, ...]))
             alone = replace(self, basis=basis, previous=basis, penalty=self.penalty.of(j))
             chunks = [
                 alone._encode(
@@ -183,3 +184,13 @@ class ApproximationPass(Pass):
         seen = block.approximation(codes[None, ...], self.basis)
         values, slopes = self.row_objective(block, codes[None, ...], weighting, seen)
         return values[0, ...], slopes
+
+
+def _alive(basis: Array) -> Array:
+    """The basis (1, k, features) without components that have died down to almost nothing.
+
+    Their codes would have to be as many orders larger than the others, and rounding rules.
+    """
+    xp = namespace(basis)
+    sizes = xp.max(basis, axis=-1, keepdims=True)
+    return xp.where(sizes > DEAD * xp.max(sizes), basis, xp.zeros_like(basis))

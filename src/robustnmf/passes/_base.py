@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
-from robustnmf.arrays import Array, namespace
+from robustnmf.arrays import Array, depends, namespace
 from robustnmf.losses import Loss
 from robustnmf.passes._statistics import Local, Statistics
 from robustnmf.solvers import Penalty, Update
@@ -47,6 +47,11 @@ class Pass(ABC):
         if not self.bounded:
             return None
         return self.gram + self.penalty.gram(self.gram) if self.penalty else self.gram
+
+    @cached_property
+    def present(self) -> Array:
+        """Of which components (members, k) there is anything."""
+        return depends(self.gram)
 
     @abstractmethod
     def stay(self, block: Any, codes: Array) -> tuple[Array, Any]:

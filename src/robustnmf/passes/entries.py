@@ -34,7 +34,7 @@ class EntryPass(ApproximationPass):
         parts = self.loss.split(data, block.approximation(codes, self.basis))
         weighted = (block.project_part(_weighted(weights, p), self.basis) for p in parts)
         negative, positive = weighted
-        terms = Ratio(negative, self.paid(block, codes, positive), self.bound)
+        terms = Ratio(negative, self.paid(block, codes, positive), self.bound, present=self.present)
         return self.stay(block, self.update(codes, terms))
 
     def sums(self, block: Any, codes: Array, weights: Array, seen: Array) -> tuple[Array, Array]:

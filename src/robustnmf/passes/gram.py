@@ -42,7 +42,8 @@ class GramPass(Pass):
         terms = Quadratic(projected, self.gram)
         if not self.penalty:
             return terms
-        return Quadratic(projected, self.gram + self.penalty.gram(self.gram), self.penalty.lasso)
+        gram = self.gram + self.penalty.gram(self.gram)
+        return Quadratic(projected, gram, self.penalty.lasso, present=self.present)
 
     def encode(self, block: Any, weighting: Batch) -> tuple[Array, Array]:
         xp = namespace(self.basis)

@@ -43,7 +43,9 @@ class MaskedPass(ApproximationPass):
         back = namespace(codes).matrix_transpose(self.basis)
         projected = block.project(self.basis)
         positive = self._approximation(block, codes)[0] @ back
-        terms = Ratio(projected, self.paid(block, codes, positive), self.bound)
+        terms = Ratio(
+            projected, self.paid(block, codes, positive), self.bound, present=self.present
+        )
         codes = self.update(codes, terms)
         return codes, Seen(*self._approximation(block, codes), projected)
 

@@ -33,4 +33,7 @@ class Solver(ABC):
 
     def further(self, factor: Array, before: Array, ahead: Array) -> Array:
         """The factor beyond where a step took it, by ``ahead`` of that step; never negative."""
-        return namespace(factor).maximum(factor + ahead * (factor - before), 0.0)
+        moved = factor - before
+        moved *= ahead
+        moved += factor
+        return namespace(factor).maximum(moved, 0.0)

@@ -5,20 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from robustnmf.arrays import Array, namespace
+from robustnmf.arrays import Array, depends, namespace
 
 
 @dataclass(frozen=True)
 class Quadratic:
     """Minimise ``f gram f^T / 2 - linear f^T + lasso sum f`` for every row f of a factor.
 
-    The first ``fixed`` columns of the factor must stay as they are.
+    The first ``fixed`` columns of the factor must stay as they are. ``present`` (members, k)
+    says on which columns the loss depends, where a penalty in ``gram`` hides it.
     """
 
     linear: Array
     gram: Array
     lasso: Array | float = 0.0
     fixed: int = 0
+    present: Array | None = None
 
     def parts(self, factor: Array) -> tuple[Array, Array]:
         """Negative and positive part of the gradient at factor."""
@@ -40,7 +42,8 @@ class Quadratic:
         """With a penalty; ``ridge`` (members, k) is a number for each column of the factor."""
         identity = namespace(self.gram).eye(self.gram.shape[-1], dtype=self.gram.dtype)
         gram = self.gram + ridge[:, :, None] * identity
-        return replace(self, gram=gram, lasso=self.lasso + lasso)
+        present = depends(self.gram) if self.present is None else self.present
+        return replace(self, gram=gram, lasso=self.lasso + lasso, present=present)
 
 
 @dataclass(frozen=True)
@@ -49,7 +52,7 @@ class Ratio:
 
     ``gram`` (members, k, k) bounds the second derivative, where there is a bound and a solver
     that asks for it: for the squared error, with every entry counted in full. The first
-    ``fixed`` columns of the factor must stay as they are.
+    ``fixed`` columns of the factor must stay as they are; ``present`` as for quadratic terms.
     """
 
     negative: Array
@@ -58,6 +61,7 @@ class Ratio:
     lasso: Array | float = 0.0
     ridge: Array | float = 0.0
     fixed: int = 0
+    present: Array | None = None
 
     def parts(self, factor: Array) -> tuple[Array, Array]:
         """Negative and positive part of the gradient at factor."""
@@ -73,7 +77,7 @@ class Ratio:
         known = xp.any((self.negative > 0) | (self.positive > 0), axis=-1, keepdims=True)
         linear = self.negative - self.positive + factor @ self.gram
         linear = xp.where(known, linear, 0 * linear)
-        above = Quadratic(linear, self.gram, self.lasso, self.fixed)
+        above = Quadratic(linear, self.gram, self.lasso, self.fixed, self.present)
         return above if isinstance(self.ridge, float) else above.penalised(0.0, self.ridge[:, 0, :])
 
     def rows(self, chosen: slice) -> Ratio:

@@ -31,5 +31,8 @@ class Hals(Solver):
     def step(self, factor: Array, terms: Terms, exponent: float) -> Array:
         """New factor; the exponent of multiplicative updates has no meaning here."""
         problem = terms.majorant(factor)
-        linear = problem.linear - problem.lasso
-        return sweep_coordinates(factor, linear, problem.gram, SWEEPS, problem.fixed)
+        paid = not isinstance(problem.lasso, float) or problem.lasso > 0
+        linear = problem.linear - problem.lasso if paid else problem.linear
+        return sweep_coordinates(
+            factor, linear, problem.gram, SWEEPS, problem.fixed, problem.present
+        )

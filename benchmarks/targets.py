@@ -1,0 +1,62 @@
+"""The table of all figures to reach, from the result files: target, measured, range, met or not.
+
+make bench        (or, after the others: python benchmarks/targets.py)
+"""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+from machine import RESULTS
+
+
+def lines() -> list[tuple[str, str, np.ndarray]]:
+    """Every figure with its target and the measured values."""
+    found = []
+    for name in ("speed.json", "batch.json"):
+        path = RESULTS / name
+        if not path.is_file():
+            continue
+        for figure in json.loads(path.read_text())["figures"]:
+            values = np.array(figure.get("ratios", figure.get("values")))
+            found.append((figure["figure"], figure["target"], values))
+    path = RESULTS / "growth.json"
+    if path.is_file():
+        for name in ("samples", "stored entries"):
+            power = json.loads(path.read_text())["growth"][name]["slope"]
+            what = f"slope of seconds per pass against {name}"
+            found.append((what, "0.95 to 1.05", np.array([power])))
+    path = RESULTS / "solvers.json"
+    if path.is_file():
+        share = json.loads(path.read_text())["hals_beside_mu"]["no_worse"]
+        found.append(("share of problems in which hals ends no worse than mu", ">= 0.95",
+                      np.array([share])))  # fmt: skip
+    return found
+
+
+def met(target: str, value: float) -> bool:
+    """Whether a value is where it should be."""
+    words = target.split()
+    if words[0] == ">=":
+        return value >= float(words[1])
+    if words[0] == "<=":
+        return value <= float(words[1])
+    return float(words[0]) <= value <= float(words[2])
+
+
+def table() -> str:
+    """The table in Markdown."""
+    rows = ["| figure | target | measured (median) | range | |", "|---|---|---|---|---|"]
+    for what, target, values in lines():
+        middle = float(np.median(values))
+        spread = f"{values.min():.2f} to {values.max():.2f}" if len(values) > 1 else ""
+        verdict = "met" if met(target, middle) else "**missed**"
+        rows.append(f"| {what} | {target} | {middle:.2f} | {spread} | {verdict} |")
+    return "\n".join(rows) + "\n"
+
+
+if __name__ == "__main__":
+    print(table())
+    (RESULTS / "targets.md").write_text(table())
+    print("written: benchmarks/results/targets.md")
