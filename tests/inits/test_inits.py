@@ -85,15 +85,3 @@ def test_the_robust_start_does_not_chase_huge_rows(size):
     assert left_over(basis) < 0.1
     if size > 10:
         assert left_over(basis) < left_over(plain)
-
-
-def test_a_common_factor_of_all_sample_weights_changes_no_start():
-    X = noisy_low_rank(30, 10, 3)
-    for name in ("nndsvd", "nndsvda", "robust"):
-        starts = [
-            INITS[name](InMemory(X, sample_weight=np.full(30, factor)), 3, 0)
-            for factor in (1.0, 1e-12, 1e30)
-        ]
-        for other in starts[1:]:
-            np.testing.assert_allclose(other[0], starts[0][0], rtol=1e-6, atol=1e-9)
-            np.testing.assert_allclose(other[1], starts[0][1], rtol=1e-6, atol=1e-9)

@@ -14,6 +14,7 @@ them entry by entry (approximation, loss, parts of the gradient) has their shape
 from __future__ import annotations
 
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, ClassVar
 
 from robustnmf.arrays.namespace import Array, Namespace, namespace, wide
@@ -96,7 +97,8 @@ class DenseBlock:
     def _power_sums(self, degree: float) -> Array:
         """Sum over each row of its known entries to some power; a few rows at a time."""
         step = max(1, CHUNK_NUMBERS // self.rows.shape[1])
-        chunks = (self.rows[at : at + step, :] for at in range(0, len(self), step))
+        edges = [*range(0, len(self), step), len(self)]
+        chunks = (self.rows[at:stop, :] for at, stop in pairwise(edges))
         sums = [self.xp.sum(self._powers(self._in_units(wide(c)), degree), axis=1) for c in chunks]
         return sums[0] if len(sums) == 1 else self.xp.concat(sums)
 

@@ -30,7 +30,7 @@ Counts = Callable[[Any], Array]
 
 def nndsvd(engine: Any, k: int, seed: int) -> tuple[Array, Array]:
     """Codes (n, k) and basis (k, m), with zeros where a part is cut off."""
-    return _from_svd(engine, k, seed, _mass(engine))
+    return _from_svd(engine, k, seed, lambda block: block.mass)
 
 
 def _from_svd(engine: Any, k: int, seed: int, counts: Counts) -> tuple[Array, Array]:
@@ -74,10 +74,10 @@ def nndsvda(engine: Any, k: int, seed: int) -> tuple[Array, Array]:
 
 def robust(engine: Any, k: int, seed: int) -> tuple[Array, Array]:
     """``nndsvda`` of an SVD in which no row counts for more than one of median norm."""
-    mass, limit = _mass(engine), engine.typical_size
+    limit = engine.typical_size
 
     def counts(block: Any) -> Array:
-        return mass(block) * limit / block.xp.maximum(block.sq_norms, limit)
+        return block.mass * limit / block.xp.maximum(block.sq_norms, limit)
 
     typical_entry = (limit / engine.shape[1]) ** 0.5
     return _filled(engine, k, seed, typical_entry, *_from_svd(engine, k, seed, counts))
@@ -117,12 +117,6 @@ def _right_singular(engine: Any, k: int, seed: int, counts: Counts) -> tuple[Arr
     order = xp.argsort(squares, descending=True)[:k]
     singular = xp.maximum(xp.take(squares, order), 0.0) ** 0.5
     return singular, (right @ xp.take(rotation, order, axis=1)).T
-
-
-def _mass(engine: Any) -> Counts:
-    """How often a row counts, one on average: what all counts have in common changes nothing."""
-    mean = float(namespace(engine.like).mean(engine.mass))
-    return lambda block: block.mass / mean
 
 
 def _part_norms(vectors: Array, axis: int) -> Array:

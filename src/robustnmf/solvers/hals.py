@@ -15,11 +15,12 @@ same gradient.
 
 from __future__ import annotations
 
-from robustnmf.arrays import Array, sweep_coordinates
+from robustnmf.arrays import Array, namespace, smallest, sweep_coordinates
 from robustnmf.solvers._base import Solver
 from robustnmf.solvers._terms import Terms
 
 SWEEPS = 8
+FADE = 0.5
 
 
 class Hals(Solver):
@@ -33,6 +34,13 @@ class Hals(Solver):
         problem = terms.majorant(factor)
         paid = not isinstance(problem.lasso, float) or problem.lasso > 0
         linear = problem.linear - problem.lasso if paid else problem.linear
-        return sweep_coordinates(
+        moved = sweep_coordinates(
             factor, linear, problem.gram, SWEEPS, problem.fixed, problem.present
         )
+        if problem.present is None:
+            return moved
+        # A column on which the loss does not depend pays for nothing. It fades rather than goes at
+        # once: where the other factor is zero for a pass or two, it may still be of use.
+        xp = namespace(moved)
+        faded = xp.where(moved > smallest(moved) ** 0.5, FADE * moved, xp.zeros_like(moved))
+        return xp.where(problem.present[:, None, :], moved, faded)
