@@ -6,8 +6,8 @@ The objective to reach is the squared error that scikit-learn's coordinate desce
 fastest solver) has after 200 iterations from that start. For every contender the fewest iterations
 that reach it are found first; then complete fits with just so many iterations are timed, the
 contenders taking turns. A ratio is taken within a turn; its median and range over the turns are
-shown. A contender that has not got there in the time of ``cd`` (three times it, for nmf-torch) is shown as such. Peers
-in PyTorch run in float32, their default, only.
+shown. A contender that has not got there in the time of ``cd`` (three times it, for nmf-torch) is
+shown as such. Peers in PyTorch run in float32, their default, only.
 dtype rule: data, start and arithmetic of a row of the table are all float32 or all float64; only
 the figure that says so compares our float32 with the float64 that scikit-learn's users get by
 default. Everything runs in one process on all cores that BLAS uses.
