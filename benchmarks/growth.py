@@ -68,12 +68,13 @@ def prepared(X, k: int, members: int = 1):
 
 def per_pass(runs: dict, repeats: int, passes: int = 12) -> dict:
     """Best seconds per pass of every run, taking turns."""
-    found: dict = {size: [] for size in runs}
+    found: dict = {size: ([], []) for size in runs}
     for _ in range(repeats):
         for size, run in runs.items():
-            short, long = (best(lambda r=run, p=p: r(p), 1) for p in (2, 2 + passes))
-            found[size].append((long - short) / passes)
-    return {size: min(times) for size, times in found.items()}
+            for times, count in zip(found[size], (2, 2 + passes), strict=True):
+                times.append(best(lambda r=run, c=count: r(c), 1))
+    # The best of each: a disturbed short fit would make a pass look shorter than it is.
+    return {size: (min(long) - min(short)) / passes for size, (short, long) in found.items()}
 
 
 def slope(times: dict) -> float:
