@@ -29,6 +29,7 @@ from robustnmf.passes import Local
 BLOCK_BYTES = 8 * 2**20
 ENOUGH_BLOCKS = 8
 WORTH_A_BLOCK = 1e7
+SWEEPS_COST = 4  # of one component, in entries of a row that a product reads
 WORTH_A_THREAD = 1e6
 TYPICAL_SHARE = 0.01
 
@@ -48,6 +49,8 @@ class InMemory:
         too few blocks to share.
     columns : int, default=1
         Columns of the factors that a pass multiplies X with, over all members.
+    rank : int, default=1
+        Columns of one member.
     copies : int, default=1
         How many arrays of the size of a block a pass holds for it.
     sample_weight : array (samples,), float64, optional
@@ -64,6 +67,7 @@ class InMemory:
         block_rows: int | None = None,
         copies: int = 1,
         columns: int = 1,
+        rank: int = 1,
         sample_weight: Array | None = None,
         fill: float = 1.0,
     ):
@@ -74,7 +78,9 @@ class InMemory:
         n, m = X.shape
         numbers = -(-X.nnz // n) if sparse else m
         row_bytes = copies * max(1, numbers) * namespace(self.like).finfo(self.like.dtype).bits // 8
-        step = block_rows or _rows_of_a_block(n, row_bytes, max(1, numbers), columns)
+        step = block_rows or _rows_of_a_block(
+            n, row_bytes, max(1, numbers) + SWEEPS_COST * rank, columns
+        )
         self.complete = sparse or not has_holes(X)
         self.blocks: list[Any] = []
         for at in range(0, n, step):
@@ -261,12 +267,12 @@ def _medians(values: Array, mass: Array) -> Array:
     return xp.take_along_axis(ordered, first, axis=1)[:, 0]
 
 
-def _rows_of_a_block(rows: int, row_bytes: int, numbers: int, columns: int) -> int:
+def _rows_of_a_block(rows: int, row_bytes: int, row_work: int, columns: int) -> int:
     """How many rows make a block: not too many for the cache, not too few to be worth a visit.
 
     What a visit brings home has as many rows as there are columns, so blocks have more.
     """
-    worth = max(int(WORTH_A_BLOCK // (numbers * columns)), 4 * columns)
+    worth = max(int(WORTH_A_BLOCK // (row_work * columns)), 4 * columns)
     count = max(-(-rows * row_bytes // BLOCK_BYTES), min(ENOUGH_BLOCKS, rows // worth), 1)
     return max(1, -(-rows // count))
 

@@ -22,7 +22,8 @@ def engine_for(
     complete, holes = (problem.kind(weighting.per_entry, known) for known in (True, False))
     copies = 1 if complete.quadratic else members
     columns = members * rank
-    return InMemory(table, copies=copies, columns=columns, fill=holes.hole, **options)
+    sizes = {"columns": columns, "rank": rank}
+    return InMemory(table, copies=copies, fill=holes.hole, **sizes, **options)
 
 
 def rank_of(shape: tuple[int, int], n_components: int | str, init: str, W: Any, H: Any) -> int:
