@@ -25,16 +25,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from machine import described, written
+from peers import low_rank
 from tests.oracles import paper
 
 from robustnmf import EWRNMF, FWRNMF, NMFL2, EucNMF, HuberRNMF
-
-
-def table(n: int, m: int, k: int, seed: int = 0) -> np.ndarray:
-    """Gamma factors of rank k with gamma noise."""
-    rng = np.random.default_rng(seed)
-    X = rng.gamma(1.0, size=(n, k)) @ rng.gamma(1.0, size=(k, m))
-    return X + 0.1 * X.mean() * rng.gamma(1.0, size=(n, m))
 
 
 def contenders(X: np.ndarray, k: int) -> dict[str, Callable[[int], None]]:
@@ -86,7 +80,7 @@ def main() -> None:
     warnings.simplefilter("ignore")
     n, m, k = (2_000, 100, 10) if quick else (20_000, 500, 20)
     repeats, short, long = (2, 2, 12) if quick else (9, 2, 32)
-    X = table(n, m, k)
+    X = low_rank(n, m, k)
     runs = contenders(X, k)
     times: dict[str, list[float]] = {name: [] for name in runs}
     for run in runs.values():

@@ -28,6 +28,7 @@ import scipy.sparse as sp
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from machine import described, written
+from peers import sparse_counts
 
 SHORT, LONG = 1, 4
 CONTENDERS = {
@@ -35,21 +36,6 @@ CONTENDERS = {
     "RobustNMF uniform": ("ours", {"weighting": "uniform"}),
     "RobustNMF entropy": ("ours", {"weighting": "entropy"}),
 }
-
-
-def counts(n: int, m: int, k: int, density: float, seed: int = 0) -> sp.csr_array:
-    """Places drawn from a mixture of k topics, each place with a Poisson count of at least one."""
-    rng = np.random.default_rng(seed)
-    topics = [rng.permutation(m) for _ in range(k)]
-    stored = int(n * m * density)
-    rows = rng.integers(0, n, size=stored)
-    topic = rng.integers(0, k, size=(n, 2))[rows, rng.integers(0, 2, size=stored)]
-    rank = (m * rng.random(stored) ** 2).astype(int)
-    columns = np.stack(topics)[topic, rank]
-    data = 1.0 + rng.poisson(1.0, size=stored)
-    table = sp.coo_array((data, (rows, columns)), shape=(n, m)).tocsr()
-    table.sum_duplicates()
-    return table
 
 
 def child(contender: str, folder: Path, k: int) -> None:
@@ -125,7 +111,7 @@ def main() -> None:
     repeats = 1 if arguments.quick else 3
     runs: dict[str, list[dict[str, float]]] = {name: [] for name in CONTENDERS}
     with tempfile.TemporaryDirectory() as folder:
-        X = counts(n, m, k, density)
+        X = sparse_counts(n, m, k, density)
         sp.save_npz(Path(folder) / "X.npz", X, compressed=False)
         for _ in range(repeats):
             for name in CONTENDERS:

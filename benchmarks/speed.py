@@ -27,7 +27,7 @@ from sklearn.datasets import load_digits
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from machine import described, written
-from peers import CONTENDERS, IN_TORCH, images, low_rank, sparse_counts, sq_error, start
+from peers import CONTENDERS, IN_TORCH, images, low_rank, seconds, sparse_counts, sq_error, start
 
 from robustnmf import RobustNMF
 
@@ -53,13 +53,6 @@ def tables(quick: bool) -> dict[str, tuple]:
             lambda: sparse_counts(50_000 // size, 20_000, 20, 1e-3), 20, ("float64",),
         ),
     }  # fmt: skip
-
-
-def seconds(run, *arguments) -> float:
-    """Wall time of one call."""
-    begin = time.perf_counter()
-    run(*arguments)
-    return time.perf_counter() - begin
 
 
 def passes_of_ours(X, W, H, target: float) -> int | None:

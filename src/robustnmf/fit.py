@@ -220,9 +220,8 @@ def _follow(engine: Any, problem: Problem, state: State, *, freeze: bool) -> Sta
     if not any(track.asked.settles for track in state.tracks):
         return state
     medians = engine.typical_energies(state.locals, problem.loss.degree)
-    settling = [track.asked.settles for track in state.tracks]
-    for track, median, settles in zip(state.tracks, medians, settling, strict=True):
-        if settles:
+    for track, median in zip(state.tracks, medians, strict=True):
+        if track.asked.settles:
             track.follow(median, freeze=freeze)
     state = replace(state)  # a new state, so that the weightings in force are read again
     if not problem.extrapolates:

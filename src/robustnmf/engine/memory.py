@@ -173,16 +173,12 @@ class InMemory:
         On threads where all of them together cost enough operations.
         """
         pieces = max(1, min(self.threads.count, count, int(cost / WORTH_A_THREAD)))
-        edges = [count * piece // pieces for piece in range(pieces + 1)]
-        chosen = [slice(*pair) for pair in itertools.pairwise(edges)]
-        parts = list(self._visits(function, chosen, pieces))
+        parts = list(self._visits(function, _evenly(count, pieces), pieces))
         return parts[0] if pieces == 1 else namespace(parts[0]).concat(parts, axis=-1)
 
     def shares(self, members: int) -> list[slice]:
         """Members in as many parts as there are threads, where blocks are too few to share."""
-        parts = min(self.threads.count, members) if len(self.blocks) == 1 else 1
-        edges = [members * part // parts for part in range(parts + 1)]
-        return [slice(*pair) for pair in itertools.pairwise(edges)]
+        return _evenly(members, min(self.threads.count, members) if len(self.blocks) == 1 else 1)
 
     def alone(self) -> InMemory:
         """The same data for a thread that works by itself."""
@@ -265,6 +261,12 @@ def _medians(values: Array, mass: Array) -> Array:
     reached = passed >= (0.5 - 1e-12) * passed[:, -1:]
     first = xp.argmax(xp.astype(reached, xp.int64), axis=1, keepdims=True)
     return xp.take_along_axis(ordered, first, axis=1)[:, 0]
+
+
+def _evenly(count: int, parts: int) -> list[slice]:
+    """Consecutive slices of nearly equal length."""
+    edges = [count * part // parts for part in range(parts + 1)]
+    return [slice(*pair) for pair in itertools.pairwise(edges)]
 
 
 def _rows_of_a_block(rows: int, row_bytes: int, row_work: int, columns: int) -> int:
