@@ -1,7 +1,13 @@
 """The only place that knows array libraries apart."""
 
 from robustnmf.arrays.blocks import DenseBlock
-from robustnmf.arrays.coordinates import depends, quadratic_part, sweep_coordinates
+from robustnmf.arrays.coordinates import (
+    beyond,
+    depends,
+    quadratic_part,
+    scaled_rows,
+    sweep_coordinates,
+)
 from robustnmf.arrays.masked import MaskedBlock, hide
 from robustnmf.arrays.namespace import (
     Array,
@@ -30,6 +36,7 @@ __all__ = [
     "MaskedBlock",
     "Namespace",
     "SparseBlock",
+    "beyond",
     "column",
     "depends",
     "eps",
@@ -46,6 +53,7 @@ __all__ = [
     "quadratic_part",
     "row_slice",
     "safe_log",
+    "scaled_rows",
     "smallest",
     "sweep_coordinates",
     "to_numpy",

@@ -1,6 +1,6 @@
 r"""Sweeps over the coordinates of quadratic problems, and what rows of codes leave over.
 
-The two loops over components that a pass of coordinate descent consists of beside its products.
+The loops that a pass of coordinate descent consists of beside its products.
 Each exists twice, to the same numbers: as array calls for any library, and compiled for NumPy
 (:mod:`robustnmf.arrays.kernels`), where the rows of a tile are the lanes of vectors and stay in
 cache from the first sweep to the last.
@@ -71,3 +71,26 @@ def quadratic_part(codes: Array, linear: Array, gram: Array) -> Array:
         quadratic_tiles(codes, linear, gram, out)
         return out
     return namespace(codes).vecdot(wide(codes), wide(codes @ gram) - 2 * wide(linear))
+
+
+def beyond(factor: Array, before: Array, ahead: Array) -> Array:
+    """``max(0, f + b (f - f_before))``; ``ahead`` (members, 1, 1) is b."""
+    if isinstance(factor, np.ndarray):
+        from robustnmf.arrays.kernels import beyond_entries
+
+        return beyond_entries(factor, before, ahead)
+    return namespace(factor).maximum(factor + ahead * (factor - before), 0.0)
+
+
+def scaled_rows(table: Array, factors: Array) -> Array:
+    """Rows (members, rows, k), each times a number of its own (members, rows, 1).
+
+    The result lies in memory as the table does, so that a product with it takes no copy.
+    """
+    if isinstance(table, np.ndarray) and table.dtype == factors.dtype:
+        from robustnmf.arrays.kernels import scale_rows
+
+        out = np.empty_like(table)
+        scale_rows(table, factors, out)
+        return out
+    return table * factors

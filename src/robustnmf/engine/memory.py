@@ -145,7 +145,14 @@ class InMemory:
         return xp.concat(rows)
 
     def begin(self, codes: Array, mixing: Array | None = None) -> list[Local]:
-        """What stays with each block: its rows of the codes (members, samples, k)."""
+        """What stays with each block: its rows of the codes (members, samples, k).
+
+        The members of a sample lie side by side, as products with X want and give them.
+        """
+        xp = namespace(codes)
+        members, n, k = codes.shape
+        flat = xp.reshape(xp.permute_dims(codes, (1, 0, 2)), (n, members * k))
+        codes = xp.permute_dims(xp.reshape(flat, (n, members, k)), (1, 0, 2))
         locals_ = []
         at = 0
         for block in self.blocks:

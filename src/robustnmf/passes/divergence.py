@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from robustnmf.arrays import Array
+from robustnmf.arrays import Array, scaled_rows
 from robustnmf.passes._approximation import ApproximationPass
 from robustnmf.solvers import Ratio
 from robustnmf.weightings import Batch
@@ -31,5 +31,5 @@ class DivergencePass(ApproximationPass):
 
     def sums(self, block: Any, codes: Array, weights: Array, seen: Array) -> tuple[Array, Array]:
         negative, positive = self.loss.split(block.values(), seen)
-        weighted = codes * weights
+        weighted = scaled_rows(codes, weights)
         return block.cross_part(weighted, negative), block.cross_part(weighted, positive)

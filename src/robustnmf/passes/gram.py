@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from robustnmf.arrays import Array, floored, namespace, put, quadratic_part, wide
+from robustnmf.arrays import Array, floored, namespace, put, quadratic_part, scaled_rows, wide
 from robustnmf.losses import Frobenius
 from robustnmf.passes._base import Pass
 from robustnmf.solvers import (
@@ -58,7 +58,7 @@ class GramPass(Pass):
         return self.loss.expanded_energies(block, codes, self.basis, rest)
 
     def sums(self, block: Any, codes: Array, weights: Array, seen: Array) -> tuple[Array, Array]:
-        weighted = codes * weights
+        weighted = scaled_rows(codes, weights)
         return block.cross(weighted), namespace(codes).matrix_transpose(weighted) @ codes
 
 

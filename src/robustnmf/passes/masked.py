@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from robustnmf.arrays import Array, hide, namespace, wide
+from robustnmf.arrays import Array, hide, namespace, scaled_rows, wide
 from robustnmf.losses import Frobenius
 from robustnmf.passes._approximation import ApproximationPass
 from robustnmf.solvers import Ratio
@@ -58,7 +58,7 @@ class MaskedPass(ApproximationPass):
         return block.of_known(self.penalised(block, codes, self.energies(block, codes, seen)))
 
     def sums(self, block: Any, codes: Array, weights: Array, seen: Seen) -> tuple[Array, Array]:
-        weighted = codes * weights
+        weighted = scaled_rows(codes, weights)
         back = namespace(codes).matrix_transpose(weighted)
         return block.cross(weighted), back @ seen.approximation
 

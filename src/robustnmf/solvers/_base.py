@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import ClassVar
 
-from robustnmf.arrays import Array, namespace
+from robustnmf.arrays import Array, beyond
 from robustnmf.solvers._terms import Terms
 
 
@@ -33,7 +33,4 @@ class Solver(ABC):
 
     def further(self, factor: Array, before: Array, ahead: Array) -> Array:
         """The factor beyond where a step took it, by ``ahead`` of that step; never negative."""
-        moved = factor - before
-        moved *= ahead
-        moved += factor
-        return namespace(factor).maximum(moved, 0.0)
+        return beyond(factor, before, ahead)

@@ -1,0 +1,164 @@
+"""The innermost loops of coordinate descent, as vector instructions (numba, LLVM).
+
+A compiler that is given loops over rows reads and writes what it sums up from memory. Here the
+sums for four coordinates of a tile of rows stay in registers while the components go by, as in
+the products of BLAS. A tile is an array (k, lanes) with ``LANE_BYTES`` in a row, k filled up to
+a multiple of four.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import binding, ir
+from numba.core import cgutils, types
+from numba.extending import intrinsic as numba_intrinsic
+
+intrinsic: Any = numba_intrinsic  # the first argument is numba's own, callers do not give it
+
+LANE_BYTES = 256 if binding.get_host_cpu_features().get("avx512f") else 64
+"""Bytes of a row of a tile: so many that four of them fit into the registers there are."""
+
+
+@intrinsic
+def step_quad(
+    typing: Any, negated: Any, steps: Any, at: Any, tile: Any, linear: Any
+) -> tuple[Any, Any]:
+    """Step of four coordinates from ``at`` on, in turn, for all rows of a tile.
+
+    Parameters
+    ----------
+    negated : array (k, k), minus the Gram matrix
+    steps : array (k,), one over its diagonal, or zero for a coordinate that stays
+    at : int
+    tile, linear : tiles; the first is changed
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        negated, steps, at, tile, linear = _unpacked(context, builder, signature, arguments)
+        code = _Vectors(context, builder, signature.args[3])
+        rows = code.quad(at)
+        start = [code.load(linear, row) for row in rows]
+        slopes = code.products(negated, rows, tile, start)
+        changes: list[Any] = []
+        for i, row in enumerate(rows):
+            for j, change in enumerate(changes):
+                entry = code.spread(code.entry(negated, row, rows[j]))
+                slopes[i] = code.multiply_add(entry, change, slopes[i])
+            old = code.load(tile, row)
+            step = code.spread(builder.load(builder.gep(steps.data, [row])))
+            new = code.positive(code.multiply_add(slopes[i], step, old))
+            changes.append(builder.fsub(new, old))
+            code.store(tile, row, new)
+        return context.get_dummy_value()
+
+    return types.void(negated, steps, at, tile, linear), generate
+
+
+@intrinsic
+def add_quadratic_quad(
+    typing: Any, gram: Any, at: Any, tile: Any, linear: Any, total: Any
+) -> tuple[Any, Any]:
+    """Add ``a_j ((G a)_j - 2 l_j)`` of four coordinates j to a float64 total (lanes,)."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        gram, at, tile, linear, total = _unpacked(context, builder, signature, arguments)
+        code = _Vectors(context, builder, signature.args[2])
+        rows = code.quad(at)
+        products = code.products(gram, rows, tile, [code.same(0.0)] * 4)
+        found = code.load_wide(total)
+        for row, product in zip(rows, products, strict=True):
+            known, right = (code.wide(code.load(table, row)) for table in (tile, linear))
+            twice = builder.fadd(right, right)
+            found = code.multiply_add(known, builder.fsub(code.wide(product), twice), found)
+        code.store_wide(total, found)
+        return context.get_dummy_value()
+
+    return types.void(gram, at, tile, linear, total), generate
+
+
+def _unpacked(context: Any, builder: Any, signature: Any, arguments: Any) -> list[Any]:
+    """Arguments of an intrinsic, arrays as structures with their fields at hand."""
+    return [
+        context.make_array(kind)(context, builder, value)
+        if isinstance(kind, types.Array)
+        else value
+        for kind, value in zip(signature.args, arguments, strict=True)
+    ]
+
+
+class _Vectors:
+    """The few operations on rows of tiles that the loops are made of."""
+
+    def __init__(self, context: Any, builder: Any, tile: Any):
+        self.builder = builder
+        self.number = context.get_value_type(tile.dtype)
+        self.size = context.get_abi_sizeof(self.number)
+        self.lanes = LANE_BYTES // self.size
+        self.vector = ir.VectorType(self.number, self.lanes)
+        self.double = ir.VectorType(ir.DoubleType(), self.lanes)
+
+    def quad(self, at: Any) -> list[Any]:
+        """Four indices from ``at`` on."""
+        return [self.builder.add(at, at.type(i)) for i in range(4)]
+
+    def products(self, square: Any, rows: list[Any], tile: Any, start: list[Any]) -> list[Any]:
+        """``start[i] + square[rows[i]] tile``, summed up in registers."""
+        builder = self.builder
+        sums = [cgutils.alloca_once_value(builder, value) for value in start]
+        rank = cgutils.unpack_tuple(builder, square.shape, 2)[0]
+        with cgutils.for_range(builder, rank) as loop:
+            part = self.load(tile, loop.index)
+            for row, total in zip(rows, sums, strict=True):
+                entry = self.spread(self.entry(square, row, loop.index))
+                builder.store(self.multiply_add(entry, part, builder.load(total)), total)
+        return [builder.load(total) for total in sums]
+
+    def entry(self, square: Any, row: Any, column: Any) -> Any:
+        """One entry of a square array."""
+        builder = self.builder
+        rank = cgutils.unpack_tuple(builder, square.shape, 2)[0]
+        at = builder.add(builder.mul(row, rank), column)
+        return builder.load(builder.gep(square.data, [at]))
+
+    def load(self, tile: Any, row: Any) -> Any:
+        return self.builder.load(self._place(tile, row), align=self.size)
+
+    def store(self, tile: Any, row: Any, value: Any) -> None:
+        self.builder.store(value, self._place(tile, row), align=self.size)
+
+    def load_wide(self, total: Any) -> Any:
+        place = self.builder.bitcast(total.data, self.double.as_pointer())
+        return self.builder.load(place, align=8)
+
+    def store_wide(self, total: Any, value: Any) -> None:
+        place = self.builder.bitcast(total.data, self.double.as_pointer())
+        self.builder.store(value, place, align=8)
+
+    def wide(self, value: Any) -> Any:
+        """The same numbers in float64."""
+        return value if self.size == 8 else self.builder.fpext(value, self.double)
+
+    def spread(self, value: Any) -> Any:
+        """One number in all lanes."""
+        some = ir.Constant(self.vector, ir.Undefined)
+        first = self.builder.insert_element(some, value, ir.IntType(32)(0))
+        mask = ir.Constant(ir.VectorType(ir.IntType(32), self.lanes), [0] * self.lanes)
+        return self.builder.shuffle_vector(first, some, mask)
+
+    def same(self, value: float) -> Any:
+        """A constant in all lanes."""
+        return ir.Constant(self.vector, [value] * self.lanes)
+
+    def multiply_add(self, a: Any, b: Any, c: Any) -> Any:
+        flags = ("contract",)  # as one instruction, where the machine has it
+        return self.builder.fadd(self.builder.fmul(a, b, flags=flags), c, flags=flags)
+
+    def positive(self, value: Any) -> Any:
+        """Zero instead of what is below it; what is not a number stays that."""
+        zero = self.same(0.0)
+        return self.builder.select(self.builder.fcmp_ordered("<", value, zero), zero, value)
+
+    def _place(self, tile: Any, row: Any) -> Any:
+        at = self.builder.mul(row, row.type(self.lanes))
+        return self.builder.bitcast(self.builder.gep(tile.data, [at]), self.vector.as_pointer())

@@ -1,0 +1,90 @@
+"""Compiled loops and their twins for any array library: the same numbers."""
+
+from __future__ import annotations
+
+import array_api_strict as strict
+import numpy as np
+import pytest
+
+from robustnmf.arrays import beyond, quadratic_part, scaled_rows, sweep_coordinates
+
+SHAPES = [(1, 1, 1), (2, 7, 3), (1, 64, 4), (3, 65, 10), (2, 131, 17), (1, 200, 40)]
+
+
+def tables(shape, dtype, layout):
+    """A factor, another one, and a Gram matrix; columns or rows or members side by side."""
+    rng = np.random.default_rng(0)
+    members, _, k = shape
+    order = {"rows": (0, 1, 2), "columns": (0, 2, 1), "members": (1, 0, 2)}[layout]
+    back = np.argsort(order)
+
+    def draw():
+        drawn = rng.random(shape).astype(dtype) * (rng.random(shape) < 0.8)
+        laid = np.ascontiguousarray(drawn.transpose(order)).transpose(back)
+        return laid.astype(dtype, copy=False)
+
+    basis = rng.random((members, k, 2 * k + 1)).astype(dtype)
+    return draw(), draw(), basis @ basis.transpose(0, 2, 1)
+
+
+def lie_alike(one, other):
+    """Whether two arrays of a shape have the same order in memory."""
+    return [s for s, n in zip(one.strides, one.shape, strict=True) if n > 1] == [
+        s for s, n in zip(other.strides, other.shape, strict=True) if n > 1
+    ]
+
+
+def twin(function, *arguments):
+    """What array calls make of the same numbers, in float64."""
+    wide = [
+        strict.asarray(np.ascontiguousarray(a), dtype=strict.float64)
+        if isinstance(a, np.ndarray)
+        else a
+        for a in arguments
+    ]
+    return np.asarray(function(*wide))
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("layout", ["rows", "columns", "members"])
+def test_loops_give_the_numbers_of_array_calls(shape, dtype, layout):
+    factor, other, gram = tables(shape, dtype, layout)
+    close = {"rtol": 2e-4, "atol": 2e-4} if dtype == np.float32 else {"rtol": 1e-9, "atol": 1e-12}
+    linear = other + factor @ gram
+    moved = sweep_coordinates(factor, linear, gram, 3)
+    assert moved.dtype == dtype
+    assert lie_alike(moved, factor)
+    np.testing.assert_allclose(moved, twin(sweep_coordinates, factor, linear, gram, 3), **close)
+    left = quadratic_part(factor, linear, gram)
+    assert left.dtype == np.float64
+    np.testing.assert_allclose(
+        left, twin(quadratic_part, factor, linear, gram), rtol=close["rtol"], atol=1e-2 * shape[2]
+        if dtype == np.float32 else 1e-9,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("layout", ["rows", "columns", "members"])
+def test_going_on_and_scaling_keep_dtype_and_layout(dtype, layout):
+    factor, other, _ = tables((3, 65, 10), dtype, layout)
+    ahead = np.array([0.0, 0.5, 0.9], dtype=dtype)[:, None, None]
+    moved = beyond(factor, other, ahead)
+    assert moved.dtype == dtype
+    np.testing.assert_allclose(moved, twin(beyond, factor, other, ahead), rtol=1e-5, atol=1e-6)
+    numbers = np.random.default_rng(1).random((3, 65, 1)).astype(dtype)
+    scaled = scaled_rows(factor, numbers)
+    assert scaled.dtype == dtype
+    assert lie_alike(scaled, factor)
+    np.testing.assert_array_equal(scaled, factor * numbers)
+
+
+def test_what_is_not_a_number_is_not_hidden():
+    factor, other, gram = tables((1, 5, 3), np.float64, "rows")
+    linear = other.copy()
+    linear[0, 2, 1] = np.nan
+    moved = sweep_coordinates(factor, linear, gram, 2)
+    assert np.isnan(moved[0, 2]).any()
+    assert np.isfinite(moved[0, [0, 1, 3, 4]]).all()
+    with np.errstate(invalid="ignore"):
+        assert np.isnan(beyond(linear, factor, np.ones((1, 1, 1)))).any()
