@@ -12,7 +12,7 @@ from dataclasses import replace
 from threading import Event
 from typing import Any
 
-from robustnmf.arrays import Array, eps, namespace
+from robustnmf.arrays import Array, eps, namespace, on_device_of, to_numpy
 from robustnmf.passes import Local, Statistics
 from robustnmf.state import Fitted, Problem, Reading, Start, State, Track
 from robustnmf.weightings import Batch, Tally, Weighting
@@ -96,7 +96,7 @@ def _fit(
             if not stay:
                 break
             state = state.keep(engine, stay)
-            statistics = statistics.keep(namespace(state.basis).asarray(stay))
+            statistics = statistics.keep(on_device_of(state.basis, stay))
             back = [back[j] for j in stay]
         state = _stepped(engine, problem, state, statistics, back)
         state = _follow(engine, problem, state, freeze=2 * (iteration + 1) >= max_iter)
@@ -171,12 +171,10 @@ def _recorded(
 def _readings(problem: Problem, weighting: Batch, tally: Tally, basis: Array) -> list[Reading]:
     """The objective of every member."""
     paid = problem.basis_paid(weighting, tally, basis)
-    values = weighting.value_of(tally) + paid[0]
-    levels = weighting.level_of(tally) + paid[1]
-    return [
-        Reading(float(values[j, 0]), float(levels[j, 0]), float(paid[1][j, 0]))
-        for j in range(len(weighting))
-    ]
+    found = [weighting.value_of(tally) + paid[0], weighting.level_of(tally) + paid[1], paid[1]]
+    # One trip from the device for all of them.
+    rows = to_numpy(namespace(basis).concat(found, axis=1)).tolist()
+    return [Reading(*row) for row in rows]
 
 
 def _stepped(
@@ -194,7 +192,7 @@ def _stepped(
         return replace(state, locals=locals_, basis=basis, previous=state.basis, reached=basis)
     xp = namespace(basis)
     if any(back):
-        basis = xp.where(xp.asarray(back)[:, None, None], state.reached, basis)
+        basis = xp.where(on_device_of(basis, back)[:, None, None], state.reached, basis)
     for track in state.tracks:
         track.run_on()
     further = problem.solver.further(basis, state.reached, state.ahead)
@@ -228,7 +226,7 @@ def _follow(engine: Any, problem: Problem, state: State, *, freeze: bool) -> Sta
         return state
     _read_again(engine, problem, state)
     xp = namespace(state.basis)
-    still = xp.asarray([t.ahead == 0 for t in state.tracks])
+    still = on_device_of(state.basis, [t.ahead == 0 for t in state.tracks])
     return replace(state, basis=xp.where(still[:, None, None], state.reached, state.basis))
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
-from robustnmf.arrays import Array, column, namespace, wide
+from robustnmf.arrays import Array, column, namespace, on_device_of, wide
 from robustnmf.losses import Loss
 from robustnmf.passes import DivergencePass, EntryPass, GramPass, MaskedPass, Pass, Statistics
 from robustnmf.solvers import Penalty, Solver, Update
@@ -274,7 +274,7 @@ class State:
     def keep(self, engine: Any, members: list[int]) -> State:
         """The state of these members alone."""
         xp = namespace(self.basis)
-        index = xp.asarray(members)
+        index = on_device_of(self.basis, members)
         return State(
             [self.tracks[j] for j in members],
             engine.keep(self.locals, index),
@@ -286,7 +286,7 @@ class State:
     def restored(self, engine: Any, members: list[bool], before: State) -> State:
         """The state with some members where they were before this pass."""
         xp = namespace(self.basis)
-        chosen = xp.asarray(members)
+        chosen = on_device_of(self.basis, members)
         basis = xp.where(chosen[:, None, None], before.previous, self.basis)
         return replace(
             self, locals=engine.restored(self.locals, chosen, before.locals), basis=basis

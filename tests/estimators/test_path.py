@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.sparse
 
 from robustnmf import L21, Entropy, Fuzzy, Huber, RobustNMF, fit_path
 from tests.problems import noisy_low_rank, positive_start
@@ -75,3 +76,27 @@ def test_unknown_parameters_and_bad_counts_are_refused():
     for bad in ({"n_init": 0}, {"n_init": "a"}, {"random_state": "x"}):
         with pytest.raises(ValueError, match=next(iter(bad))):
             fit_path(X, 2, weightings=["l21"], **bad)
+
+
+@pytest.mark.parametrize("structure", ["free", "convex"])
+def test_a_device_gives_the_same_numbers(structure):
+    pytest.importorskip("torch")
+    weightings = ["uniform"] if structure == "convex" else ["uniform", "l21", Fuzzy(1.5), "entropy"]
+    settings = {
+        "weightings": weightings, "n_init": 2, "structure": structure, "solver": "mu", "tol": 0,
+        "max_iter": 30, "random_state": 0,
+    }  # fmt: skip
+    here = fit_path(X, 3, **settings)
+    there = fit_path(X, 3, device="cpu", **settings)
+    for one, other in zip(here, there, strict=True):
+        assert type(other.codes) is np.ndarray
+        np.testing.assert_allclose(other.codes, one.codes, rtol=1e-9, atol=1e-11)
+        np.testing.assert_allclose(other.sample_importances, one.sample_importances, atol=1e-9)
+
+
+def test_a_device_takes_dense_tables_only():
+    pytest.importorskip("torch")
+    with pytest.raises(ValueError, match="needs dense X"):
+        fit_path(scipy.sparse.csr_array(X), 3, weightings=["uniform"], device="cpu")
+    with pytest.raises(ValueError, match="needs dense X"):
+        fit_path(np.where(X > 0.9, np.nan, X), 3, weightings=["uniform"], device="cpu")

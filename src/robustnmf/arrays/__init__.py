@@ -13,9 +13,12 @@ from robustnmf.arrays.namespace import (
     Array,
     Namespace,
     column,
+    counting,
+    device_of,
     eps,
     floored,
     has_holes,
+    identity_like,
     largest,
     log_gap,
     namespace,
@@ -28,6 +31,7 @@ from robustnmf.arrays.namespace import (
     to_numpy,
     wide,
 )
+from robustnmf.arrays.residuals import measured_again
 from robustnmf.arrays.sparse import SparseBlock, row_slice
 
 __all__ = [
@@ -38,13 +42,17 @@ __all__ = [
     "SparseBlock",
     "beyond",
     "column",
+    "counting",
     "depends",
+    "device_of",
     "eps",
     "floored",
     "has_holes",
     "hide",
+    "identity_like",
     "largest",
     "log_gap",
+    "measured_again",
     "namespace",
     "noise",
     "on_device_of",

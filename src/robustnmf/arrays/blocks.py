@@ -115,7 +115,7 @@ class DenseBlock:
         return self._in_units(self.xp.take(self.rows, index, axis=0))
 
     def sq_residuals(self, index: Array, codes: Array, basis: Array) -> Array:
-        """Squared error of whole rows with these codes (chosen, k) and this basis (k, m)."""
+        """Squared error of whole rows with codes (..., chosen, k) and bases (..., k, m)."""
         return self.xp.sum(wide((self.take(index) - codes @ basis) ** 2), axis=-1)
 
     def part(self, index: Array) -> Any:

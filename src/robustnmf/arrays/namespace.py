@@ -95,20 +95,29 @@ def wide(x: Array) -> Array:
 
 
 def to_numpy(x: Array) -> np.ndarray:
-    """The numbers of an array of any library that lives on the host."""
+    """The numbers of an array of any library, wherever it lives."""
+    if isinstance(x, np.ndarray):
+        return x
+    if array_api_compat.is_torch_array(x) or array_api_compat.is_cupy_array(x):
+        x = array_api_compat.to_device(x, "cpu")
     return x if isinstance(x, np.ndarray) else np.from_dlpack(x)
 
 
 def column(values: Sequence[float], like: Array, dtype: Any, *, ndim: int) -> Array:
     """Values along the first of ndim axes, on the device of another array."""
     xp = namespace(like)
-    flat = xp.asarray([float(v) for v in values], dtype=dtype, device=array_api_compat.device(like))
+    flat = xp.asarray([float(v) for v in values], dtype=dtype, device=device_of(like))
     return xp.reshape(flat, (-1,) + (1,) * (ndim - 1))
 
 
-def on_device_of(like: Array, values: np.ndarray, dtype: Any) -> Array:
+def on_device_of(like: Array, values: Any, dtype: Any = None) -> Array:
     """Host values as an array of the library and device of another array."""
-    return namespace(like).asarray(values, dtype=dtype, device=array_api_compat.device(like))
+    return namespace(like).asarray(values, dtype=dtype, device=device_of(like))
+
+
+def device_of(like: Array) -> Any:
+    """Where an array lives."""
+    return array_api_compat.device(like)
 
 
 def put(into: Array, mask: Array, values: Array) -> Array:
@@ -117,3 +126,13 @@ def put(into: Array, mask: Array, values: Array) -> Array:
     place = xp.cumulative_sum(xp.astype(mask, xp.int64)) - 1
     spread = xp.take(values, xp.clip(place, min=0), axis=-1)
     return xp.where(mask, spread, into)
+
+
+def identity_like(gram: Array) -> Array:
+    """The identity (k, k) of the kind and place of a Gram matrix (..., k, k)."""
+    return namespace(gram).eye(gram.shape[-1], dtype=gram.dtype, device=device_of(gram))
+
+
+def counting(count: int, like: Array, start: int = 0) -> Array:
+    """``start, start + 1, ...`` up to count, where another array lives."""
+    return namespace(like).arange(start, count, device=device_of(like))

@@ -1,13 +1,16 @@
-"""The command line: parse, call, print."""
+"""The command line: parse, call, print. A command is a file beside this one and a line in it."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 from robustnmf import __version__
+from robustnmf.cli import datasets, demo, reproduce
+
+COMMANDS = (demo, reproduce, datasets)
+INTERRUPTED = 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -17,49 +20,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--version", action="version", version=f"robustnmf {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    demo = commands.add_parser(
-        "demo", help="all methods on handwritten digits with a fifth of the samples spoiled"
-    )
-    demo.add_argument(
-        "--out", type=Path, default=Path("demo"), help="folder for the picture and the page"
-    )
+    for command in COMMANDS:
+        command.add(commands)
     options = parser.parse_args(arguments)
     try:
-        return _demo(options.out)
+        return options.run(options)
     except ModuleNotFoundError as error:
-        missing = error.name
-    except OSError as error:
-        print(f"robustnmf: {error}", file=sys.stderr)
-        return 1
-    print(
-        f"robustnmf: the command line needs {missing}; install it with "
-        "pip install 'robustnmf[cli]'",
-        file=sys.stderr,
-    )
+        told = (
+            f"this command needs {error.name}; install it with pip install 'robustnmf[cli]'"
+            if error.name != "torch"
+            else "a device needs torch; install it with pip install torch"
+        )
+    except KeyboardInterrupt:
+        print("robustnmf: interrupted; what is finished is kept", file=sys.stderr)
+        return INTERRUPTED
+    except (OSError, ValueError, RuntimeError) as error:
+        told = str(error)
+    print(f"robustnmf: {told}", file=sys.stderr)
     return 1
-
-
-def _demo(folder: Path) -> int:
-    from rich.console import Console
-    from rich.progress import track
-    from rich.table import Table
-
-    from robustnmf.experiments.demo import run
-    from robustnmf.report.demo import EXPLANATION, HEADER, cells, write
-
-    console = Console()
-    folder.mkdir(parents=True, exist_ok=True)  # a folder that cannot be is said at once
-    demo = run(lambda names: track(names, description="Fitting all methods", console=console))
-    table = Table()
-    for i, title in enumerate(HEADER):
-        table.add_column(title, justify="left" if i == 0 else "right")
-    for row in demo.rows:
-        table.add_row(*cells(row))
-    picture, page = write(demo, folder)
-    console.print(table)
-    console.print(EXPLANATION)
-    for row in demo.rows:
-        for text in row.warnings:
-            console.print(f"{row.method}: {text}", markup=False)
-    print(f"picture: {picture}\nreport:  {page}")
-    return 0

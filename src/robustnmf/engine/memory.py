@@ -21,6 +21,7 @@ from robustnmf.arrays import (
     floored,
     has_holes,
     namespace,
+    on_device_of,
     row_slice,
 )
 from robustnmf.engine.threads import Threads
@@ -91,7 +92,7 @@ class InMemory:
             for block in self.blocks:  # nothing but zeros: rows are all alike, and all count
                 block.mass = block.counted
         self._least_typical: dict[float, float] = {}
-        self._sample_weight = sample_weight
+        self.sample_weight = sample_weight
         self.threads = Threads()
 
     def filled(self) -> InMemory:
@@ -120,7 +121,7 @@ class InMemory:
             return xp.where(block.known, block.rows, excess[:, None] * means), None
 
         rows = xp.concat(self.sweep(guess)[0])
-        return InMemory(rows, scale=self.scale, sample_weight=self._sample_weight)
+        return InMemory(rows, scale=self.scale, sample_weight=self.sample_weight)
 
     def fill_samples(self) -> None:
         """See to it that samples can be mixed, also where they have holes."""
@@ -139,7 +140,7 @@ class InMemory:
             at = int(index[i])
             for block in self.blocks:
                 if at < len(block):
-                    rows.append(block.take(xp.asarray([at])))
+                    rows.append(block.take(on_device_of(self.like, [at])))
                     break
                 at -= len(block)
         return xp.concat(rows)

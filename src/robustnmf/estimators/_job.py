@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from robustnmf.arrays import to_numpy
 from robustnmf.combinations import Parts, fastest_solver, solver_refusal
 from robustnmf.engine import InMemory
 from robustnmf.estimators._input import check_fixed, check_weights
@@ -48,8 +49,12 @@ class Job:
         max_iter: int,
         tol: float,
         callback: Callback | None = None,
+        device: str | None = None,
     ) -> list[Fitted]:
-        """Every weighting from every start, weighting by weighting, as one batch."""
+        """Every weighting from every start, weighting by weighting, as one batch.
+
+        On a device it is PyTorch that computes there; what comes back is NumPy's again.
+        """
         count = len(weightings)
         start = self.start
         if count > 1:
@@ -61,9 +66,11 @@ class Job:
             )
         scaled = [weighting.rescaled(1.0 / self.unit) for weighting in weightings]
         members = [weighting for weighting in scaled for _ in range(len(self.start.codes))]
-        return fit(
-            self.engine, self.problem, members, start, max_iter=max_iter, tol=tol, callback=callback
-        )
+        engine, problem = self.engine, self.problem
+        if device is not None:
+            engine, problem, start = _on_device(device, engine, problem, start)
+        fitted = fit(engine, problem, members, start, max_iter=max_iter, tol=tol, callback=callback)
+        return fitted if device is None else [_brought_home(member) for member in fitted]
 
     def codes(self, member: Fitted) -> np.ndarray:
         """Codes in the user's units."""
@@ -129,3 +136,32 @@ def _solver(model: Any, parts: Parts) -> Solver:
     if reason is not None:
         raise ValueError(reason)
     return SOLVERS[model.solver]()
+
+
+def _on_device(
+    device: str, engine: InMemory, problem: Problem, start: Start
+) -> tuple[InMemory, Problem, Start]:
+    """The same fit with its arrays as PyTorch tensors on a device."""
+    import torch
+
+    if not isinstance(engine.like, np.ndarray) or engine.like.ndim != 2 or not engine.complete:
+        raise ValueError(
+            f"device={device!r} needs dense X without missing values. Leave device out for "
+            "sparse X or X with NaN."
+        )
+
+    def moved(array: Any) -> Any:
+        return None if array is None else torch.as_tensor(np.ascontiguousarray(array)).to(device)
+
+    there = InMemory(
+        moved(engine.like), scale=engine.scale, block_rows=engine.shape[0],
+        sample_weight=moved(engine.sample_weight),
+    )  # fmt: skip
+    starts = Start(*(moved(part) for part in (start.codes, start.basis, start.mixing)))
+    return there, replace(problem, fixed=moved(problem.fixed)), starts
+
+
+def _brought_home(member: Fitted) -> Fitted:
+    names = ("codes", "basis", "energies", "importances", "weighed", "mixing")
+    arrays = {name: getattr(member, name) for name in names}
+    return replace(member, **{name: to_numpy(a) for name, a in arrays.items() if a is not None})

@@ -65,6 +65,7 @@ def fit_path(
     W: Any = None,
     H: Any = None,
     sample_weight: Any = None,
+    device: str | None = None,
     **parameters: Any,
 ) -> list[PathMember]:
     """Fit one table under several weightings, each from several starts, as one batch.
@@ -86,6 +87,9 @@ def fit_path(
         Start for ``init="custom"``, as in :meth:`RobustNMF.fit`.
     sample_weight : array-like (n_samples,), optional
         How many times each sample counts.
+    device : str, optional
+        Where PyTorch is to compute, for example "cuda"; NumPy does by default. Takes dense X
+        without missing values; starts and results are NumPy's either way.
     **parameters
         Further parameters of :class:`RobustNMF`: ``loss``, ``structure``, ``solver``, ``init`` (by
         default "random" where ``n_init`` is above one), ``max_iter``, ``tol``, ``random_state``,
@@ -136,7 +140,9 @@ def fit_path(
     for _, group in groupby(order, key=lambda i: _kind(asked[i])):
         places = list(group)
         alike = [asked[i] for i in places]
-        found |= dict(zip(places, _batch(model, alike, X, W, H, sample_weight), strict=True))
+        found |= dict(
+            zip(places, _batch(model, alike, X, W, H, sample_weight, device), strict=True)
+        )
     return [member for i in range(len(asked)) for member in found[i]]
 
 
@@ -145,7 +151,13 @@ def _kind(weighting: Weighting) -> tuple[bool, float]:
 
 
 def _batch(
-    model: RobustNMF, alike: list[Weighting], X: Any, W: Any, H: Any, sample_weight: Any
+    model: RobustNMF,
+    alike: list[Weighting],
+    X: Any,
+    W: Any,
+    H: Any,
+    sample_weight: Any,
+    device: str | None,
 ) -> list[list[PathMember]]:
     """Members of every weighting."""
     for weighting in alike:
@@ -153,7 +165,7 @@ def _batch(
     model.set_params(weighting=alike[0])
     parts = model._checked_parts()
     job = prepared(model, parts, X, W, H, sample_weight, len(alike))
-    fitted = job.run(alike, model.max_iter, model.tol, progress_of(model, job))
+    fitted = job.run(alike, model.max_iter, model.tol, progress_of(model, job), device)
     starts = len(fitted) // len(alike)
     return [
         [_member(job, weighting, start, fitted[at * starts + start]) for start in range(starts)]

@@ -17,14 +17,15 @@ from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import roc_auc_score
 
+from robustnmf.corruptions import spoil
 from robustnmf.estimators import ESTIMATORS, EucNMF
 from robustnmf.exceptions import WeightCollapseWarning
-from robustnmf.experiments.corruptions import CORRUPTIONS, spoil
 from robustnmf.solvers import nonnegative_least_squares
 
 SHAPE = (8, 8)
 RANK = 16
 SHARE = 0.2
+KINDS = ["noise", "shuffled", "occluded"]
 SEED = 0
 SETTINGS = {"random_state": SEED, "max_iter": 3000, "tol": 2e-5}
 REFERENCE = "EucNMF on clean"
@@ -64,7 +65,7 @@ def methods() -> dict[str, Callable]:
 def run(progress: Callable[[list[str]], Iterator[str]] = iter) -> Demo:
     """Fit everything; ``progress`` wraps the list of method names as it is worked off."""
     clean = load_digits().data
-    spoiled, bad = spoil(clean, SHARE, list(CORRUPTIONS), SHAPE, SEED)
+    spoiled, bad = spoil(clean, SHARE, KINDS, SHAPE, SEED)
     good = spoiled[~bad]
     fits = {REFERENCE: lambda: EucNMF(RANK, **SETTINGS), **methods()}
     rows: list[Row] = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from robustnmf.arrays import Array, eps, namespace, noise, put
+from robustnmf.arrays import Array, eps, measured_again, namespace, noise
 from robustnmf.losses._base import Loss
 
 
@@ -44,12 +44,5 @@ class Frobenius(Loss):
         xp = namespace(codes)
         energies = block.sq_norms + block.as_whole(rest)
         doubtful = energies < eps(codes) ** 0.5 * block.sq_norms
-        if xp.any(doubtful):
-            for member in range(codes.shape[0]):
-                mask = doubtful[member, :]
-                (rows,) = xp.nonzero(mask)
-                if rows.shape[0]:
-                    own = xp.take(codes[member, ...], rows, axis=0)
-                    exact = block.sq_residuals(rows, own, basis[member, ...])
-                    energies[member, :] = put(energies[member, :], mask, exact)
+        energies = measured_again(block, energies, doubtful, codes, basis)
         return xp.maximum(energies, noise(codes) * block.sq_norms)

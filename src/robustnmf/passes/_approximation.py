@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from robustnmf.arrays import Array, namespace, noise, put, wide
+from robustnmf.arrays import Array, counting, namespace, noise, put, wide
 from robustnmf.passes._base import Pass
 from robustnmf.solvers import CHUNK_NUMBERS, by_coordinates, nonnegative_least_squares
 from robustnmf.weightings import Batch
@@ -66,7 +66,8 @@ class ApproximationPass(Pass):
             alone = replace(self, basis=basis, previous=basis, penalty=self.penalty.of(j))
             chunks = [
                 alone._encode(
-                    block.part(xp.arange(at, min(at + step, len(block)))), weighting.keep([j])
+                    block.part(counting(min(at + step, len(block)), self.basis, at)),
+                    weighting.keep([j]),
                 )
                 for at in range(0, len(block), step)
             ]
@@ -102,10 +103,10 @@ class ApproximationPass(Pass):
             )
         some = known > 0  # a component may have died down
         sizes = xp.where(some, onto / xp.where(some, known, 1 + 0 * known), 0 * onto)
-        alone = [xp.where(xp.arange(k) == j, sizes, 0 * sizes) for j in range(k)]
+        alone = [xp.where(counting(k, sizes) == j, sizes, 0 * sizes) for j in range(k)]
         values = xp.stack([self._at(block, codes, weighting)[0] for codes in alone], axis=1)
         best = xp.argmin(values, axis=1)
-        return xp.where(xp.arange(k) == best[:, None], sizes, 0 * sizes)
+        return xp.where(counting(k, sizes) == best[:, None], sizes, 0 * sizes)
 
     def _newton(self, block: Any, weighting: Batch, codes: Array) -> Array:
         """Codes (rows, k) by Newton's method; every row has its own Gram matrix."""

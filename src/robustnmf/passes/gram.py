@@ -9,7 +9,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from robustnmf.arrays import Array, floored, namespace, put, quadratic_part, scaled_rows, wide
+from robustnmf.arrays import (
+    Array,
+    counting,
+    floored,
+    identity_like,
+    namespace,
+    put,
+    quadratic_part,
+    scaled_rows,
+    wide,
+)
 from robustnmf.losses import Frobenius
 from robustnmf.passes._base import Pass
 from robustnmf.solvers import (
@@ -90,7 +100,8 @@ def _penalised_codes(linear: Array, gram: Array, penalty: Penalty) -> Array:
     xp = namespace(linear)
     full = gram + wide(penalty.gram(gram))[0, ...]
     together = nonnegative_least_squares(
-        linear, gram + penalty.ridge * xp.eye(gram.shape[0], dtype=gram.dtype)
+        linear,
+        gram + penalty.ridge * identity_like(gram),
     )
     if penalty.company is None:
         return together
@@ -100,7 +111,7 @@ def _penalised_codes(linear: Array, gram: Array, penalty: Penalty) -> Array:
     # Among parallel components the largest: one that has died down would need giant codes.
     near = gain >= (1 - 1e-9) * xp.max(gain, axis=1, keepdims=True)
     best = xp.argmax(xp.where(near, diagonal, -1 + 0 * linear), axis=1)
-    single = xp.where(xp.arange(gram.shape[0]) == best[:, None], single, 0 * single)
+    single = xp.where(counting(gram.shape[0], gram) == best[:, None], single, 0 * single)
     ends = [by_coordinates(linear, full, codes) for codes in (together, single)]
     down, up = (xp.vecdot(codes, 0.5 * codes @ full - linear) for codes in ends)
     return xp.where((down < up)[:, None], *ends)

@@ -3,19 +3,33 @@
 from __future__ import annotations
 
 import base64
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from html import escape
+from importlib.resources import files
+from typing import Any, Protocol
 
-STYLE = """
-body { font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 70rem;
-       padding: 0 1rem; color: #1b1f24; background: #fff; }
-h1 { font-size: 1.6rem; } figure { margin: 1.5rem 0; } img { max-width: 100%; height: auto; }
-.scroll { overflow-x: auto; } table { border-collapse: collapse; min-width: 30rem; }
-caption { text-align: left; padding: .4rem 0; color: #57606a; }
-th, td { padding: .35rem .8rem; border-bottom: 1px solid #d0d7de; text-align: right; }
-th:first-child, td:first-child { text-align: left; }
-"""
+STYLE, SCRIPT = "page.css", "page.js"
+
+
+class Content(Protocol):
+    """A piece of a page."""
+
+    def html(self) -> str:
+        """Escaped HTML."""
+
+
+@dataclass(frozen=True)
+class Heading:
+    """A heading, with an anchor to link to."""
+
+    text: str
+    anchor: str
+
+    def html(self) -> str:
+        return f'<h2 id="{escape(self.anchor, quote=True)}">{escape(self.text)}</h2>'
 
 
 @dataclass(frozen=True)
@@ -23,31 +37,79 @@ class Paragraph:
     """A piece of running text."""
 
     text: str
+    kind: str = ""
 
     def html(self) -> str:
-        """Escaped HTML."""
-        return f"<p>{escape(self.text)}</p>"
+        kind = f' class="{escape(self.kind, quote=True)}"' if self.kind else ""
+        return f"<p{kind}>{escape(self.text)}</p>"
+
+
+@dataclass(frozen=True)
+class Bullets:
+    """A list of texts."""
+
+    texts: Sequence[str]
+
+    def html(self) -> str:
+        return "<ul>" + "".join(f"<li>{escape(text)}</li>" for text in self.texts) + "</ul>"
+
+
+@dataclass(frozen=True)
+class Links:
+    """A row of links to anchors of the page."""
+
+    targets: Sequence[tuple[str, str]]
+
+    def html(self) -> str:
+        links = (
+            f'<a href="#{escape(anchor, quote=True)}">{escape(text)}</a>'
+            for anchor, text in self.targets
+        )
+        return f"<nav>{' '.join(links)}</nav>"
+
+
+@dataclass(frozen=True)
+class TableCell:
+    """A cell with what to sort by, classes for its looks, and a hint."""
+
+    text: str
+    number: float | None = None
+    kinds: Sequence[str] = ()
+    hint: str = ""
+
+    def html(self) -> str:
+        parts = []
+        if self.number is not None:
+            parts.append(f' data-sort="{self.number!r}"')
+        if self.kinds:
+            parts.append(f' class="{escape(" ".join(self.kinds), quote=True)}"')
+        if self.hint:
+            parts.append(f' title="{escape(self.hint, quote=True)}"')
+        return f"<td{''.join(parts)}>{escape(self.text)}</td>"
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table of texts."""
+    """A table of texts or cells; sorted by a column where one clicks on its head."""
 
     header: Sequence[str]
-    rows: Sequence[Sequence[str]]
+    rows: Sequence[Sequence[str | TableCell]]
     caption: str = ""
 
     def html(self) -> str:
-        """Escaped HTML."""
-        head = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in self.header)
-        body = "".join(
-            "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>"
-            for row in self.rows
+        head = "".join(
+            f'<th scope="col"><button type="button">{escape(cell)}</button></th>'
+            for cell in self.header
         )
+        body = "".join("<tr>" + "".join(map(_cell, row)) + "</tr>" for row in self.rows)
         return (
-            f'<div class="scroll"><table><caption>{escape(self.caption)}</caption>'
-            f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+            f'<div class="scroll"><table class="sortable"><caption>{escape(self.caption)}'
+            f"</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
         )
+
+
+def _cell(cell: str | TableCell) -> str:
+    return (TableCell(cell) if isinstance(cell, str) else cell).html()
 
 
 @dataclass(frozen=True)
@@ -58,18 +120,80 @@ class Picture:
     description: str
 
     def html(self) -> str:
-        """Escaped HTML."""
-        data = base64.b64encode(self.png).decode()
         alt = escape(self.description, quote=True)
-        return f'<figure><img src="data:image/png;base64,{data}" alt="{alt}"></figure>'
+        return f'<figure><img src="{data_uri(self.png, "image/png")}" alt="{alt}"></figure>'
 
 
-def page(title: str, content: Sequence[Paragraph | Table | Picture]) -> str:
+@dataclass(frozen=True)
+class Plot:
+    """An interactive plot: data and layout as Plotly's script wants them."""
+
+    data: Sequence[dict[str, Any]]
+    layout: dict[str, Any]
+    description: str
+
+    def html(self) -> str:
+        told = escape(self.description, quote=True)
+        figure = json.dumps({"data": list(self.data), "layout": self.layout}, allow_nan=False)
+        figure = figure.replace("<", "\\u003c")  # nothing in it may end the script
+        return (
+            f'<div class="plot" role="img" aria-label="{told}">'
+            f'<script type="application/json">{figure}</script></div>'
+        )
+
+
+@dataclass(frozen=True)
+class Row:
+    """Pieces side by side, where there is room."""
+
+    parts: Sequence[Content]
+
+    def html(self) -> str:
+        return '<div class="row">' + "".join(part.html() for part in self.parts) + "</div>"
+
+
+@dataclass(frozen=True)
+class Download:
+    """A file, carried inside the page."""
+
+    name: str
+    content: bytes
+    kind: str = "text/csv"
+
+    def html(self) -> str:
+        name = escape(self.name, quote=True)
+        return (
+            f'<p class="download"><a download="{name}" '
+            f'href="{data_uri(self.content, self.kind)}">{name}</a></p>'
+        )
+
+
+def data_uri(content: bytes, kind: str) -> str:
+    """Bytes as an address."""
+    return f"data:{kind};base64,{base64.b64encode(content).decode()}"
+
+
+def page(title: str, content: Sequence[Content]) -> str:
     """One HTML document that needs nothing but itself."""
     body = "\n".join(part.html() for part in content)
+    plots = '<div class="plot"' in body
+    scripts = [_plotly(), _part(SCRIPT)] if plots else [_part(SCRIPT)]
+    code = "".join(f"<script>{script}</script>" for script in scripts)
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{escape(title)}</title><style>{STYLE}</style></head>"
-        f"<body><h1>{escape(title)}</h1>\n{body}\n</body></html>\n"
+        f"<title>{escape(title)}</title><style>{_part(STYLE)}</style></head>"
+        f"<body><h1>{escape(title)}</h1>\n{body}\n{code}</body></html>\n"
     )
+
+
+@cache
+def _part(name: str) -> str:
+    return files(__package__).joinpath(name).read_text(encoding="utf-8")
+
+
+@cache
+def _plotly() -> str:
+    from plotly.offline import get_plotlyjs
+
+    return get_plotlyjs()

@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from robustnmf.arrays import Array, floored, namespace
+from robustnmf.arrays import Array, floored, identity_like, namespace
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class Penalty:
 
     def _squares(self, like: Array) -> tuple[Array, Array | None]:
         """What components pay for themselves and in pairs, as Gram matrices."""
-        identity = namespace(like).eye(like.shape[-1], dtype=like.dtype)
+        identity = identity_like(like)
         own = self.ridge * identity[None, ...]
         if self.company is None:
             return own, None

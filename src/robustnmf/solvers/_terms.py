@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from robustnmf.arrays import Array, depends, namespace
+from robustnmf.arrays import Array, depends, identity_like, namespace
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Quadratic:
 
     def penalised(self, lasso: Array | float, ridge: Array) -> Quadratic:
         """With a penalty; ``ridge`` (members, k) is a number for each column of the factor."""
-        identity = namespace(self.gram).eye(self.gram.shape[-1], dtype=self.gram.dtype)
+        identity = identity_like(self.gram)
         gram = self.gram + ridge[:, :, None] * identity
         present = depends(self.gram) if self.present is None else self.present
         return replace(self, gram=gram, lasso=self.lasso + lasso, present=present)

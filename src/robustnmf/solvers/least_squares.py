@@ -19,7 +19,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from robustnmf.arrays import Array, floored, namespace, put, wide
+from robustnmf.arrays import (
+    Array,
+    counting,
+    device_of,
+    floored,
+    identity_like,
+    namespace,
+    put,
+    wide,
+)
 
 RIDGE = 1e-13  # keeps duplicate components apart: relative to a unit diagonal
 TOLERANCE = 1e-11
@@ -49,7 +58,7 @@ def by_coordinates(linear: Array, gram: Array, codes: Array) -> Array:
     """
     xp = namespace(linear)
     k = linear.shape[1]
-    order = xp.arange(k)
+    order = counting(k, linear)
     slope = linear - _times(codes, gram)
     for _ in range(MAX_SWEEPS):
         before = codes
@@ -122,8 +131,8 @@ def _pivot(linear: Array, gram: Array, positive: Array) -> tuple[Array, Array]:
     k = linear.shape[1]
     solved = xp.zeros_like(linear).T
     present = xp.any(linear == linear, axis=1)
-    fewest = xp.full(linear.shape[:1], k + 1, dtype=xp.int64)
-    patience = xp.full(linear.shape[:1], PATIENCE, dtype=xp.int64)
+    fewest = xp.full(linear.shape[:1], k + 1, dtype=xp.int64, device=device_of(linear))
+    patience = xp.full(linear.shape[:1], PATIENCE, dtype=xp.int64, device=device_of(linear))
     given_up = ~present
     while True:
         codes = _solve_positive(linear, gram, positive)
@@ -154,7 +163,7 @@ def _lawson_hanson(linear: Array, gram: Array) -> Array:
     """Add the coordinate that promises most, solve, step back to the feasible part."""
     xp = namespace(linear)
     k = linear.shape[1]
-    order = xp.arange(k)
+    order = counting(k, linear)
     codes, zero, one = xp.zeros_like(linear), xp.zeros_like(linear), xp.ones_like(linear)
     positive = codes > 0
     barred = positive
@@ -211,7 +220,7 @@ def _solve_positive(linear: Array, gram: Array, positive: Array) -> Array:
     """Unconstrained solution on the coordinates taken for positive, zero elsewhere."""
     xp = namespace(linear)
     both = positive[:, :, None] & positive[:, None, :]
-    identity = xp.eye(linear.shape[1], dtype=linear.dtype)
+    identity = identity_like(gram)
     system = xp.where(both, gram, xp.zeros_like(gram))
     zero = xp.zeros_like(linear)
     system = system + identity * xp.where(positive, zero + RIDGE, zero + 1.0)[:, :, None]

@@ -25,7 +25,7 @@ from typing import Any
 
 from sklearn.utils._param_validation import Interval
 
-from robustnmf.arrays import Array, floored, namespace, wide
+from robustnmf.arrays import Array, counting, floored, identity_like, namespace, on_device_of, wide
 from robustnmf.structures._base import Structure
 
 CANDIDATES = 4
@@ -84,12 +84,12 @@ class Orthogonal(Structure):
             totals = engine.mass @ xp.minimum(least[:, None], left) ** 0.5
             chosen.append(int(xp.argmin(totals)))
             least = xp.minimum(least, left[:, chosen[-1]])
-        apart = xp.take(rows, xp.asarray(chosen), axis=0)
+        apart = xp.take(rows, on_device_of(rows, chosen), axis=0)
         basis = 0.9 * apart + 0.1 * xp.mean(rows, axis=0) + 0.01 * engine.mean()
         onto = xp.concat(engine.sweep(lambda b, _: (b.project(basis[None, ...])[0, ...], None))[0])
         sizes = onto / floored(xp.vecdot(basis, basis))
         best = xp.argmax(onto * sizes, axis=1)
-        shares = xp.where(xp.arange(k) == best[:, None], 0.8 + 0 * onto, 0 * onto) + 0.2 / k
+        shares = xp.where(counting(k, onto) == best[:, None], 0.8 + 0 * onto, 0 * onto) + 0.2 / k
         return sizes * shares, basis
 
     def _candidates(self, engine: Any, codes: Array) -> Array:
@@ -130,7 +130,7 @@ class Orthogonal(Structure):
         """Norms pay for each other; what they pay together is majorised by their squares."""
         xp = namespace(basis)
         norms = xp.linalg.vector_norm(basis, axis=-1)
-        off = codes_gram * (1 - xp.eye(codes_gram.shape[-1], dtype=codes_gram.dtype))
+        off = codes_gram * (1 - identity_like(codes_gram))
         paid = xp.squeeze(off @ norms[:, :, None], axis=-1)
         # A component that has died down pays nothing, and costs nothing.
         alive = norms > 0

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 import numpy as np
+from array_api_compat import is_array_api_obj
 from sklearn.base import BaseEstimator, clone
 
 from robustnmf.arrays import Array, log_gap, namespace, safe_log
@@ -159,6 +160,10 @@ class Weighting(BaseEstimator, ABC):
         return copy
 
 
+SCALE_STEP = 16.0
+"""Between the units that weights may have, as logarithms: no weight is lost in float32."""
+
+
 class Separable(Weighting):
     """``phi(z) = sum rho(z_i)``; a subclass supplies ``rho`` and its slope."""
 
@@ -179,8 +184,10 @@ class Separable(Weighting):
         weights = mass * self.slope(energies)
         top = xp.max(weights, axis=-1, keepdims=True)
         some = top > 0
-        weights = weights / xp.where(some, top, zero + 1.0)
-        return Weighed(weights, xp.where(some, safe_log(top), zero - xp.inf), tally)
+        log_top = safe_log(top)
+        log_scale = _round_scale(log_top)
+        weights = weights / xp.where(some, top, zero + 1.0) * xp.exp(log_top - log_scale)
+        return Weighed(weights, xp.where(some, log_scale, zero - xp.inf), tally)
 
     def value_of(self, tally: Tally) -> Array:
         return tally.excess
@@ -225,7 +232,10 @@ class SoftMin(Weighting):
         score = score - anchor
         excess = xp.sum(xp.where(mass > 0, mass * xp.expm1(score), 0.0), axis=-1, keepdims=True)
         tally = Tally(shift, excess, xp.sum(mass) + xp.zeros_like(shift))
-        return Weighed(mass * xp.exp(self.power * score), self.power * shift, tally)
+        log_top = self.power * anchor
+        log_scale = _round_scale(log_top)
+        weights = mass * xp.exp(self.power * score + (log_top - log_scale))
+        return Weighed(weights, xp.where(xp.isfinite(shift), log_scale, shift), tally)
 
     def value_of(self, tally: Tally) -> Array:
         return self.outer(tally.log_sum_exp)
@@ -249,6 +259,14 @@ class SoftMin(Weighting):
         return share / xp.sum(share, axis=-1, keepdims=True)
 
 
+def _round_scale(log_top: Array) -> Array:
+    """Units for weights whose largest has this logarithm: the next of few.
+
+    Blocks whose weights are of about one size then have one scale, and their sums just add up.
+    """
+    return SCALE_STEP * namespace(log_top).ceil(log_top / SCALE_STEP)
+
+
 def effective_sample_size(importances: Array, mass: Array | None = None) -> Array:
     """``1 / sum Q^2``: n for equal importances, 1 when one sample has it all.
 
@@ -263,6 +281,6 @@ def effective_sample_size(importances: Array, mass: Array | None = None) -> Arra
 
 def _as_batch(energies: Array) -> tuple[Array, Array]:
     """Energies as an array of floats, with a mass of one for every sample."""
-    z = energies if hasattr(energies, "__array_namespace__") else np.asarray(energies, dtype=float)
+    z = energies if is_array_api_obj(energies) else np.asarray(energies, dtype=float)
     xp = namespace(z)
     return z, xp.ones_like(z[(0,) * (z.ndim - 1) + (...,)])

@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
-from robustnmf.experiments.corruptions.noise import noise
-from robustnmf.experiments.corruptions.occluded import occluded
-from robustnmf.experiments.corruptions.shuffled import shuffled
-
-Corruption = Callable[[np.ndarray, np.random.Generator, tuple[int, int]], np.ndarray]
+from robustnmf.corruptions._base import Corruption, Shape
+from robustnmf.corruptions.gaussian import gaussian
+from robustnmf.corruptions.noise import noise
+from robustnmf.corruptions.occluded import occluded
+from robustnmf.corruptions.repeated import repeated
+from robustnmf.corruptions.scaled import scaled
+from robustnmf.corruptions.shuffled import shuffled
 
 CORRUPTIONS: dict[str, Corruption] = {
     "noise": noise,
     "shuffled": shuffled,
     "occluded": occluded,
+    "scaled": scaled,
+    "repeated": repeated,
 }
+
+__all__ = ["CORRUPTIONS", "Corruption", "gaussian", "spoil"]
 
 
 def spoil(
-    X: np.ndarray, share: float, kinds: Sequence[str], shape: tuple[int, int], seed: int
+    X: np.ndarray, share: float, kinds: Sequence[str], shape: Shape, seed: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Spoil a share of the samples, each kind its part of them.
 

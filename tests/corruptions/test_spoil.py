@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from robustnmf.experiments.corruptions import CORRUPTIONS, spoil
+from robustnmf.corruptions import CORRUPTIONS, gaussian, spoil
 
 X = np.random.default_rng(0).random((50, 16))
 
@@ -15,7 +15,24 @@ def test_a_corruption_spoils_its_share_and_nothing_else(kind):
     np.testing.assert_array_equal(spoiled[~bad], X[~bad])
     assert np.all(np.any(spoiled[bad] != X[bad], axis=1))
     assert spoiled.min() >= 0
-    assert spoiled.max() <= X.max()
+    assert spoiled.max() <= (10 if kind == "scaled" else 1) * X.max()
+
+
+@pytest.mark.parametrize("kind", CORRUPTIONS)
+def test_samples_that_are_no_images_can_be_spoiled_too(kind):
+    spoiled, bad = spoil(X, 0.2, [kind], None, seed=1)
+    assert np.all(np.any(spoiled[bad] != X[bad], axis=1))
+
+
+def test_the_noise_of_the_paper_has_the_variance_of_the_values():
+    table = np.full((200, 500), 4.0)
+    noisy = gaussian(table, 0.1, random_state=0)
+    assert abs((noisy - table).std() - 0.1 * 2.0) < 0.002
+    np.testing.assert_array_equal(noisy, gaussian(table, 0.1, random_state=0))
+    np.testing.assert_array_equal(gaussian(table, 0.0, random_state=0), table)
+    assert gaussian(np.full((100, 100), 0.01), 1.0, random_state=0).min() == 0
+    with pytest.raises(ValueError, match="negative"):
+        gaussian(-table, 0.1)
 
 
 def test_the_same_seed_spoils_the_same():

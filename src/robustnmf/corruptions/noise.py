@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from robustnmf.corruptions._base import Shape
 
-def noise(rows: np.ndarray, rng: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:
+
+def noise(rows: np.ndarray, rng: np.random.Generator, shape: Shape) -> np.ndarray:
     """Uniform noise up to the largest entry in place of the sample."""
     return rows.max() * rng.random(rows.shape)

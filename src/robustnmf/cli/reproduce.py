@@ -1,0 +1,129 @@
+"""``robustnmf reproduce``: every table and figure of the paper."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+EXAMPLES = """examples:
+  robustnmf reproduce --quick                 a first look, no files needed
+  robustnmf reproduce                         everything that ROBUSTNMF_DATA holds data for
+  robustnmf reproduce --tables 2 3 --datasets wdbc balance
+  robustnmf reproduce --figures 1 2 --jobs 4 --device cuda
+"""
+
+
+def add(commands: Any) -> None:
+    """The command and its options."""
+    parser = commands.add_parser(
+        "reproduce",
+        help="every table and figure of the paper, beside the paper's own numbers",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--tables", type=int, nargs="*", metavar="N", help="only these tables")
+    parser.add_argument("--figures", type=int, nargs="*", metavar="N", help="only these figures")
+    parser.add_argument("--datasets", nargs="+", default=[], metavar="NAME", help="only these")
+    parser.add_argument("--quick", action="store_true", help="small data, few starts, minutes")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="k-means processes")
+    parser.add_argument("--device", help="where PyTorch fits, for example cuda; NumPy by default")
+    parser.add_argument("--data-dir", help="folder of the npz files (or set ROBUSTNMF_DATA)")
+    parser.add_argument("--out", type=Path, default=Path("reproduction"), help="folder to write to")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Plan, run what is not finished, write."""
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    from robustnmf.experiments.reproduce import plan, reproduce, scope_of
+    from robustnmf.experiments.store import Store, code_version
+    from robustnmf.report.reproduce import write
+
+    scope = scope_of(options.datasets, quick=options.quick, data_dir=options.data_dir)
+    wanted = plan(_keys(options), scope)
+    store = Store(options.out / "trials.sqlite")
+    console = Console()
+    for name in scope.missing:
+        console.print(f"left out, no data here: {name}", markup=False)
+    begin = time.perf_counter()
+    columns = (
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("fits"),
+        TimeElapsedColumn(), TimeRemainingColumn(),
+    )  # fmt: skip
+    with Progress(*columns, console=console) as bar:
+        task = bar.add_task("", total=wanted.fits)
+
+        def progress(what: str, done: int, total: int) -> None:
+            bar.update(task, description=what, completed=done, total=total)
+
+        outcomes = reproduce(
+            wanted, store, jobs=max(1, options.jobs), device=options.device, progress=progress
+        )
+        bar.update(task, description="done")
+    seconds = time.perf_counter() - begin
+    made = {
+        "date": datetime.now(UTC).date().isoformat(),
+        "code": code_version(),
+        "seconds_of_this_run": round(seconds, 1),
+        **_surroundings(options.device),
+    }
+    paths = write(outcomes, wanted, store, made, options.out)
+    for outcome in outcomes:
+        if outcome.grids and outcome.notes:
+            console.print("\n".join(outcome.notes), markup=False)
+    print(f"{wanted.fits} fits behind it, {seconds:.0f} s in this run\nreport: {paths[0]}")
+    return 0
+
+
+def _keys(options: argparse.Namespace) -> list[str]:
+    """Which tables and figures: all, unless some are named."""
+    from robustnmf.experiments.paper import ITEMS
+
+    if options.tables is None and options.figures is None:
+        return list(ITEMS)
+    asked = [f"table{n}" for n in options.tables or []]
+    asked += [f"figure{n}" for n in options.figures or []]
+    known = [key for key in ITEMS if key in asked]
+    unknown = [key for key in asked if key not in ITEMS]
+    if unknown or not known:
+        raise ValueError(
+            f"the paper has tables 1 to 3 and figures 1 to 9, but not {', '.join(unknown)}"
+            if unknown
+            else "no table or figure was named; leave both options out for all of them"
+        )
+    return known
+
+
+def _surroundings(device: str | None) -> dict[str, Any]:
+    """Versions and machine, for the record."""
+    import numpy
+    import scipy
+    import sklearn
+
+    import robustnmf
+
+    modules = (robustnmf, numpy, scipy, sklearn)
+    versions = {"python": platform.python_version()}
+    versions |= {module.__name__: module.__version__ for module in modules}
+    machine = f"{platform.machine()}, {os.cpu_count()} cores"
+    if device is not None:
+        import torch
+
+        versions["torch"] = torch.__version__
+        if device.startswith("cuda"):
+            machine = f"{torch.cuda.get_device_name(device)}; {machine}"
+    return {"machine": machine, "versions": versions}

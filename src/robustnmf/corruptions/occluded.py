@@ -1,0 +1,22 @@
+"""Images with a bright block in front of them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from robustnmf.corruptions._base import Shape
+
+
+def occluded(rows: np.ndarray, rng: np.random.Generator, shape: Shape) -> np.ndarray:
+    """A block of half the height and width at the largest value, somewhere in each image.
+
+    Samples that are no images lose half of their features, in a row, to the largest value.
+    """
+    shape = (1, rows.shape[1]) if shape is None else shape
+    images = rows.copy().reshape(len(rows), *shape)
+    height, width = (max(1, side // 2) for side in shape)
+    for image in images:
+        top = rng.integers(shape[0] - height + 1)
+        left = rng.integers(shape[1] - width + 1)
+        image[top : top + height, left : left + width] = rows.max()
+    return images.reshape(rows.shape)

@@ -1,0 +1,28 @@
+"""Breast cancer: benign or malignant, by measurements of cell nuclei."""
+
+from __future__ import annotations
+
+from robustnmf.datasets._base import Dataset, Tables
+
+
+def shipped() -> Tables:
+    """scikit-learn's copy, labels as in the file: 0 benign, 1 malignant."""
+    from sklearn.datasets import load_breast_cancer
+
+    data, target = load_breast_cancer(return_X_y=True)
+    return data, 1 - target
+
+
+WDBC = Dataset(
+    name="wdbc",
+    title="WDBC",
+    samples=569,
+    features=30,
+    classes=2,
+    sha256="291dbb8b67992d1522ed91a471ade256fa2607bbe9abf8c47aae0ad16664f191",
+    licence="CC BY 4.0",
+    source="https://archive.ics.uci.edu/dataset/17/breast+cancer+wisconsin+diagnostic",
+    citation="Wolberg, Mangasarian, Street, doi:10.24432/C5DW2B",
+    made=shipped,
+    remark="The paper's 32 dimensions count the patient's number and the diagnosis.",
+)

@@ -1,0 +1,63 @@
+"""The paper's six methods, with the grids it searches and what one would use without labels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from robustnmf.weightings import L21, Entropy, Fuzzy, Huber, Uniform, Weighting
+
+
+@dataclass(frozen=True)
+class Method:
+    """A method as experiments run it.
+
+    Parameters
+    ----------
+    name : str
+    weighting : callable
+        Makes the weighting from a value of its hyperparameter; from nothing where it has none.
+    parameter : str, optional
+        What the hyperparameter is called.
+    grid : tuple of float
+        Values that the paper chooses from, by the labels.
+    default : float or "auto", optional
+        Value without a look at labels: the default of the estimator.
+    structure : str
+    """
+
+    name: str
+    weighting: Callable[..., Weighting]
+    parameter: str | None = None
+    grid: tuple[float, ...] = ()
+    default: float | str | None = None
+    structure: str = "free"
+
+    @property
+    def values(self) -> tuple[float | str | None, ...]:
+        """Every value that is run: the grid, and the default where it is not on it."""
+        if self.parameter is None:
+            return (None,)
+        extra = () if self.default in self.grid else (self.default,)
+        return (*self.grid, *extra)
+
+    def make(self, value: float | str | None) -> Weighting:
+        """The weighting with this value."""
+        return self.weighting() if self.parameter is None else self.weighting(value)
+
+
+POWERS_OF_TEN = tuple(10.0**i for i in range(-4, 5))
+HALVES = tuple(1.5 + 0.5 * i for i in range(20))
+
+METHODS: dict[str, Method] = {
+    method.name: method
+    for method in (
+        Method("EucNMF", Uniform),
+        Method("ConvexNMF", Uniform, structure="convex"),
+        Method("NMFL2", L21),
+        Method("HuberRNMF", Huber, "cutoff", POWERS_OF_TEN, 1.0),
+        Method("FWRNMF", Fuzzy, "p", HALVES, 11.0),
+        Method("EWRNMF", Entropy, "gamma", POWERS_OF_TEN, "auto"),
+    )
+}
+PROPOSED = ("FWRNMF", "EWRNMF")

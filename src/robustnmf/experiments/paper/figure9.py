@@ -1,0 +1,33 @@
+"""Figure 9: base images on ORL."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from robustnmf.datasets import DATASETS
+from robustnmf.experiments.outcome import Images
+from robustnmf.experiments.paper._base import Results
+from robustnmf.experiments.paper._panels import panels_figure
+from robustnmf.experiments.trial import Task
+
+SHOWN = 20
+
+
+def draw(results: Results, task: Task, title: str, arrays: dict[str, np.ndarray]) -> Images:
+    """The first components, each over its largest pixel."""
+    shape = DATASETS[task.dataset].image_shape
+    assert shape is not None
+    basis = arrays["basis"][:SHOWN]
+    top = np.maximum(basis.max(axis=1, keepdims=True), 1e-300)
+    # Pixels lie column by column.
+    return Images(title, (basis / top).reshape(len(basis), *shape).transpose(0, 2, 1))
+
+
+ITEM = panels_figure(
+    9,
+    "orl",
+    "base images",
+    f"The first {SHOWN} components of each method as images, each over its largest pixel; first "
+    "start.",
+    draw,
+)

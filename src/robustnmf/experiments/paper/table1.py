@@ -1,0 +1,50 @@
+"""Table 1: the datasets, as the paper counts them and as they are."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from robustnmf.datasets import DATASETS, load_dataset
+from robustnmf.experiments.outcome import Cell, Grid, Outcome
+from robustnmf.experiments.paper._base import Item, Results, Scope
+from robustnmf.experiments.paper.published import SIZES
+from robustnmf.experiments.trial import Task
+
+
+def tasks(scope: Scope) -> list[Task]:
+    """Nothing to fit."""
+    return []
+
+
+def build(results: Results) -> Outcome:
+    """Counts beside the paper's."""
+    rows = []
+    for name in results.scope.datasets:
+        dataset = DATASETS[name]
+        counts = np.bincount(load_dataset(name, results.scope.data_dir).target)
+        share = 100 * counts.max() / counts.sum()
+        samples, dimensions, classes = SIZES.get(name, ("-", "-", "-"))
+        own = (dataset.samples, dataset.features, dataset.classes)
+        rows.append(
+            [
+                Cell(dataset.title, hint=dataset.description),
+                *(Cell(str(number), number) for number in own),
+                Cell(f"{share:.2f}%", share),
+                *(Cell(str(told)) for told in (samples, dimensions, classes)),
+                Cell(dataset.remark),
+            ]
+        )
+    header = (
+        "dataset", "samples", "features", "classes", "largest class", "samples in the paper",
+        "dimensions in the paper", "classes in the paper", "remark",
+    )  # fmt: skip
+    missing = [f"{name}: not here. {DATASETS[name].source}" for name in results.scope.missing]
+    return Outcome(
+        "table1",
+        "Table 1: datasets",
+        "What was read, beside what the paper says.",
+        grids=[Grid("Datasets", header, rows, missing)],
+    )
+
+
+ITEM = Item("table1", "Table 1: datasets", tasks, build)

@@ -1,0 +1,93 @@
+"""How well clusters match classes, and what stands behind a good match."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+from sklearn.metrics import normalized_mutual_info_score
+from sklearn.metrics.cluster import contingency_matrix
+from sklearn.utils import check_consistent_length, column_or_1d
+
+__all__ = [
+    "clustering_accuracy",
+    "largest_cluster_share",
+    "n_clusters",
+    "normalized_mutual_info",
+]
+
+
+def clustering_accuracy(y, labels) -> float:
+    r"""Share of samples in the class that their cluster stands for, under the best assignment.
+
+    .. math:: ACC = \max_{map} \frac{1}{n} \sum_i [y_i = map(y'_i)]
+
+    over all assignments of clusters to classes, no two clusters to one class.
+
+    Parameters
+    ----------
+    y, labels : array-like (n_samples,)
+        Classes and clusters, in any coding.
+
+    Examples
+    --------
+    >>> from robustnmf.metrics import clustering_accuracy
+    >>> clustering_accuracy([0, 0, 1, 1], ["b", "b", "a", "b"])
+    0.75
+    """
+    y, labels = _checked(y, labels)
+    counts = contingency_matrix(y, labels)
+    return float(counts[linear_sum_assignment(counts, maximize=True)].sum() / len(y))
+
+
+def normalized_mutual_info(y, labels) -> float:
+    r"""Mutual information of classes and clusters over the larger of their entropies.
+
+    .. math:: NMI = \frac{MI(y, y')}{\max(H(y), H(y'))}
+
+    Parameters
+    ----------
+    y, labels : array-like (n_samples,)
+
+    Examples
+    --------
+    >>> from robustnmf.metrics import normalized_mutual_info
+    >>> round(normalized_mutual_info([0, 0, 1, 1], [1, 1, 0, 0]), 3)
+    1.0
+    """
+    y, labels = _checked(y, labels)
+    return float(normalized_mutual_info_score(y, labels, average_method="max"))
+
+
+def largest_cluster_share(labels) -> float:
+    """Share of the samples in the largest cluster.
+
+    Near one, an accuracy says no more than how large the largest class is.
+
+    Examples
+    --------
+    >>> from robustnmf.metrics import largest_cluster_share
+    >>> largest_cluster_share([0, 0, 0, 1])
+    0.75
+    """
+    labels = column_or_1d(labels)
+    return float(np.unique(labels, return_counts=True)[1].max() / len(labels))
+
+
+def n_clusters(labels) -> int:
+    """Number of clusters that hold any sample.
+
+    Examples
+    --------
+    >>> from robustnmf.metrics import n_clusters
+    >>> n_clusters([0, 0, 2, 2])
+    2
+    """
+    return len(np.unique(column_or_1d(labels)))
+
+
+def _checked(y, labels) -> tuple[np.ndarray, np.ndarray]:
+    y, labels = column_or_1d(y), column_or_1d(labels)
+    check_consistent_length(y, labels)
+    if len(y) == 0:
+        raise ValueError("there are no samples to compare: y and labels are empty.")
+    return y, labels

@@ -1,0 +1,60 @@
+"""Tables as CSV and Markdown; trials as CSV."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Sequence
+from dataclasses import astuple, fields
+from io import StringIO
+
+from robustnmf.experiments.outcome import Grid
+from robustnmf.experiments.trial import Scores, Task
+
+
+def comma_separated(header: Sequence[str], rows: Iterable[Sequence[object]]) -> bytes:
+    """Rows as CSV."""
+    buffer = StringIO(newline="")
+    writer = csv.writer(buffer)
+    writer.writerow(header)
+    writer.writerows(rows)
+    return buffer.getvalue().encode()
+
+
+def grid_csv(grid: Grid) -> bytes:
+    """A table as CSV."""
+    return comma_separated(grid.header, [[_line(cell.text) for cell in row] for row in grid.rows])
+
+
+def grid_markdown(grid: Grid) -> str:
+    """A table as Markdown."""
+    lines = [f"**{grid.title}**", "", _row(grid.header), _row(["---"] * len(grid.header))]
+    for row in grid.rows:
+        texts = (f"**{_line(c.text)}**" if "best" in c.marks else _line(c.text) for c in row)
+        lines.append(_row(text.replace("|", "\\|") for text in texts))
+    return "\n".join([*lines, "", *(f"{note}\n" for note in grid.notes)])
+
+
+def _line(text: str) -> str:
+    return text.replace("\n", " ")
+
+
+def _row(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def trials_csv(rows: Iterable[tuple[Task, Scores]]) -> bytes:
+    """Every trial; what all of them share is in run.json."""
+    names = [field.name for field in fields(Scores)]
+    header = ("dataset", "method", "scaling", "noise", "classes", "draw", *names)
+    told = []
+    for task, scores in rows:
+        classes, draw = task.subset or ("", "")
+        scaling = task.protocol.scaling_of(task.dataset)
+        own = (task.dataset, task.method, scaling, task.noise, classes, draw)
+        told.append((*own, *map(_short, astuple(scores))))
+    return comma_separated(header, told)
+
+
+def _short(value: object) -> object:
+    """Numbers with as many digits as anybody reads."""
+    return f"{value:.7g}" if isinstance(value, float) else value

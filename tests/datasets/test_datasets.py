@@ -1,0 +1,175 @@
+"""Datasets: every way to their data, and what happens where there is none."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import sklearn.datasets
+
+from robustnmf.datasets import (
+    DATASETS,
+    VARIABLE,
+    DatasetError,
+    DatasetNotFoundError,
+    load_dataset,
+)
+from robustnmf.experiments.paper.published import SIZES
+
+MADE = [name for name, dataset in DATASETS.items() if dataset.made is not None]
+
+
+@pytest.fixture
+def bare(monkeypatch):
+    """No files at hand."""
+    monkeypatch.delenv(VARIABLE, raising=False)
+
+
+@pytest.mark.parametrize("name", DATASETS)
+def test_the_files_hold_what_is_said_of_them(name):
+    dataset = DATASETS[name]
+    if dataset.made is None and dataset.path() is None:
+        pytest.skip(f"{name}.npz is not in ROBUSTNMF_DATA")
+    found = load_dataset(name, download=False)
+    assert found.data.shape == (dataset.samples, dataset.features)
+    assert found.data.dtype == np.float64
+    assert sorted(set(found.target.tolist())) == list(range(dataset.classes))
+    assert dataset.title in found.DESCR
+    assert dataset.licence in found.DESCR
+    if dataset.image_shape is not None:
+        assert np.prod(dataset.image_shape) == dataset.features
+
+
+def test_the_paper_has_nine_and_we_have_them_all():
+    assert len(SIZES) == 9
+    assert set(SIZES) <= set(DATASETS)
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_some_need_no_file(name, bare):
+    assert load_dataset(name, download=False).origin == "made here"
+
+
+@pytest.mark.parametrize("name", [name for name in MADE if DATASETS[name].sha256])
+def test_what_is_made_is_what_the_file_holds(name):
+    path = DATASETS[name].path()
+    if path is None:
+        pytest.skip(f"{name}.npz is not in ROBUSTNMF_DATA")
+    from_file = load_dataset(name)
+    assert from_file.origin == str(path)
+    data, target = DATASETS[name].made()
+    np.testing.assert_array_equal(from_file.data, data)
+    np.testing.assert_array_equal(from_file.target, target)
+
+
+def test_a_folder_goes_before_the_environment(tmp_path, monkeypatch):
+    monkeypatch.setenv(VARIABLE, str(tmp_path))
+    (tmp_path / "balance.npz").write_bytes(b"not this one")
+    with pytest.raises(DatasetError, match="is not the file this library knows as balance"):
+        load_dataset("balance")
+    own = tmp_path / "own"
+    own.mkdir()
+    (own / "balance.npz").write_bytes(b"nor this one")
+    with pytest.raises(DatasetError, match="own"):
+        load_dataset("balance", own)
+
+
+def test_data_that_are_not_here_are_explained(bare):
+    with pytest.raises(DatasetNotFoundError) as raised:
+        load_dataset("gtfd")
+    told = str(raised.value)
+    for part in ("gtfd.npz", "750 x 1024", DATASETS["gtfd"].source, VARIABLE, "data_dir"):
+        assert part in told
+    assert isinstance(raised.value, FileNotFoundError)
+
+
+def test_an_unknown_name_is_refused():
+    with pytest.raises(ValueError, match="no dataset is called 'wine'"):
+        load_dataset("wine")
+
+
+def hostile(tmp_path, content):
+    """A dataset whose file has the right digest and the wrong content."""
+    path = tmp_path / "balance.npz"
+    path.write_bytes(content)
+    return replace(DATASETS["balance"], sha256=hashlib.sha256(content).hexdigest())
+
+
+def archive(tmp_path, **arrays):
+    path = tmp_path / "made.npz"
+    np.savez(path, **arrays)
+    return path.read_bytes()
+
+
+def test_a_pickle_is_never_loaded(tmp_path):
+    class Trap:
+        def __reduce__(self):
+            return os.mkdir, (str(tmp_path / "sprung"),)
+
+    content = archive(tmp_path, X=np.array([Trap()], dtype=object), y=np.zeros(1))
+    with pytest.raises(DatasetError, match="cannot be read"):
+        hostile(tmp_path, content).load(tmp_path)
+    assert not (tmp_path / "sprung").exists()
+
+
+@pytest.mark.parametrize(
+    ("arrays", "told"),
+    [
+        ({"X": np.ones((625, 4))}, "cannot be read"),
+        ({"X": np.ones((625, 3)), "y": np.zeros(625)}, "has shape"),
+        ({"X": np.ones((625, 4)), "y": np.zeros(624)}, "has shape"),
+    ],
+)
+def test_a_wrong_file_is_refused(tmp_path, arrays, told):
+    with pytest.raises(DatasetError, match=told):
+        hostile(tmp_path, archive(tmp_path, **arrays)).load(tmp_path)
+
+
+def test_a_truncated_file_is_refused(tmp_path):
+    content = archive(tmp_path, X=np.ones((625, 4)), y=np.zeros(625))[:-40]
+    with pytest.raises(DatasetError, match="cannot be read"):
+        hostile(tmp_path, content).load(tmp_path)
+
+
+def test_a_giant_file_is_not_even_read(tmp_path):
+    path = tmp_path / "balance.npz"
+    with path.open("wb") as file:
+        file.truncate(2**31)
+    with pytest.raises(DatasetError, match="2147483648 bytes"):
+        load_dataset("balance", tmp_path)
+
+
+def test_tables_come_from_openml_where_it_has_them(bare, monkeypatch):
+    def fetch(**asked):
+        assert asked["data_id"] == 30
+        labels = np.array(["5", "1", "2", "3", "4"])[np.arange(5473) % 5]
+        return SimpleNamespace(data=np.ones((5473, 10)), target=labels)
+
+    monkeypatch.setattr(sklearn.datasets, "fetch_openml", fetch)
+    found = load_dataset("page_blocks")
+    assert found.origin == "downloaded"
+    assert found.target[:5].tolist() == [4, 0, 1, 2, 3]
+
+
+def test_faces_come_from_olivetti_and_are_halved(bare, monkeypatch):
+    images = np.random.default_rng(0).random((400, 64, 64))
+    faces = SimpleNamespace(images=images, target=np.repeat(np.arange(40), 10))
+    monkeypatch.setattr(sklearn.datasets, "fetch_olivetti_faces", lambda **asked: faces)
+    found = load_dataset("orl")
+    face = found.data[3].reshape(found.image_shape, order="F")
+    assert face[5, 7] == np.rint(255 * images[3, 10:12, 14:16].mean())
+
+
+def test_a_failed_download_says_where_else_to_look(bare, monkeypatch):
+    def fetch(**asked):
+        raise ConnectionError("no route")
+
+    monkeypatch.setattr(sklearn.datasets, "fetch_openml", fetch)
+    with pytest.raises(DatasetNotFoundError, match="no route"):
+        load_dataset("winequality_red")
+    with pytest.raises(DatasetNotFoundError, match=r"winequality_red\.npz"):
+        load_dataset("winequality_red", download=False)

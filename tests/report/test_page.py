@@ -1,0 +1,175 @@
+"""The page of a reproduction in a real browser."""
+
+from __future__ import annotations
+
+import csv
+import shutil
+from dataclasses import replace
+from io import StringIO
+
+import numpy as np
+import pytest
+from selenium import webdriver
+from selenium.webdriver.support.ui import WebDriverWait
+
+from robustnmf.experiments.outcome import Cell, Chart, Grid, Images, Line, Outcome
+from robustnmf.experiments.paper import ITEMS
+from robustnmf.experiments.protocol import PROTOCOL
+from robustnmf.experiments.reproduce import plan, reproduce, scope_of
+from robustnmf.experiments.store import Store
+from robustnmf.report.page import Bullets, Download, Heading, Links, Plot, Row, TableCell, page
+from robustnmf.report.plots import interactive, mosaic, still
+from robustnmf.report.reproduce import write
+from robustnmf.report.tables import grid_csv, grid_markdown
+
+HOSTILE = "</script><script>alert('x')</script>\"&"
+
+
+@pytest.fixture(scope="module")
+def reproduction(tmp_path_factory):
+    """All tables and figures of a quick run, on fewer iterations."""
+    folder = tmp_path_factory.mktemp("reproduction")
+    scope = replace(scope_of(quick=True), protocol=PROTOCOL.but(iterations=5, starts=2))
+    store = Store(folder / "trials.sqlite")
+    wanted = plan(ITEMS, scope)
+    outcomes = reproduce(wanted, store)
+    write(outcomes, wanted, store, {"date": "today"}, folder)
+    return folder, outcomes, wanted
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """Headless Chromium."""
+    chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
+    if not chromium or not driver:
+        pytest.skip("chromium and chromedriver are not installed")
+    options = webdriver.ChromeOptions()
+    options.binary_location = chromium
+    for flag in (
+        "headless", "no-sandbox", "disable-gpu", "disable-quic", "no-first-run",
+        "disable-background-networking", "disable-component-update", "disable-sync",
+        "disable-dev-shm-usage", "window-size=1300,900",
+    ):  # fmt: skip
+        options.add_argument(f"--{flag}")
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    started = webdriver.Chrome(options, webdriver.ChromeService(driver))
+    yield started
+    started.quit()
+
+
+def test_everything_is_written(reproduction):
+    folder, outcomes, wanted = reproduction
+    names = {path.name for path in folder.iterdir()}
+    for outcome in outcomes:
+        if outcome.grids:
+            assert f"{outcome.key}.csv" in names
+        else:
+            assert {f"{outcome.key}.png", f"{outcome.key}.svg"} <= names
+    rows = list(csv.DictReader(StringIO((folder / "trials.csv").read_text())))
+    assert len(rows) == wanted.fits
+    assert {"dataset", "method", "value", "start", "accuracy", "scaling"} <= set(rows[0])
+    tables = (folder / "tables.md").read_text()
+    assert "EucNMF" in tables
+    assert "FWRNMF or EWRNMF is best on" in tables
+
+
+def test_the_page_works_in_a_browser(reproduction, browser):
+    folder, outcomes, _ = reproduction
+    browser.get((folder / "report.html").as_uri())
+    charts = sum(len(outcome.charts) for outcome in outcomes)
+    assert len(browser.find_elements("css selector", ".plot .main-svg")) >= charts
+    drawn = browser.execute_script(
+        "return Array.from(document.querySelectorAll('div.plot')).map("
+        "p => p.querySelectorAll('.scatterlayer .trace').length)"
+    )
+    assert len(drawn) == charts
+    assert all(drawn)
+    broken = browser.execute_script(
+        "return Array.from(document.images).filter(i => !i.complete || !i.naturalWidth).length"
+    )
+    assert broken == 0
+    assert [e for e in browser.get_log("browser") if e["level"] in ("SEVERE", "WARNING")] == []
+
+
+def test_tables_sort_by_numbers(reproduction, browser):
+    folder, _, _ = reproduction
+    browser.get((folder / "report.html").as_uri())
+    table = browser.find_elements("css selector", "table.sortable")[1]
+    head = table.find_elements("css selector", "th button")[1]
+
+    def numbers():
+        cells = table.find_elements("css selector", "tbody tr td:nth-child(2)")
+        return [float(cell.get_attribute("data-sort")) for cell in cells]
+
+    browser.execute_script("arguments[0].click()", head)
+    assert numbers() == sorted(numbers(), reverse=True)
+    browser.execute_script("arguments[0].click()", head)
+    assert numbers() == sorted(numbers())
+
+
+def test_a_click_on_the_legend_hides_a_line(reproduction, browser):
+    folder, _, _ = reproduction
+    browser.get((folder / "report.html").as_uri())
+    plot = browser.find_element("css selector", "div.plot")
+    browser.execute_script("arguments[0].scrollIntoView()", plot)
+    entry = plot.find_element("css selector", ".legendtoggle")
+    webdriver.ActionChains(browser).move_to_element(entry).click().perform()
+    hidden = "return arguments[0].data.filter(t => t.visible === 'legendonly').length"
+    WebDriverWait(browser, 10).until(lambda b: b.execute_script(hidden, plot) == 1)
+
+
+def test_hovering_shows_numbers(reproduction, browser):
+    folder, _, _ = reproduction
+    browser.get((folder / "report.html").as_uri())
+    plot = browser.find_element("css selector", "div.plot")
+    browser.execute_script(
+        "Plotly.Fx.hover(arguments[0], [{curveNumber: 0, pointNumber: 1}])", plot
+    )
+    assert plot.find_elements("css selector", ".hoverlayer .hovertext")
+
+
+def test_a_phone_can_read_it(reproduction, browser):
+    folder, _, _ = reproduction
+    browser.set_window_size(500, 900)
+    try:
+        browser.get((folder / "report.html").as_uri())
+        assert browser.execute_script(
+            "return document.documentElement.scrollWidth <= window.innerWidth + 1"
+        )
+    finally:
+        browser.set_window_size(1300, 900)
+
+
+def test_hostile_names_stay_text(tmp_path, browser):
+    chart = Chart(HOSTILE, HOSTILE, HOSTILE, [Line(HOSTILE, [1, 2], [1.0, 2.0])])
+    content = [
+        Heading(HOSTILE, HOSTILE), Bullets([HOSTILE]), Links([(HOSTILE, HOSTILE)]),
+        Row([interactive(chart)]), Download(HOSTILE, b"a,b"),
+    ]  # fmt: skip
+    cell = TableCell(HOSTILE, 1.0, (HOSTILE,), HOSTILE).html()
+    assert "<script" not in cell
+    path = tmp_path / "page.html"
+    path.write_text(page(HOSTILE, content))
+    browser.get(path.as_uri())
+    assert browser.title == HOSTILE
+    assert browser.find_element("css selector", "h2").text == HOSTILE
+    assert len(browser.find_elements("css selector", ".plot .main-svg")) > 0
+
+
+def test_a_number_that_is_none_is_refused_in_plots():
+    with pytest.raises(ValueError, match="JSON"):
+        Plot([{"y": [float("nan")]}], {}, "").html()
+
+
+def test_grids_become_csv_and_markdown():
+    grid = Grid("t", ("a", "b"), [[Cell("x|y"), Cell("1", 1.0, ("best",))]], ["note"])
+    assert grid_csv(grid) == b"a,b\r\nx|y,1\r\n"
+    assert grid_markdown(grid) == "**t**\n\n| a | b |\n| --- | --- |\n| x\\|y | **1** |\n\nnote\n"
+
+
+def test_pictures_are_the_same_bytes_every_time():
+    images = Images("i", np.random.default_rng(0).random((5, 3, 4)))
+    outcome = Outcome("f", "title", "caption", images=[images])
+    assert still(outcome) == still(outcome)
+    assert still(Outcome("t", "", "")) == {}
+    assert mosaic(images.images).shape == (7, 14)
