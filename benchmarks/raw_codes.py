@@ -15,8 +15,9 @@ import argparse
 import os
 from pathlib import Path
 
-from robustnmf.datasets import DATASETS, load_dataset
+from robustnmf.datasets import DATASETS
 from robustnmf.experiments.methods import METHODS
+from robustnmf.experiments.paper._base import largest_class
 from robustnmf.experiments.paper.published import ACCURACY
 from robustnmf.experiments.protocol import PROTOCOL
 from robustnmf.experiments.summary import best, levels
@@ -42,8 +43,7 @@ def main() -> None:
         "|---|---|---|---|---|---|---|---|",
     ]
     for dataset in SHOWN:
-        counts = sorted((load_dataset(dataset).target == c).sum() for c in range(7))
-        share = 100 * counts[-1] / DATASETS[dataset].samples
+        share = 100 * largest_class(dataset)
         for method in COMPARED:
             task = Task(dataset, method, PROTOCOL.noise, protocol=PROTOCOL.but(codes="raw"))
             points = [(task, value) for value in task.asked]

@@ -76,7 +76,7 @@ def _fit(
     tracks = [Track(i, w, w) for i, w in enumerate(weightings)]
     locals_ = engine.begin(start.codes, start.mixing)
     basis = problem.hold(start.basis)
-    state = State(tracks, locals_, basis, basis, basis)
+    state = State.at(tracks, locals_, basis)
     state = _follow(engine, problem, _energies_only(engine, problem, state), freeze=max_iter == 0)
     results: dict[int, Fitted] = {}
     for iteration in range(max_iter + 1):
@@ -215,13 +215,13 @@ def _energies_only(engine: Any, problem: Problem, state: State) -> State:
 
 def _follow(engine: Any, problem: Problem, state: State, *, freeze: bool) -> State:
     """Let automatic parameters follow the energies of the last pass."""
-    if not any(track.asked.settles for track in state.tracks):
+    settling = [j for j, track in enumerate(state.tracks) if track.asked.settles]
+    if not settling:
         return state
-    medians = engine.typical_energies(state.locals, problem.loss.degree)
-    for track, median in zip(state.tracks, medians, strict=True):
-        if track.asked.settles:
-            track.follow(median, freeze=freeze)
-    state = replace(state)  # a new state, so that the weightings in force are read again
+    medians = engine.typical_energies(state.locals, problem.loss.degree, settling)
+    for j, median in zip(settling, medians, strict=True):
+        state.tracks[j].follow(median, freeze=freeze)
+    state = state.reweighted()
     if not problem.extrapolates:
         return state
     _read_again(engine, problem, state)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, NamedTuple
 
 from robustnmf.arrays import Array, column, namespace, on_device_of, wide
@@ -259,11 +259,17 @@ class State:
     previous: Array
     reached: Array
     """The basis before it ran on; the same where it did not."""
+    weighting: Batch
+    """The weightings in force."""
 
-    @cached_property
-    def weighting(self) -> Batch:
-        """The weightings in force."""
-        return Batch([track.weighting for track in self.tracks], self.basis)
+    @classmethod
+    def at(cls, tracks: list[Track], locals_: Any, basis: Array) -> State:
+        """Before the first pass."""
+        return cls(tracks, locals_, basis, basis, basis, _in_force(tracks, basis))
+
+    def reweighted(self) -> State:
+        """The same with what the tracks now weigh by."""
+        return replace(self, weighting=_in_force(self.tracks, self.basis))
 
     @property
     def ahead(self) -> Array:
@@ -281,6 +287,7 @@ class State:
             xp.take(self.basis, index, axis=0),
             xp.take(self.previous, index, axis=0),
             xp.take(self.reached, index, axis=0),
+            self.weighting.keep(members),
         )
 
     def restored(self, engine: Any, members: list[bool], before: State) -> State:
@@ -291,3 +298,7 @@ class State:
         return replace(
             self, locals=engine.restored(self.locals, chosen, before.locals), basis=basis
         )
+
+
+def _in_force(tracks: list[Track], like: Array) -> Batch:
+    return Batch([track.weighting for track in tracks], like)

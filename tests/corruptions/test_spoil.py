@@ -35,6 +35,12 @@ def test_the_noise_of_the_paper_has_the_variance_of_the_values():
         gaussian(-table, 0.1)
 
 
+def test_nothing_to_spoil_is_fine():
+    spoiled, bad = spoil(X, 0.0, list(CORRUPTIONS), None, seed=0)
+    np.testing.assert_array_equal(spoiled, X)
+    assert not bad.any()
+
+
 def test_the_same_seed_spoils_the_same():
     one, other = (spoil(X, 0.3, list(CORRUPTIONS), (4, 4), seed=3) for _ in range(2))
     np.testing.assert_array_equal(one[0], other[0])

@@ -123,6 +123,10 @@ def test_cells_are_marked_where_an_accuracy_says_little():
     assert summary.marks(level(), "accuracy", 0.8953, 5) == ("class",)
     assert summary.marks(level(), "information", 0.8953, 5) == ()
     assert summary.marks(level(effective_sample_size=4.9), "accuracy", 0.5, 5) == ("few",)
+    once = [scores(None, 0, 0.9, largest_cluster=0.99), scores(None, 1, 0.9, largest_cluster=0.3)]
+    found = summary.levels(once, "accuracy")[None]
+    assert summary.marks(found, "accuracy", 0.5, 5) == ("one",)
+    assert found.in_one_cluster == 1
 
 
 def test_finished_trials_are_not_run_again(small, tmp_path, monkeypatch):
@@ -139,6 +143,26 @@ def test_finished_trials_are_not_run_again(small, tmp_path, monkeypatch):
     again = reproduce(wanted, store, progress=lambda what, done, total: calls.append((done, total)))
     assert again == first
     assert calls[-1] == (wanted.fits, wanted.fits)
+
+
+def test_what_else_is_in_the_store_changes_nothing(small, tmp_path):
+    store = Store(tmp_path / "trials.sqlite")
+    wanted = plan(["table2"], small)
+    first = reproduce(wanted, store)
+    more = replace(small, quick=False, protocol=SHORT.but(starts=3))
+    reproduce(plan(["table2"], more), store)
+    assert reproduce(wanted, store) == first
+
+
+def test_a_device_that_is_not_there_is_one_line(tmp_path, capsys):
+    pytest.importorskip("torch")
+    arguments = ["--quick", "--tables", "2", "--datasets", "balance", "--device", "nonsense"]
+    assert main(["reproduce", "--out", str(tmp_path), *arguments]) == 1
+    assert "PyTorch cannot use device='nonsense'" in capsys.readouterr().err
+
+
+def test_a_dataset_named_twice_counts_once(bare):
+    assert scope_of(["balance", "balance"]).datasets == ("balance",)
 
 
 def test_data_that_were_asked_for_must_be_there(bare):
@@ -196,6 +220,8 @@ def test_the_command_line_speaks_of_mistakes_in_one_line(bare, tmp_path, capsys)
         (["--tables"], "no table or figure was named"),
         (["--datasets", "gtfd"], "gtfd.npz"),
         (["--data-dir", str(tmp_path), "--datasets", "nonsense"], "no dataset is called"),
+        (["--figures", "1"], "Figure 1"),
+        (["--quick", "--datasets", "balance", "--figures", "2"], "Figure 2"),
     ):
         assert main(["reproduce", "--out", str(tmp_path / "out"), *arguments]) == 1
         error = capsys.readouterr().err

@@ -14,7 +14,7 @@ from robustnmf.experiments.protocol import PROTOCOL
 from robustnmf.experiments.store import Store, StoreError, code_version
 from robustnmf.experiments.trial import Scores, Task
 
-TASK = Task("wdbc", "EWRNMF", 0.05)
+TASK = Task("wdbc", "EWRNMF", 0.05, starts=99, values=(1.0, 2.0, "auto"))
 
 
 def scores(value=1.0, start=0, accuracy=0.5):
@@ -24,7 +24,7 @@ def scores(value=1.0, start=0, accuracy=0.5):
 def test_what_is_added_is_known(tmp_path):
     store = Store(tmp_path / "new" / "trials.sqlite")
     assert store.known(TASK) == {}
-    added = [scores(), scores("auto", 3), scores(None, 1)]
+    added = [scores(), scores("auto", 3)]
     store.add(TASK, added)
     assert Store(store.path).known(TASK) == {(s.value, s.start): s for s in added}
     assert [found for _, found in store.rows([TASK])].count(added[0]) == 1
@@ -51,8 +51,16 @@ def test_trials_of_another_specification_are_others(tmp_path, other):
 def test_more_starts_or_values_are_the_same_task(tmp_path):
     store = Store(tmp_path / "trials.sqlite")
     store.add(TASK, [scores()])
-    more = replace(TASK, protocol=PROTOCOL.but(starts=99), values=(1.0, 2.0))
+    more = replace(TASK, starts=2, values=(1.0, 5.0))
     assert list(store.known(more)) == [(1.0, 0)]
+
+
+def test_only_what_a_task_asks_for_is_known(tmp_path):
+    store = Store(tmp_path / "trials.sqlite")
+    store.add(TASK, [scores(value, start) for value in (1.0, 2.0) for start in range(5)])
+    fewer = replace(TASK, starts=2, values=(2.0,))
+    assert set(store.known(fewer)) == {(2.0, 0), (2.0, 1)}
+    assert len(list(store.rows([fewer]))) == 2
 
 
 def test_trials_of_other_code_are_not_known(tmp_path, monkeypatch):
@@ -87,7 +95,7 @@ def test_a_file_of_something_else_is_refused(tmp_path):
     path = tmp_path / "trials.sqlite"
     path.write_bytes(b"this is no database, whatever its name says" * 40)
     before = path.read_bytes()
-    with pytest.raises(StoreError, match="cannot hold trials"):
+    with pytest.raises(StoreError, match="cannot be used for trials"):
         Store(path)
     assert path.read_bytes() == before
     other = tmp_path / "other.sqlite"
@@ -95,6 +103,16 @@ def test_a_file_of_something_else_is_refused(tmp_path):
         connection.execute("CREATE TABLE people (name TEXT)")
     with pytest.raises(StoreError, match="something else"):
         Store(other)
+
+
+def test_a_file_that_breaks_later_is_one_error(tmp_path):
+    store = Store(tmp_path / "trials.sqlite")
+    store.add(TASK, [scores(start=start) for start in range(99)])
+    content = bytearray(store.path.read_bytes())
+    content[4096:] = b"x" * (len(content) - 4096)
+    store.path.write_bytes(bytes(content))
+    with pytest.raises(StoreError, match="cannot be used for trials"):
+        store.known(TASK)
 
 
 def test_a_full_disk_loses_the_batch_and_nothing_else(tmp_path, monkeypatch):

@@ -94,6 +94,12 @@ def test_the_page_works_in_a_browser(reproduction, browser):
 def test_tables_sort_by_numbers(reproduction, browser):
     folder, _, _ = reproduction
     browser.get((folder / "report.html").as_uri())
+    keys = browser.execute_script(
+        "return Array.from(document.querySelectorAll('[data-sort]')).map("
+        "c => Number(c.dataset.sort))"
+    )
+    assert keys
+    assert all(isinstance(key, int | float) for key in keys)
     table = browser.find_elements("css selector", "table.sortable")[1]
     head = table.find_elements("css selector", "th button")[1]
 

@@ -4,6 +4,7 @@ from robustnmf.arrays.blocks import DenseBlock
 from robustnmf.arrays.coordinates import (
     beyond,
     depends,
+    multiplied,
     quadratic_part,
     scaled_rows,
     sweep_coordinates,
@@ -53,6 +54,7 @@ __all__ = [
     "largest",
     "log_gap",
     "measured_again",
+    "multiplied",
     "namespace",
     "noise",
     "on_device_of",

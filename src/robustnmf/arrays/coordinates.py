@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from robustnmf.arrays.namespace import Array, namespace, smallest, wide
+from robustnmf.arrays.namespace import Array, floored, namespace, smallest, wide
 
 
 def sweep_coordinates(
@@ -94,3 +94,18 @@ def scaled_rows(table: Array, factors: Array) -> Array:
         scale_rows(table, factors, out)
         return out
     return table * factors
+
+
+def multiplied(factor: Array, negative: Array, positive: Array) -> Array:
+    """``factor negative / positive``; what has died down below the normal numbers is zero.
+
+    Processors are slow with those. Multiplied before it is divided: a tiny entry has an equally
+    tiny divisor.
+    """
+    least = smallest(factor)
+    if isinstance(factor, np.ndarray) and factor.dtype == negative.dtype == positive.dtype:
+        from robustnmf.arrays.kernels import multiplied_entries
+
+        return multiplied_entries(factor, negative, positive, factor.dtype.type(least))
+    moved = factor * negative / floored(positive)
+    return namespace(moved).where(moved < least, 0 * moved, moved)

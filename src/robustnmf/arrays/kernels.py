@@ -82,6 +82,7 @@ def sweep_tiles(
             width = min(lanes, rows - at)
             _load(factor[b], at, width, tile)
             _load(linear[b], at, width, right)
+            tile[k:] = 0  # a row that is not a number must not be seen by others
             for _ in range(sweeps):
                 for j in range(0, full, 4):
                     step_quad(square, steps, j, tile, right)
@@ -129,6 +130,13 @@ def beyond_entries(factor, before, ahead):  # type: ignore[no-untyped-def]
     """Entries of a factor, gone on by ``ahead`` of their last step; never below zero."""
     moved = factor + ahead * (factor - before)
     return factor - factor if moved < 0 else moved
+
+
+@vectorize(["f4(f4, f4, f4, f4)", "f8(f8, f8, f8, f8)"], cache=True)
+def multiplied_entries(factor, negative, positive, least):  # type: ignore[no-untyped-def]
+    """``factor negative / positive``, no divisor below ``least`` and zero for what is below it."""
+    moved = factor * negative / (least if positive < least else positive)
+    return factor - factor if moved < least else moved
 
 
 @njit(**OPTIONS)

@@ -33,7 +33,9 @@ def add(commands: Any) -> None:
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="k-means processes")
     parser.add_argument("--device", help="where PyTorch fits, for example cuda; NumPy by default")
     parser.add_argument("--data-dir", help="folder of the npz files (or set ROBUSTNMF_DATA)")
-    parser.add_argument("--out", type=Path, default=Path("reproduction"), help="folder to write to")
+    parser.add_argument(
+        "--out", type=Path, help="folder to write to (reproduction, reproduction-quick)"
+    )
     parser.set_defaults(run=run)
 
 
@@ -49,16 +51,26 @@ def run(options: argparse.Namespace) -> int:
         TimeRemainingColumn,
     )
 
+    from robustnmf.estimators.path import check_device
     from robustnmf.experiments.reproduce import plan, reproduce, scope_of
     from robustnmf.experiments.store import Store, code_version
     from robustnmf.report.reproduce import write
 
     scope = scope_of(options.datasets, quick=options.quick, data_dir=options.data_dir)
     wanted = plan(_keys(options), scope)
-    store = Store(options.out / "trials.sqlite")
+    named = options.tables is not None or options.figures is not None
+    if named and wanted.left_out:
+        raise ValueError(
+            f"{wanted.left_out[0].title} needs data that are not here or not among --datasets. "
+            "robustnmf datasets lists what is here and where to get the rest."
+        )
+    if options.device is not None:
+        check_device(options.device)
+    out = options.out or Path("reproduction-quick" if options.quick else "reproduction")
+    store = Store(out / "trials.sqlite")
     console = Console()
-    for name in scope.missing:
-        console.print(f"left out, no data here: {name}", markup=False)
+    for what in (*scope.missing, *(item.title for item in wanted.left_out)):
+        console.print(f"left out, no data here: {what}", markup=False)
     begin = time.perf_counter()
     columns = (
         TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("fits"),
@@ -81,7 +93,7 @@ def run(options: argparse.Namespace) -> int:
         "seconds_of_this_run": round(seconds, 1),
         **_surroundings(options.device),
     }
-    paths = write(outcomes, wanted, store, made, options.out)
+    paths = write(outcomes, wanted, store, made, out)
     for outcome in outcomes:
         if outcome.grids and outcome.notes:
             console.print("\n".join(outcome.notes), markup=False)

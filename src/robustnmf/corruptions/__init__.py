@@ -37,5 +37,7 @@ def spoil(
     spoiled, bad = X.copy(), np.zeros(len(X), dtype=bool)
     bad[chosen] = True
     for kind, rows in zip(kinds, np.array_split(chosen, len(kinds)), strict=True):
+        if not len(rows):
+            continue
         spoiled[rows] = CORRUPTIONS[kind](X[rows], rng, shape)
     return spoiled, bad

@@ -234,8 +234,10 @@ class InMemory:
         count = float(namespace(self.like).sum(self.mass)) * self.shape[1]
         return self.sweep(total)[1] / count
 
-    def typical_energies(self, locals_: list[Local], degree: float) -> list[float]:
-        """Median energy of the samples that count, for every member.
+    def typical_energies(
+        self, locals_: list[Local], degree: float, members: list[int]
+    ) -> list[float]:
+        """Median energy of the samples that count, for some members.
 
         Never below ``TYPICAL_SHARE`` of the median size of a sample (its squared norm, for the
         squared error): what is fitted to a tenth of its norm is fitted, and telling such
@@ -245,7 +247,9 @@ class InMemory:
             median = self._median_size(degree)
             self._least_typical[degree] = float(floored(TYPICAL_SHARE * median))
         least = self._least_typical[degree]
-        medians = _medians(self.collect(locals_, "energies"), self.mass)
+        energies = self.collect(locals_, "energies")
+        chosen = namespace(energies).take(energies, on_device_of(energies, members), axis=0)
+        medians = _medians(chosen, self.mass)
         return [max(float(median), least) for median in medians]
 
     @cached_property

@@ -17,6 +17,19 @@ from robustnmf.state import Fitted
 from robustnmf.weightings import WEIGHTINGS, Weighting
 
 
+def check_device(device: str) -> None:
+    """Refuse a device on which PyTorch cannot compute here."""
+    import torch
+
+    try:
+        torch.empty(1, device=device)
+    except (AssertionError, RuntimeError) as error:
+        reason = str(error).splitlines()[0]
+        raise ValueError(
+            f"PyTorch cannot use device={device!r} here: {reason}. Leave device out for NumPy."
+        ) from error
+
+
 @dataclass(frozen=True)
 class PathMember:
     """One fit of a path, in the units of X.
@@ -125,6 +138,8 @@ def fit_path(
                 f"weightings holds {weighting!r}, which is neither a Weighting nor the name of "
                 f"one. Known names are {sorted(WEIGHTINGS)}."
             )
+    if device is not None:
+        check_device(device)
     asked = [WEIGHTINGS[w]() if isinstance(w, str) else w for w in weightings]
     model = RobustNMF(n_components, n_init=n_init, **parameters)
     model._validate_params()
@@ -135,19 +150,19 @@ def fit_path(
         drawn = check_random_state(model.random_state).randint(2**31 - 1)
         model.set_params(random_state=int(drawn))
     found: dict[int, list[PathMember]] = {}
-    # Weightings that read X alike share a batch.
-    order = sorted(range(len(asked)), key=lambda i: _kind(asked[i]))
-    for _, group in groupby(order, key=lambda i: _kind(asked[i])):
+    # Weightings that read X alike share a batch, if what a basis pays is the same to them.
+    pays = model.alpha_W != 0 or model.alpha_H not in ("same", 0)
+
+    def kind(i: int) -> tuple[bool, float]:
+        return asked[i].per_entry, asked[i].degree if pays else 1.0
+
+    for _, group in groupby(sorted(range(len(asked)), key=kind), key=kind):
         places = list(group)
         alike = [asked[i] for i in places]
         found |= dict(
             zip(places, _batch(model, alike, X, W, H, sample_weight, device), strict=True)
         )
     return [member for i in range(len(asked)) for member in found[i]]
-
-
-def _kind(weighting: Weighting) -> tuple[bool, float]:
-    return weighting.per_entry, weighting.degree
 
 
 def _batch(

@@ -20,12 +20,13 @@ class Cell:
 
 @dataclass(frozen=True)
 class Grid:
-    """A table."""
+    """A table; ``suffix`` tells the files of several tables of one outcome apart."""
 
     title: str
     header: Sequence[str]
     rows: Sequence[Sequence[Cell]]
     notes: Sequence[str] = ()
+    suffix: str = ""
 
 
 @dataclass(frozen=True)

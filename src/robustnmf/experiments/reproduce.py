@@ -22,7 +22,7 @@ Progress = Callable[[str, int, int], None]
 
 def scope_of(datasets: Sequence[str] = (), *, quick: bool = False, data_dir: Any = None) -> Scope:
     """What a run covers: the datasets that were asked for, or all that are here."""
-    asked = tuple(datasets) or (QUICK_DATASETS if quick else PAPER_DATASETS)
+    asked = tuple(dict.fromkeys(datasets)) or (QUICK_DATASETS if quick else PAPER_DATASETS)
     unknown = [name for name in asked if name not in DATASETS]
     if unknown:
         raise ValueError(
@@ -43,11 +43,12 @@ def _is_here(name: str, data_dir: Any) -> bool:
 
 @dataclass(frozen=True)
 class Plan:
-    """The items of a run and the trials behind them."""
+    """The items of a run and the trials behind them; and items for which there are no data."""
 
     items: tuple[Item, ...]
     scope: Scope
     tasks: tuple[Task, ...]
+    left_out: tuple[Item, ...] = ()
 
     @property
     def fits(self) -> int:
@@ -57,15 +58,14 @@ class Plan:
 
 def plan(keys: Iterable[str], scope: Scope) -> Plan:
     """The trials that some tables and figures need, each once."""
-    items = []
+    items, left_out = [], []
     tasks: dict[Task, None] = {}
     for key in keys:
         item = ITEMS[key]
         needed = item.tasks(scope)
-        if needed or key == "table1":
-            items.append(item)
-            tasks |= dict.fromkeys(needed)
-    return Plan(tuple(items), scope, tuple(tasks))
+        (items if needed or key == "table1" else left_out).append(item)
+        tasks |= dict.fromkeys(needed)
+    return Plan(tuple(items), scope, tuple(tasks), tuple(left_out))
 
 
 def reproduce(

@@ -1,8 +1,10 @@
 """Finished trials in one SQLite file: written batch by batch, never twice, never half.
 
-A row is keyed by everything its numbers depend on: the specification of its task, the value of
-the hyperparameter, the start, and the code. SQLite's transactions see to the rest: a run that is
-killed loses the batch in flight, and two runs at once wait for each other.
+A row is keyed by what its numbers depend on: the specification of its task, the value of the
+hyperparameter, the start, and the code. Machines and devices agree to rounding, which k-means may
+turn into a sample or two; which one computed a trial is written down beside it. SQLite's
+transactions see to the rest: a run that is killed loses the batch in flight, and two runs at once
+wait for each other.
 """
 
 from __future__ import annotations
@@ -72,24 +74,23 @@ class Store:
 
     def __init__(self, path: str | Path):
         self.path = Path(path)
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            with self._open() as connection:
-                self._claim(connection)
-        except sqlite3.DatabaseError as error:
-            raise StoreError(
-                f"{self.path} cannot hold trials: {error}. Name another file, or move this one."
-            ) from error
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with self._open() as connection:
+            self._claim(connection)
 
     def known(self, task: Task) -> dict[tuple, Scores]:
-        """Finished trials of a task by value and start."""
+        """Finished trials of a task by value and start; no others than it asks for."""
         names = ", ".join(field.name for field in fields(Scores))
         with self._open() as connection:
             rows = connection.execute(
                 f"SELECT {names} FROM trials WHERE task = ?", (task_key(task),)
             ).fetchall()
         found = (Scores(json.loads(row[0]), *row[1:]) for row in rows)
-        return {(scores.value, scores.start): scores for scores in found}
+        return {
+            (scores.value, scores.start): scores
+            for scores in found
+            if scores.value in task.asked and scores.start < task.n_starts
+        }
 
     def add(self, task: Task, scores: Iterable[Scores]) -> None:
         """Write the trials of a batch, all or none."""
@@ -130,21 +131,23 @@ class Store:
                 yield task, scores
 
     def _write(self, statement: str, rows: list[tuple]) -> None:
-        try:
-            with self._open() as connection, connection:
-                connection.executemany(statement, rows)
-        except sqlite3.Error as error:
-            raise StoreError(
-                f"{self.path} could not be written: {error}. What was written before is kept; "
-                "make room, then run again to go on."
-            ) from error
+        with self._open() as connection, connection:
+            connection.executemany(statement, rows)
 
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
-        with closing(sqlite3.connect(self.path, timeout=WAIT)) as connection:
-            yield connection
+        try:
+            with closing(sqlite3.connect(self.path, timeout=WAIT)) as connection:
+                yield connection
+        except sqlite3.Error as error:
+            raise StoreError(
+                f"{self.path} cannot be used for trials: {error}. What was written before is kept. "
+                "If the disk is full or another run has locked the file, see to that and run again "
+                "to go on; else move the file away."
+            ) from error
 
     def _claim(self, connection: sqlite3.Connection) -> None:
+        connection.execute("BEGIN IMMEDIATE")  # another run may be doing the same
         (owner,) = connection.execute("PRAGMA application_id").fetchone()
         (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
         if owner != APPLICATION and tables:

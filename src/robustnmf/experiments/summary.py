@@ -15,9 +15,10 @@ ONE_CLUSTER = 0.95
 LARGEST_CLASS = 0.005
 
 MARKS = {
-    "one": "one cluster holds over 95% of the samples (on average over the starts)",
+    "one": "one cluster holds over 95% of the samples, from at least one start",
     "class": "the accuracy is within half a point of the share of the largest class",
-    "few": "the effective sample size is below the rank: a few samples have all the say",
+    "few": "the effective sample size is below the rank, from at least one start: a few samples "
+    "have all the say",
 }
 """What the marks of cells mean."""
 
@@ -29,9 +30,32 @@ class Level:
     value: float | str | None
     mean: float
     deviation: float
-    effective_sample_size: float
-    largest_cluster: float
-    starts: int
+    effective_sample_sizes: tuple[float, ...]
+    largest_clusters: tuple[float, ...]
+
+    @property
+    def starts(self) -> int:
+        """Number of starts."""
+        return len(self.largest_clusters)
+
+    @property
+    def effective_sample_size(self) -> float:
+        """Mean over the starts."""
+        return float(np.mean(self.effective_sample_sizes))
+
+    @property
+    def largest_cluster(self) -> float:
+        """Mean share over the starts."""
+        return float(np.mean(self.largest_clusters))
+
+    @property
+    def in_one_cluster(self) -> int:
+        """From how many starts one cluster holds nearly everything."""
+        return sum(share > ONE_CLUSTER for share in self.largest_clusters)
+
+    def collapsed(self, rank: int) -> int:
+        """From how many starts fewer samples have a say than there are components."""
+        return sum(size < rank for size in self.effective_sample_sizes)
 
 
 def levels(scores: Iterable[Scores], measure: str) -> dict[float | str | None, Level]:
@@ -48,9 +72,8 @@ def _level(value: float | str | None, group: list[Scores], measure: str) -> Leve
         value,
         float(numbers.mean()),
         float(numbers.std(ddof=1)) if len(numbers) > 1 else 0.0,
-        float(np.mean([found.effective_sample_size for found in group])),
-        float(np.mean([found.largest_cluster for found in group])),
-        len(group),
+        tuple(found.effective_sample_size for found in group),
+        tuple(found.largest_cluster for found in group),
     )
 
 
@@ -68,10 +91,10 @@ def blind(found: dict[float | str | None, Level], method: Method) -> Level:
 def marks(level: Level, measure: str, largest_class: float, rank: int) -> tuple[str, ...]:
     """What a reader should know before being impressed."""
     told = []
-    if level.largest_cluster > ONE_CLUSTER:
+    if level.in_one_cluster:
         told.append("one")
     if measure == "accuracy" and abs(level.mean - largest_class) <= LARGEST_CLASS:
         told.append("class")
-    if level.effective_sample_size < rank:
+    if level.collapsed(rank):
         told.append("few")
     return tuple(told)

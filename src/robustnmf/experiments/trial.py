@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import Parallel, delayed, parallel_config
 from sklearn.cluster import KMeans
 from threadpoolctl import threadpool_limits
 
@@ -29,6 +29,7 @@ from robustnmf.metrics import (
 )
 
 BATCH_BYTES, DEVICE_BYTES = 2**30, 2**34
+IDLE_SECONDS = 30
 AT_ONCE = 50
 """Members of a batch in NumPy; if a run is killed, no more than these are lost."""
 
@@ -144,8 +145,10 @@ def run(
 
 def machine_of(device: str | None) -> str:
     """What computes the fits, in words."""
-    if device is None or not device.startswith("cuda"):
+    if device is None or device.startswith("cpu"):
         return f"CPU, {os.cpu_count()} cores"
+    if not device.startswith("cuda"):
+        return device
     import torch
 
     return str(torch.cuda.get_device_name(device))
@@ -179,9 +182,11 @@ def scored(
 ) -> list[Scores]:
     """Scores of members, k-means in processes."""
     count = len(np.unique(y))
-    labels = Parallel(n_jobs=jobs, max_nbytes=None)(  # codes are small: no files for them
-        delayed(clustered)(member.codes, count, protocol, member.start) for member in members
-    )
+    # Codes are small and need no files; workers whose run was killed must not stay for long.
+    with parallel_config("loky", n_jobs=jobs, max_nbytes=None, idle_worker_timeout=IDLE_SECONDS):
+        labels = Parallel()(
+            delayed(clustered)(member.codes, count, protocol, member.start) for member in members
+        )
     return [
         Scores(
             None,

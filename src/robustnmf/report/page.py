@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from html import escape
 from importlib.resources import files
+from math import isfinite
 from typing import Any, Protocol
 
 STYLE, SCRIPT = "page.css", "page.js"
@@ -79,8 +80,8 @@ class TableCell:
 
     def html(self) -> str:
         parts = []
-        if self.number is not None:
-            parts.append(f' data-sort="{self.number!r}"')
+        if self.number is not None and isfinite(self.number):
+            parts.append(f' data-sort="{float(self.number)!r}"')
         if self.kinds:
             parts.append(f' class="{escape(" ".join(self.kinds), quote=True)}"')
         if self.hint:

@@ -98,7 +98,9 @@ def draw_chart(axes: Any, chart: Chart, *, legend: bool) -> None:
     for place, line in enumerate(chart.lines):
         tint = color(line.name, place)
         if chart.scatter:
-            axes.plot(line.x, line.y, ".", color=tint, ms=2, alpha=0.6, label=line.name)
+            axes.plot(
+                line.x, line.y, ".", color=tint, ms=2, alpha=0.6, label=line.name, rasterized=True
+            )
         elif line.dashed or line.error is None:
             style = "--" if line.dashed else "-"
             axes.plot(line.x, line.y, style, color=tint, label=line.name)

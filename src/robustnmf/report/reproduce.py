@@ -49,9 +49,8 @@ def write(
     for outcome in outcomes:
         drawn = still(outcome)
         files |= {f"{outcome.key}.{kind}": data for kind, data in drawn.items()}
-        for place, grid in enumerate(outcome.grids):
-            name = outcome.key + ("" if place == 0 else "_without_labels")
-            files[f"{name}.csv"] = grid_csv(grid)
+        for grid in outcome.grids:
+            files[f"{outcome.key}{grid.suffix}.csv"] = grid_csv(grid)
         content += _section(outcome, drawn)
         markdown += _markdown(outcome)
     content += _origin(wanted, made, trials)
@@ -85,11 +84,10 @@ def _summary(outcomes: Sequence[Outcome]) -> list[Content]:
 
 def _section(outcome: Outcome, drawn: dict[str, bytes]) -> list[Content]:
     parts: list[Content] = [Heading(outcome.title, outcome.key), Paragraph(outcome.caption)]
-    for place, grid in enumerate(outcome.grids):
+    for grid in outcome.grids:
         parts.append(_table(grid))
         parts += [Paragraph(note, "note") for note in grid.notes]
-        suffix = "" if place == 0 else "_without_labels"
-        parts.append(Download(f"{outcome.key}{suffix}.csv", grid_csv(grid)))
+        parts.append(Download(f"{outcome.key}{grid.suffix}.csv", grid_csv(grid)))
     if outcome.charts:
         parts.append(Row([interactive(chart) for chart in outcome.charts]))
     if outcome.images:

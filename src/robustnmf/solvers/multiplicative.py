@@ -16,7 +16,7 @@ loop takes a step back that raises the objective, so that the others may try as 
 
 from __future__ import annotations
 
-from robustnmf.arrays import Array, floored, namespace, smallest
+from robustnmf.arrays import Array, floored, multiplied, namespace
 from robustnmf.solvers._base import Solver
 from robustnmf.solvers._terms import Terms
 
@@ -29,13 +29,10 @@ class Multiplicative(Solver):
     def step(self, factor: Array, terms: Terms, exponent: float) -> Array:
         """One update of a factor whose rows are independent."""
         negative, positive = terms.parts(factor)
-        # Multiplied before it is divided: a tiny entry has an equally tiny denominator.
         if exponent == 1.0:
-            moved = factor * negative / floored(positive)
-        else:
-            moved = factor * (negative / floored(positive)) ** exponent
-        # What has died down below the normal numbers is zero: processors are slow with those.
-        return namespace(moved).where(moved < smallest(moved), 0 * moved, moved)
+            return multiplied(factor, negative, positive)
+        ratio = (negative / floored(positive)) ** exponent
+        return multiplied(factor, ratio, namespace(ratio).ones_like(ratio[:1, :1, :1]))
 
 
 class ExtrapolatedMultiplicative(Multiplicative):

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from robustnmf.datasets import DATASETS
+from robustnmf.datasets import DATASETS, load_dataset
 from robustnmf.experiments.methods import METHODS, Method
 from robustnmf.experiments.outcome import Outcome
 from robustnmf.experiments.protocol import PROTOCOL, Protocol
 from robustnmf.experiments.store import Store
 from robustnmf.experiments.summary import Level, best, blind, levels
 from robustnmf.experiments.trial import Task
+from robustnmf.metrics import largest_cluster_share
 
 STAND_INS = {"yale": "digits", "orl": "digits", "gtfd": "digits", "dimdata": "wdbc"}
 """What a quick run takes instead of data that need a file."""
@@ -36,9 +37,8 @@ class Scope:
 
     def of(self, dataset: str) -> str | None:
         """The dataset of a figure, or what stands in for it; None where there is neither."""
-        if self.quick:
-            return STAND_INS.get(dataset, dataset)
-        return dataset if dataset in self.datasets else None
+        taken = STAND_INS.get(dataset, dataset) if self.quick else dataset
+        return taken if taken in self.datasets else None
 
     def values(self, method: Method) -> tuple:
         """Values of the hyperparameter: of a quick run, a third of the grid and the default."""
@@ -88,9 +88,9 @@ def percent(level: Level) -> str:
     return f"{100 * level.mean:.2f} ± {100 * level.deviation:.2f}"
 
 
-def titles(names: Sequence[str]) -> list[str]:
-    """Datasets as tables call them."""
-    return [DATASETS[name].title for name in names]
+def largest_class(dataset: str, data_dir: Any = None) -> float:
+    """Share of the samples in the largest class."""
+    return largest_cluster_share(load_dataset(dataset, data_dir).target)
 
 
 def standing_in(scope: Scope, dataset: str) -> tuple[str, ...]:

@@ -11,8 +11,6 @@ from robustnmf.experiments.paper._base import Item, Results, Scope, standing_in
 from robustnmf.experiments.summary import MEASURES, Level, best, levels
 from robustnmf.experiments.trial import Task
 
-MEASURED = {"accuracy": "ACC (%)", "information": "NMI (%)"}
-
 
 def line(name: str, x: Sequence, found: Sequence[Level], *, dashed: bool = False) -> Line:
     """A line of a chart in percent."""
@@ -23,8 +21,8 @@ def line(name: str, x: Sequence, found: Sequence[Level], *, dashed: bool = False
 
 def hyperparameter_figure(number: int, dataset: str, method: str, x_label: str) -> Item:
     """Scores against the hyperparameter of a method, with EucNMF as the line to beat."""
-    key, name = f"figure{number}", METHODS[method].parameter
-    title = f"Figure {number}: {method} against {name} on {DATASETS[dataset].title}"
+    key, knob = f"figure{number}", METHODS[method].parameter
+    title = f"Figure {number}: {method} against {knob} on {DATASETS[dataset].title}"
 
     def tasks(scope: Scope) -> list[Task]:
         taken = scope.of(dataset)
@@ -34,16 +32,16 @@ def hyperparameter_figure(number: int, dataset: str, method: str, x_label: str) 
         plain, varied = tasks(results.scope)
         grid = [v for v in results.scope.values(varied.how) if v in varied.how.grid]
         charts = []
-        for measure, label in MEASURED.items():
+        for measure, name in MEASURES.items():
             found = results.levels(varied, measure)
             to_beat = results.chosen(plain, measure)
             lines = [
                 line(method, grid, [found[value] for value in grid]),
                 line("EucNMF", grid, [to_beat] * len(grid), dashed=True),
             ]
-            charts.append(Chart(MEASURES[measure], x_label, label, lines))
+            charts.append(Chart(name, x_label, f"{name} (%)", lines))
         caption = (
-            f"Mean and standard deviation over the starts. The {name} with the best score is "
+            f"Mean and standard deviation over the starts. The {knob} with the best score is "
             "what Tables 2 and 3 show; it takes the labels to find it."
         )
         notes = standing_in(results.scope, dataset)
@@ -78,7 +76,7 @@ def series_figure(
         scope = results.scope
         taken = scope.of(dataset)
         charts = []
-        for measure, label in MEASURED.items():
+        for measure, name in MEASURES.items():
             lines = []
             for method in METHODS:
                 found = [
@@ -86,7 +84,7 @@ def series_figure(
                     for at in points(scope)
                 ]
                 lines.append(line(method, points(scope), found))
-            charts.append(Chart(MEASURES[measure], x_label, label, lines))
+            charts.append(Chart(name, x_label, f"{name} (%)", lines))
         notes = standing_in(scope, dataset)
         return Outcome(key, title, caption, charts=charts, notes=notes)
 

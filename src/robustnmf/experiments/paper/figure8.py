@@ -24,6 +24,6 @@ ITEM = panels_figure(
     8,
     "orl",
     "objective",
-    "The objective of each method after every iteration, first start. It never rises.",
+    "The objective of each method after every iteration, first start.",
     draw,
 )

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from robustnmf.datasets import DATASETS, load_dataset
+from robustnmf.datasets import DATASETS
 from robustnmf.experiments.outcome import Cell, Grid, Outcome
-from robustnmf.experiments.paper._base import Item, Results, Scope
+from robustnmf.experiments.paper._base import Item, Results, Scope, largest_class
 from robustnmf.experiments.paper.published import SIZES
 from robustnmf.experiments.trial import Task
 
@@ -21,8 +19,7 @@ def build(results: Results) -> Outcome:
     rows = []
     for name in results.scope.datasets:
         dataset = DATASETS[name]
-        counts = np.bincount(load_dataset(name, results.scope.data_dir).target)
-        share = 100 * counts.max() / counts.sum()
+        share = 100 * largest_class(name, results.scope.data_dir)
         samples, dimensions, classes = SIZES.get(name, ("-", "-", "-"))
         own = (dataset.samples, dataset.features, dataset.classes)
         rows.append(
