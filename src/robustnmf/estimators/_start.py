@@ -14,13 +14,16 @@ from robustnmf.inits import DETERMINISTIC, INITS
 from robustnmf.state import Problem, Start
 from robustnmf.weightings import Weighting
 
+ARRAYS_OF_A_PASS = 4
+"""Arrays of the size of a block that a pass holds for each member if it forms approximations."""
+
 
 def engine_for(
     table: Any, problem: Problem, weighting: Weighting, rank: int, members: int = 1, **options: Any
 ) -> InMemory:
     """The engine that holds X as the pass of this problem wants it."""
     complete, holes = (problem.kind(weighting.per_entry, known) for known in (True, False))
-    copies = 1 if complete.quadratic else members
+    copies = 1 if complete.quadratic else ARRAYS_OF_A_PASS * members
     columns = members * rank
     sizes = {"columns": columns, "rank": rank}
     return InMemory(table, copies=copies, fill=holes.hole, **sizes, **options)

@@ -145,13 +145,12 @@ def run(
 
 def machine_of(device: str | None) -> str:
     """What computes the fits, in words."""
-    if device is None or device.startswith("cpu"):
-        return f"CPU, {os.cpu_count()} cores"
-    if not device.startswith("cuda"):
-        return device
+    if device is None:
+        return f"CPU, {os.cpu_count()} cores, NumPy {np.__version__}"
     import torch
 
-    return str(torch.cuda.get_device_name(device))
+    name = torch.cuda.get_device_name(device) if device.startswith("cuda") else device
+    return f"{name}, PyTorch {torch.__version__}"
 
 
 def fitted(
