@@ -6,8 +6,6 @@ import argparse
 import json
 from typing import Any
 
-import numpy as np
-
 
 def add(commands: Any) -> None:
     """The command and its options."""
@@ -44,13 +42,13 @@ def _names() -> list[str]:
 
 def _row(name: str, data_dir: str | None) -> dict[str, Any]:
     from robustnmf.datasets import DATASETS, DatasetError, DatasetNotFoundError, load_dataset
+    from robustnmf.metrics import largest_cluster_share
 
     dataset = DATASETS[name]
     share, here = "", "no"
     try:
         found = load_dataset(name, data_dir, download=False)
-        counts = np.bincount(found.target)
-        share, here = f"{100 * counts.max() / counts.sum():.1f}%", found.origin
+        share, here = f"{100 * largest_cluster_share(found.target):.1f}%", found.origin
     except DatasetNotFoundError:
         here = "no, but can be downloaded" if dataset.fetched else "no"
     except DatasetError as error:

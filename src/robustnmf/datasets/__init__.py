@@ -42,6 +42,7 @@ __all__ = [
     "Dataset",
     "DatasetError",
     "DatasetNotFoundError",
+    "dataset_called",
     "load_dataset",
 ]
 
@@ -79,6 +80,11 @@ def load_dataset(
     >>> balance.data.shape, sorted(set(balance.target.tolist()))
     ((625, 4), [0, 1, 2])
     """
+    return dataset_called(name).load(data_dir, download=download)
+
+
+def dataset_called(name: str) -> Dataset:
+    """Facts about one of the datasets."""
     if name not in DATASETS:
         raise ValueError(f"no dataset is called {name!r}. Known ones are {', '.join(DATASETS)}.")
-    return DATASETS[name].load(data_dir, download=download)
+    return DATASETS[name]

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
-from robustnmf.datasets import DATASETS
+from robustnmf.datasets import dataset_called
 from robustnmf.experiments.outcome import Outcome
 from robustnmf.experiments.paper import ITEMS, Item, Results, Scope
 from robustnmf.experiments.paper._base import QUICK_DATASETS, QUICK_PROTOCOL
@@ -23,21 +25,16 @@ Progress = Callable[[str, int, int], None]
 def scope_of(datasets: Sequence[str] = (), *, quick: bool = False, data_dir: Any = None) -> Scope:
     """What a run covers: the datasets that were asked for, or all that are here."""
     asked = tuple(dict.fromkeys(datasets)) or (QUICK_DATASETS if quick else PAPER_DATASETS)
-    unknown = [name for name in asked if name not in DATASETS]
-    if unknown:
-        raise ValueError(
-            f"no dataset is called {unknown[0]!r}. Known ones are {', '.join(DATASETS)}."
-        )
     here = tuple(name for name in asked if _is_here(name, data_dir))
     missing = tuple(name for name in asked if name not in here)
     if missing and (datasets or not here):
-        DATASETS[missing[0]].load(data_dir, download=False)  # says where to get it
+        dataset_called(missing[0]).load(data_dir, download=False)  # says where to get it
     settings = {"protocol": QUICK_PROTOCOL} if quick else {}
     return Scope(here, quick=quick, missing=missing, data_dir=data_dir, **settings)
 
 
 def _is_here(name: str, data_dir: Any) -> bool:
-    dataset = DATASETS[name]
+    dataset = dataset_called(name)
     return dataset.made is not None or dataset.path(data_dir) is not None
 
 
@@ -87,8 +84,8 @@ def reproduce(
         if not points:
             continue
         for found in run(points, data_dir=data_dir, jobs=jobs, device=device):
-            for task in tasks:
-                store.add(task, [scores for owner, scores in found if owner == task])
+            for task, trials in groupby(found, key=itemgetter(0)):
+                store.add(task, [scores for _, scores in trials])
             done += len(found)
             progress(_told(tasks), done, total)
     results = Results(store, wanted.scope)

@@ -19,9 +19,9 @@ def line(name: str, x: Sequence, found: Sequence[Level], *, dashed: bool = False
     )
 
 
-def hyperparameter_figure(number: int, dataset: str, method: str, x_label: str) -> Item:
+def hyperparameter_figure(number: int, dataset: str, method: str) -> Item:
     """Scores against the hyperparameter of a method, with EucNMF as the line to beat."""
-    key, knob = f"figure{number}", METHODS[method].parameter
+    key, knob = f"figure{number}", str(METHODS[method].parameter)
     title = f"Figure {number}: {method} against {knob} on {DATASETS[dataset].title}"
 
     def tasks(scope: Scope) -> list[Task]:
@@ -39,7 +39,7 @@ def hyperparameter_figure(number: int, dataset: str, method: str, x_label: str) 
                 line(method, grid, [found[value] for value in grid]),
                 line("EucNMF", grid, [to_beat] * len(grid), dashed=True),
             ]
-            charts.append(Chart(name, x_label, f"{name} (%)", lines))
+            charts.append(Chart(name, knob, f"{name} (%)", lines))
         caption = (
             f"Mean and standard deviation over the starts. The {knob} with the best score is "
             "what Tables 2 and 3 show; it takes the labels to find it."

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from robustnmf.datasets import DATASETS
 from robustnmf.experiments.methods import METHODS, PROPOSED
 from robustnmf.experiments.outcome import Cell, Grid, Outcome
@@ -34,11 +32,11 @@ def build(results: Results, key: str, title: str, measure: str) -> Outcome:
         for by_labels in (True, False)
     }
     grids = [
-        _grid(results, measure, chosen[True], "Hyperparameters by the labels, as in the paper"),
-        replace(
-            _grid(results, measure, chosen[False], "Hyperparameters without labels: defaults"),
-            suffix="_without_labels",
-        ),
+        _grid(results, measure, chosen[by_labels], title, suffix)
+        for by_labels, title, suffix in (
+            (True, "Hyperparameters by the labels, as in the paper", ""),
+            (False, "Hyperparameters without labels: defaults", "_without_labels"),
+        )
     ]
     caption = (
         f"{MEASURES[measure]} in percent: our mean ± standard deviation over the starts, the "
@@ -49,7 +47,7 @@ def build(results: Results, key: str, title: str, measure: str) -> Outcome:
     return Outcome(key, title, caption, grids=grids, notes=summary(results, measure, chosen))
 
 
-def _grid(results: Results, measure: str, chosen: dict, title: str) -> Grid:
+def _grid(results: Results, measure: str, chosen: dict, title: str, suffix: str) -> Grid:
     rows = []
     used: set[str] = set()
     for dataset in results.scope.datasets:
@@ -64,7 +62,7 @@ def _grid(results: Results, measure: str, chosen: dict, title: str) -> Grid:
             row.append(_cell(level, published, told, top, DATASETS[dataset].classes))
         rows.append([*row, Cell(f"{100 * share:.2f}", share)])
     notes = [f"{SYMBOLS[name]} {text}" for name, text in MARKS.items() if name in used]
-    return Grid(title, ("dataset", *METHODS, "largest class"), rows, notes)
+    return Grid(title, ("dataset", *METHODS, "largest class"), rows, notes, suffix)
 
 
 def _cell(

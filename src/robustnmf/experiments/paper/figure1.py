@@ -2,4 +2,4 @@
 
 from robustnmf.experiments.paper._lines import hyperparameter_figure
 
-ITEM = hyperparameter_figure(1, "yale", "FWRNMF", "p")
+ITEM = hyperparameter_figure(1, "yale", "FWRNMF")

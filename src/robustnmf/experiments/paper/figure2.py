@@ -2,4 +2,4 @@
 
 from robustnmf.experiments.paper._lines import hyperparameter_figure
 
-ITEM = hyperparameter_figure(2, "wdbc", "EWRNMF", "gamma")
+ITEM = hyperparameter_figure(2, "wdbc", "EWRNMF")
