@@ -10,7 +10,7 @@ from robustnmf.losses import LOSSES
 from robustnmf.solvers import SOLVERS
 from robustnmf.state import Problem, Start
 from robustnmf.structures import STRUCTURES
-from robustnmf.weightings import WEIGHTINGS, Weighting
+from robustnmf.weightings import WEIGHTINGS, Profile, Weighting
 
 
 def noisy_low_rank(n=40, m=12, k=3, seed=0, noise=0.3, outliers=0):
@@ -45,9 +45,19 @@ def positive_start(n, m, k, seed=1):
     return 0.1 + rng.random((n, k)), 0.1 + rng.random((k, m))
 
 
+def profile_of(energies, sizes=None, mass=None, features=1) -> Profile:
+    """The profile of some energies; all samples are of size one by default."""
+    energies = np.asarray(energies, dtype=float)
+    ones = np.ones_like(energies)
+    typical = float(np.quantile(energies, 0.5, method="inverted_cdf"))
+    arguments = {"typical": typical, "unit": 1.0, "features": features}
+    sizes, mass = (ones if a is None else np.asarray(a, dtype=float) for a in (sizes, mass))
+    return Profile.of(energies, sizes, mass, **arguments)
+
+
 def settled(weighting: Weighting, typical=1.0) -> Weighting:
     """A weighting that needs no energies to know its parameters."""
-    return weighting.settle(typical) if weighting.settles else weighting
+    return weighting.settle(profile_of([typical])) if weighting.settles else weighting
 
 
 def variants(name: str, typical=1.0, factors=(0.5, 1.0, 3.0)) -> list[Weighting]:

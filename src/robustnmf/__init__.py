@@ -10,12 +10,13 @@ from robustnmf.estimators import (
     HuberRNMF,
     PathMember,
     RobustNMF,
+    RobustNMFDetector,
     fit_path,
 )
 from robustnmf.exceptions import WeightCollapseWarning
 from robustnmf.losses import Alpha, Beta, Frobenius, ItakuraSaito, KullbackLeibler
 from robustnmf.structures import Convex, Free, Orthogonal
-from robustnmf.weightings import L21, Cauchy, Entropy, Fuzzy, Huber, Uniform
+from robustnmf.weightings import L21, Cauchy, Entropy, Fuzzy, Huber, Trimmed, Uniform
 
 __version__ = "0.1.0"
 
@@ -41,6 +42,8 @@ __all__ = [
     "Orthogonal",
     "PathMember",
     "RobustNMF",
+    "RobustNMFDetector",
+    "Trimmed",
     "Uniform",
     "WeightCollapseWarning",
     "combinations",

@@ -14,7 +14,7 @@ from typing import Any
 
 from robustnmf.arrays import Array, eps, namespace, on_device_of, to_numpy
 from robustnmf.passes import Local, Statistics
-from robustnmf.state import Fitted, Problem, Reading, Start, State, Track
+from robustnmf.state import GATED, Fitted, Problem, Reading, Start, State, Track
 from robustnmf.weightings import Batch, Tally, Weighting
 
 Callback = Callable[[int, State], bool]
@@ -38,8 +38,9 @@ def fit(
     codes for its basis, the ones that encoding the same rows again gives. ``tol=0`` asks
     for exactly ``max_iter`` iterations and nothing else.
 
-    The objective is the weighting's phi. An automatic parameter is read off the
-    energies after each pass until their median changes by less than ``REST`` over
+    The objective is the weighting's phi. Where it has automatic parameters, the first
+    ``GATED`` passes hear the majority of the samples alone. Then the parameters are read off
+    the energies after each pass until their median changes by less than ``REST`` over
     ``WINDOW`` passes, or half of the iterations are spent; from then on phi is fixed, and
     the history starts there.
     """
@@ -77,7 +78,9 @@ def _fit(
     locals_ = engine.begin(start.codes, start.mixing)
     basis = problem.hold(start.basis)
     state = State.at(tracks, locals_, basis)
-    state = _follow(engine, problem, _energies_only(engine, problem, state), freeze=max_iter == 0)
+    gated = min(GATED, max_iter // 4)
+    state = _energies_only(engine, problem, state)
+    state = _follow(engine, problem, state, gated=gated, freeze=max_iter == 0)
     results: dict[int, Fitted] = {}
     for iteration in range(max_iter + 1):
         last = iteration == max_iter
@@ -99,7 +102,8 @@ def _fit(
             statistics = statistics.keep(on_device_of(state.basis, stay))
             back = [back[j] for j in stay]
         state = _stepped(engine, problem, state, statistics, back)
-        state = _follow(engine, problem, state, freeze=2 * (iteration + 1) >= max_iter)
+        freeze = 2 * (iteration + 1) >= max_iter
+        state = _follow(engine, problem, state, gated=gated, freeze=freeze)
     return [results[i] for i in range(len(weightings))]
 
 
@@ -213,16 +217,16 @@ def _energies_only(engine: Any, problem: Problem, state: State) -> State:
     return replace(state, locals=engine.sweep(visit, state.locals)[0])
 
 
-def _follow(engine: Any, problem: Problem, state: State, *, freeze: bool) -> State:
+def _follow(engine: Any, problem: Problem, state: State, *, gated: int, freeze: bool) -> State:
     """Let automatic parameters follow the energies of the last pass."""
     settling = [j for j, track in enumerate(state.tracks) if track.asked.settles]
     if not settling:
         return state
-    medians = engine.typical_energies(state.locals, problem.loss.degree, settling)
-    for j, median in zip(settling, medians, strict=True):
-        state.tracks[j].follow(median, freeze=freeze)
+    profiles = engine.profiles(state.locals, problem.loss.degree, settling)
+    for j, profile in zip(settling, profiles, strict=True):
+        state.tracks[j].follow(profile, gated=gated, freeze=freeze)
     state = state.reweighted()
-    if not problem.extrapolates:
+    if not problem.extrapolates or state.weighting.per_entry:
         return state
     _read_again(engine, problem, state)
     xp = namespace(state.basis)
@@ -235,7 +239,8 @@ def _read_again(engine: Any, problem: Problem, state: State) -> None:
     weighting = state.weighting
 
     def visit(block: Any, local: Local) -> tuple[Local, Tally]:
-        return local, weighting.weigh(local.energies, block.mass).tally
+        sizes = block.sizes(problem.loss.degree) if weighting.relative else None
+        return local, weighting.weigh(local.energies, block.mass, sizes).tally
 
     tally = engine.sweep(visit, state.locals)[1]
     readings = _readings(problem, weighting, tally, state.previous)
@@ -253,7 +258,7 @@ def _finish(
     sample exactly that had no more say than others.
     """
     weighting = state.weighting
-    importances = _importances(engine, state)
+    importances = _importances(engine, problem, state)
     for track in state.tracks:
         track.ahead = 0.0
     if tol > 0:
@@ -296,10 +301,12 @@ def _finish(
     }
 
 
-def _importances(engine: Any, state: State) -> Array:
+def _importances(engine: Any, problem: Problem, state: State) -> Array:
     """Importance of every sample; where weights belong to entries, their share by row."""
     if not state.weighting.per_entry:
-        return state.weighting.importances(engine.collect(state.locals, "energies"), engine.mass)
+        energies = engine.collect(state.locals, "energies")
+        sizes = engine.row_sizes(problem.loss.degree) if state.weighting.relative else None
+        return state.weighting.importances(energies, engine.mass, sizes)
     weights = engine.collect(state.locals, "row_weights")
     return weights / namespace(weights).sum(weights, axis=-1, keepdims=True)
 

@@ -11,11 +11,12 @@ from robustnmf.losses import Loss
 from robustnmf.passes import DivergencePass, EntryPass, GramPass, MaskedPass, Pass, Statistics
 from robustnmf.solvers import Penalty, Solver, Update
 from robustnmf.structures import Structure
-from robustnmf.weightings import Batch, Tally, Weighting
+from robustnmf.weightings import Batch, Gate, Profile, Tally, Weighting
 
 WINDOW = 10
 REST = 0.01
 PATIENCE = 5
+GATED = 20
 
 
 class Reading(NamedTuple):
@@ -199,6 +200,7 @@ class Track:
     values: list[float] = field(default_factory=list)
     levels: list[float] = field(default_factory=list)
     medians: list[float] = field(default_factory=list)
+    followed: int = 0
     reading: Reading | None = None
     steps: int = 0
     ahead: float = 0.0
@@ -226,15 +228,22 @@ class Track:
 
     def run_on(self) -> None:
         """Go further than the step that the basis has just taken, each time by more of it."""
+        if isinstance(self.weighting, Gate) or (self.asked.settles and self.asked.per_entry):
+            return  # no objective to go further for, or none that is known again at once
         self.ahead = self.steps / (self.steps + PATIENCE)
         self.steps += 1
 
-    def follow(self, median: float, *, freeze: bool) -> None:
-        """Read the automatic parameter off the energies; freeze it once they rest."""
+    def follow(self, profile: Profile, *, gated: int, freeze: bool) -> None:
+        """Read automatic parameters off the energies; freeze them once these rest."""
         self.values.clear()
         self.levels.clear()
+        if self.asked.gated and self.followed < gated and not freeze:
+            self.weighting = Gate.at(profile, self.followed / gated)
+            self.followed += 1
+            return
+        median = profile.typical
         self.medians.append(median)
-        self.weighting = self.asked.settle(median)
+        self.weighting = self.asked.settle(profile)
         past = self.medians[-1 - WINDOW : -WINDOW]
         if freeze or any(abs(before - median) <= REST * before for before in past):
             self.asked = self.weighting

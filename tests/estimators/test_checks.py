@@ -7,7 +7,7 @@ samples would be fitted with different ranks.
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from robustnmf import RobustNMF
+from robustnmf import RobustNMF, RobustNMFDetector
 from robustnmf.estimators import ESTIMATORS
 from robustnmf.losses import LOSSES
 from robustnmf.structures import STRUCTURES
@@ -21,10 +21,22 @@ PARTS = (
     + [RobustNMF(2, structure=name) for name in STRUCTURES]
     + [RobustNMF(2, loss=name) for name, loss in LOSSES.items() if loss().takes_zeros]
 )
+DETECTORS = [RobustNMFDetector(2), RobustNMFDetector(2, contamination=0.1)]
+
+
+def expected_failures(estimator):
+    """Checks that ask for outliers where there are none: in three clean clusters."""
+    if isinstance(estimator, RobustNMFDetector) and estimator.contamination == "auto":
+        reason = "the data of this check are clean, and nothing is an outlier by itself"
+        return dict.fromkeys(("check_outliers_train", "check_outliers_fit_predict"), reason)
+    return {}
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.filterwarnings("ignore::robustnmf.exceptions.WeightCollapseWarning")
-@parametrize_with_checks([cls(2) for cls in ESTIMATORS.values()] + PARTS)
+@parametrize_with_checks(
+    [cls(2) for cls in ESTIMATORS.values()] + PARTS + DETECTORS,
+    expected_failed_checks=expected_failures,
+)
 def test_scikit_learn_checks(estimator, check):
     check(estimator)

@@ -49,8 +49,8 @@ def test_weights_are_repetitions_for_every_loss(loss):
     quiet(weighted, X, sample_weight=WEIGHTS)
     quiet(repeated, REPEATED)
     np.testing.assert_allclose(weighted.components_, repeated.components_, rtol=1e-4, atol=1e-8)
-    gammas = weighted.weighting_.gamma, repeated.weighting_.gamma
-    assert gammas[0] == pytest.approx(gammas[1], rel=1e-6)
+    cutoffs = weighted.weighting_.cutoff, repeated.weighting_.cutoff
+    assert cutoffs[0] == pytest.approx(cutoffs[1], rel=1e-6)
 
 
 def test_convex_components_are_weighted_mixtures():

@@ -73,10 +73,12 @@ def test_strength_one_makes_a_single_component_the_best():
 
 def test_less_strength_lets_components_share():
     overlaps = [
-        RobustNMF(3, structure=Orthogonal(strength), random_state=0).fit(X).codes_overlap_
+        RobustNMF(3, weighting="uniform", structure=Orthogonal(strength), random_state=0)
+        .fit(X)
+        .codes_overlap_
         for strength in (1e-6, 0.1, 0.5, 1.0)
     ]
-    free = RobustNMF(3, random_state=0, solver="mu").fit(X).codes_overlap_
+    free = RobustNMF(3, weighting="uniform", random_state=0, solver="mu").fit(X).codes_overlap_
     assert overlaps[0] == pytest.approx(free, abs=0.05)  # they start differently
     assert overlaps == sorted(overlaps, reverse=True)
     assert overlaps[-1] < 0.01 < free

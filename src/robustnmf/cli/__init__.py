@@ -7,9 +7,9 @@ import sys
 from collections.abc import Sequence
 
 from robustnmf import __version__
-from robustnmf.cli import datasets, demo, reproduce
+from robustnmf.cli import contaminate, datasets, demo, reproduce
 
-COMMANDS = (demo, reproduce, datasets)
+COMMANDS = (demo, reproduce, contaminate, datasets)
 INTERRUPTED = 130
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import os
-import platform
 import time
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+
+from robustnmf.cli._shared import progress_bar, surroundings
 
 EXAMPLES = """examples:
   robustnmf reproduce --quick                 a first look, no files needed
@@ -42,14 +43,6 @@ def add(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Plan, run what is not finished, write."""
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
 
     from robustnmf.estimators.path import check_device
     from robustnmf.experiments.reproduce import plan, reproduce, scope_of
@@ -72,26 +65,16 @@ def run(options: argparse.Namespace) -> int:
     for what in (*scope.missing, *(item.title for item in wanted.left_out)):
         console.print(f"left out, no data here: {what}", markup=False)
     begin = time.perf_counter()
-    columns = (
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("fits"),
-        TimeElapsedColumn(), TimeRemainingColumn(),
-    )  # fmt: skip
-    with Progress(*columns, console=console) as bar:
-        task = bar.add_task("", total=wanted.fits)
-
-        def progress(what: str, done: int, total: int) -> None:
-            bar.update(task, description=what, completed=done, total=total)
-
+    with progress_bar(console, "fits", wanted.fits) as progress:
         outcomes = reproduce(
             wanted, store, jobs=max(1, options.jobs), device=options.device, progress=progress
         )
-        bar.update(task, description="done")
     seconds = time.perf_counter() - begin
     made = {
         "date": datetime.now(UTC).date().isoformat(),
         "code": code_version(),
         "seconds_of_this_run": round(seconds, 1),
-        **_surroundings(options.device),
+        **surroundings(options.device),
     }
     paths = write(outcomes, wanted, store, made, out)
     for outcome in outcomes:
@@ -118,24 +101,3 @@ def _keys(options: argparse.Namespace) -> list[str]:
             else "no table or figure was named; leave both options out for all of them"
         )
     return known
-
-
-def _surroundings(device: str | None) -> dict[str, Any]:
-    """Versions and machine, for the record."""
-    import numpy
-    import scipy
-    import sklearn
-
-    import robustnmf
-
-    modules = (robustnmf, numpy, scipy, sklearn)
-    versions = {"python": platform.python_version()}
-    versions |= {module.__name__: module.__version__ for module in modules}
-    machine = f"{platform.machine()}, {os.cpu_count()} cores"
-    if device is not None:
-        import torch
-
-        versions["torch"] = torch.__version__
-        if device.startswith("cuda"):
-            machine = f"{torch.cuda.get_device_name(device)}; {machine}"
-    return {"machine": machine, "versions": versions}

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from robustnmf.corruptions._base import Corruption, Shape
+from robustnmf.corruptions.foreign import foreign
 from robustnmf.corruptions.gaussian import gaussian
 from robustnmf.corruptions.noise import noise
 from robustnmf.corruptions.occluded import occluded
@@ -19,6 +20,7 @@ CORRUPTIONS: dict[str, Corruption] = {
     "shuffled": shuffled,
     "occluded": occluded,
     "scaled": scaled,
+    "foreign": foreign,
     "repeated": repeated,
 }
 

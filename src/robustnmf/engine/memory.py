@@ -26,6 +26,7 @@ from robustnmf.arrays import (
 )
 from robustnmf.engine.threads import Threads
 from robustnmf.passes import Local
+from robustnmf.weightings import Profile
 
 BLOCK_BYTES = 8 * 2**20
 ENOUGH_BLOCKS = 8
@@ -91,7 +92,7 @@ class InMemory:
         if not any(bool(b.xp.any(b.mass > 0)) for b in self.blocks):
             for block in self.blocks:  # nothing but zeros: rows are all alike, and all count
                 block.mass = block.counted
-        self._least_typical: dict[float, float] = {}
+        self._typical: dict[float, float] = {}
         self.sample_weight = sample_weight
         self.threads = Threads()
 
@@ -234,32 +235,40 @@ class InMemory:
         count = float(namespace(self.like).sum(self.mass)) * self.shape[1]
         return self.sweep(total)[1] / count
 
-    def typical_energies(
-        self, locals_: list[Local], degree: float, members: list[int]
-    ) -> list[float]:
-        """Median energy of the samples that count, for some members.
+    def profiles(self, locals_: list[Local], degree: float, members: list[int]) -> list[Profile]:
+        """How the energies of some members are spread over the samples that count.
 
-        Never below ``TYPICAL_SHARE`` of the median size of a sample (its squared norm, for the
-        squared error): what is fitted to a tenth of its norm is fitted, and telling such
-        samples apart would lock out those that are merely slow to converge.
+        The typical one is never below ``TYPICAL_SHARE`` of the median size of a sample (its
+        squared norm, for the squared error): what is fitted to a tenth of its norm is fitted, and
+        telling such samples apart would lock out those that are merely slow to converge.
         """
-        if degree not in self._least_typical:
-            median = self._median_size(degree)
-            self._least_typical[degree] = float(floored(TYPICAL_SHARE * median))
-        least = self._least_typical[degree]
+        unit = self._typical_size(degree)
+        sizes = self.row_sizes(degree)
         energies = self.collect(locals_, "energies")
         chosen = namespace(energies).take(energies, on_device_of(energies, members), axis=0)
         medians = _medians(chosen, self.mass)
-        return [max(float(median), least) for median in medians]
+        return [
+            Profile.of(
+                chosen[j, :], sizes, self.mass, unit=unit, features=self.shape[1],
+                typical=max(float(medians[j]), TYPICAL_SHARE * unit),
+            )
+            for j in range(len(members))
+        ]  # fmt: skip
 
-    @cached_property
+    def row_sizes(self, degree: float) -> Array:
+        """What the energies of all samples compare with."""
+        return namespace(self.like).concat([block.sizes(degree) for block in self.blocks])
+
+    @property
     def typical_size(self) -> float:
         """Median squared norm of the samples that count."""
-        return float(floored(self._median_size(2.0)))
+        return self._typical_size(2.0)
 
-    def _median_size(self, degree: float) -> Array:
-        sizes = namespace(self.like).concat([block.sizes(degree) for block in self.blocks])
-        return _medians(sizes[None, :], self.mass)[0]
+    def _typical_size(self, degree: float) -> float:
+        if degree not in self._typical:
+            median = _medians(self.row_sizes(degree)[None, :], self.mass)[0]
+            self._typical[degree] = float(floored(median))
+        return self._typical[degree]
 
 
 def _medians(values: Array, mass: Array) -> Array:

@@ -1,5 +1,6 @@
 """scikit-learn faces: RobustNMF and the paper's six methods by name."""
 
+from robustnmf.estimators.detector import RobustNMFDetector
 from robustnmf.estimators.paper import EWRNMF, FWRNMF, NMFL2, ConvexNMF, EucNMF, HuberRNMF
 from robustnmf.estimators.path import PathMember, fit_path
 from robustnmf.estimators.robust import RobustNMF
@@ -18,5 +19,6 @@ __all__ = [
     "HuberRNMF",
     "PathMember",
     "RobustNMF",
+    "RobustNMFDetector",
     "fit_path",
 ]

@@ -7,6 +7,7 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
+import scipy.sparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags, check_array
@@ -102,7 +103,7 @@ class BaseRobustNMF(
         parts = self._checked_parts()
         job = prepared(self, parts, X, W, H, sample_weight)
         members = job.run([parts.weighting], self.max_iter, self.tol, progress_of(self, job))
-        best = min(members, key=common_level(members, job.engine.mass))
+        best = min(members, key=common_level(members, job.engine, parts.loss.degree))
         learned = job.learned(best)
         self._warn(best.converged, learned, job.engine, best.weighed * job.unit)
         # Nothing is set before this point: a failed fit leaves the estimator as it was.
@@ -168,6 +169,39 @@ class BaseRobustNMF(
         """
         return -self._encode(X)[1]
 
+    def explain(self, X: Any) -> np.ndarray:
+        """What every feature adds to the energy of every sample.
+
+        Positive where the sample has more than its approximation, negative where it has less;
+        the absolute values of a row sum to its energy. Large ones are what makes it an outlier.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix (n_samples, n_features)
+
+        Returns
+        -------
+        contributions : ndarray (n_samples, n_features)
+            NaN where X is not known.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from robustnmf import RobustNMF
+        >>> X = np.outer(np.arange(1.0, 9.0), [1.0, 2.0, 3.0])
+        >>> model = RobustNMF(1).fit(X)
+        >>> model.explain([[1.0, 9.0, 3.0]]).round().argmax()
+        np.int64(1)
+        """
+        codes = self._encode(X)[0]
+        table, unit, _ = self._checked(X)
+        table = table.toarray() if scipy.sparse.issparse(table) else np.asarray(table)
+        data = table / self._scale
+        approximation = codes.astype(data.dtype) @ (self.components_ / self._scale)
+        known = ~np.isnan(data)
+        entries = self._problem.loss.entries(np.where(known, data, approximation), approximation)
+        return np.where(known, np.sign(data - approximation) * entries * unit, np.nan)
+
     def score(self, X: Any, y: Any = None) -> float:
         """Mean of ``score_samples``, for model selection.
 
@@ -218,6 +252,12 @@ class BaseRobustNMF(
             self.components_ / self._scale,
         )
         return codes.astype(dtype, copy=False), energies * unit
+
+    def _energies_and_sizes(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Energies of samples, and what they compare with, in the user's units."""
+        table, unit, _ = self._checked(X)
+        sizes = self._engine(table).row_sizes(self._problem.loss.degree)
+        return self._encode(X)[1], sizes * unit
 
     def _checked(self, X: Any) -> tuple[Any, float, np.dtype]:
         """New data in the precision of the fit, the unit of their energies, their own dtype."""

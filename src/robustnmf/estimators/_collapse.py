@@ -50,6 +50,8 @@ def _softened(weighting: Weighting, energies: Array, engine: Any, wanted: float)
 
     def enough(value: float) -> bool:
         softer = clone(weighting).set_params(**{knob: value})
+        if softer.relative:  # its own knob alone: a share that binds is no reason for a number
+            softer.set_params(share=float("inf"))
         importances = softer.importances(energies, engine.mass)
         return bool(effective_sample_size(importances, engine.sizes) >= wanted)
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from robustnmf.engine import InMemory
 from robustnmf.losses import Loss
 from robustnmf.state import Fitted
 
@@ -25,14 +26,18 @@ def overlap(codes: np.ndarray) -> float:
     return float(cosines.sum() / max(1, len(norms) * (len(norms) - 1)))
 
 
-def common_level(members: list[Fitted], mass: np.ndarray) -> Callable[[Fitted], float]:
+def common_level(
+    members: list[Fitted], engine: InMemory, degree: float
+) -> Callable[[Fitted], float]:
     """What to compare members by: under one weighting, where they settled apart."""
     if len({str(member.weighting.get_params()) for member in members}) == 1:
         return lambda member: member.level
     sharpest = min(members, key=lambda member: member.level).weighting
+    if sharpest.relative:
+        sharpest = sharpest.among(engine.row_sizes(degree))
 
     def level(member: Fitted) -> float:
-        tally = sharpest.weigh(member.weighed[None, :], mass).tally
+        tally = sharpest.weigh(member.weighed[None, :], engine.mass).tally
         return float(sharpest.level_of(tally)[0, 0]) + member.basis_paid
 
     return level

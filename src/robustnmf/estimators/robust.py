@@ -22,13 +22,14 @@ class RobustNMF(BaseRobustNMF):
     Minimises :math:`\phi(z)` over nonnegative codes A and basis C, where
     :math:`z_i` is the loss between row i of X and row i of :math:`A C` and
     :math:`\phi` the concave function of the weighting. Samples that fit badly lose
-    their say. With no arguments but the rank, entropy weights adapt to the data.
+    their say. With no arguments but the rank, weights adapt to the data: samples count in full
+    unless their energies lie far above those of the majority.
 
     Parameters
     ----------
     <n_components>
-    weighting : str or Weighting, default="entropy"
-        Name or instance: "uniform", "l21", "huber", "fuzzy", "entropy", "cauchy".
+    weighting : str or Weighting, default="trimmed"
+        Name or instance: "uniform", "l21", "huber", "fuzzy", "entropy", "cauchy", "trimmed".
     loss : str or Loss, default="frobenius"
         Name or instance: "frobenius", "kullback-leibler", "itakura-saito", "beta", "alpha".
     structure : str or Structure, default="free"
@@ -77,7 +78,7 @@ class RobustNMF(BaseRobustNMF):
         self,
         n_components="auto",
         *,
-        weighting="entropy",
+        weighting="trimmed",
         loss="frobenius",
         structure="free",
         fixed_components=None,

@@ -22,7 +22,7 @@ class Method:
     grid : tuple of float
         Values that the paper chooses from, by the labels.
     default : float or "auto", optional
-        Value without a look at labels: the default of the estimator.
+        Value without a look at labels: read off the energies.
     structure : str
     """
 
@@ -55,8 +55,8 @@ METHODS: dict[str, Method] = {
         Method("EucNMF", Uniform),
         Method("ConvexNMF", Uniform, structure="convex"),
         Method("NMFL2", L21),
-        Method("HuberRNMF", Huber, "cutoff", POWERS_OF_TEN, 1.0),
-        Method("FWRNMF", Fuzzy, "p", HALVES, 11.0),
+        Method("HuberRNMF", Huber, "cutoff", POWERS_OF_TEN, "auto"),
+        Method("FWRNMF", Fuzzy, "p", HALVES, "auto"),
         Method("EWRNMF", Entropy, "gamma", POWERS_OF_TEN, "auto"),
     )
 }

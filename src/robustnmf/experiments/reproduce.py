@@ -25,7 +25,7 @@ Progress = Callable[[str, int, int], None]
 def scope_of(datasets: Sequence[str] = (), *, quick: bool = False, data_dir: Any = None) -> Scope:
     """What a run covers: the datasets that were asked for, or all that are here."""
     asked = tuple(dict.fromkeys(datasets)) or (QUICK_DATASETS if quick else PAPER_DATASETS)
-    here = tuple(name for name in asked if _is_here(name, data_dir))
+    here = tuple(name for name in asked if is_here(name, data_dir))
     missing = tuple(name for name in asked if name not in here)
     if missing and (datasets or not here):
         dataset_called(missing[0]).load(data_dir, download=False)  # says where to get it
@@ -33,7 +33,8 @@ def scope_of(datasets: Sequence[str] = (), *, quick: bool = False, data_dir: Any
     return Scope(here, quick=quick, missing=missing, data_dir=data_dir, **settings)
 
 
-def _is_here(name: str, data_dir: Any) -> bool:
+def is_here(name: str, data_dir: Any) -> bool:
+    """Whether the data of a dataset can be had without a download."""
     dataset = dataset_called(name)
     return dataset.made is not None or dataset.path(data_dir) is not None
 

@@ -8,8 +8,9 @@ from collections.abc import Callable
 from typing import Any
 
 from robustnmf.arrays import Array
-from robustnmf.inits.nndsvd import nndsvd, nndsvda, robust
+from robustnmf.inits.nndsvd import nndsvd, nndsvda
 from robustnmf.inits.random import random
+from robustnmf.inits.robust import robust
 
 Init = Callable[[Any, int, int], tuple[Array, Array]]
 

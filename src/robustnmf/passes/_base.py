@@ -116,7 +116,8 @@ class Pass(ABC):
         """Energies of a block, their tally, and weights that broadcast over its codes."""
         losses = self.energies(block, local.codes, seen)
         energies = self.penalised(block, local.codes, losses)
-        weighed = weighting.weigh(energies, block.mass)
+        sizes = block.sizes(self.loss.degree) if weighting.relative else None
+        weighed = weighting.weigh(energies, block.mass, sizes)
         weights = block.as_whole(weighed.weights)
         weights = namespace(weights).astype(weights, local.codes.dtype)[:, :, None]
         statistics = Statistics(weighed.tally, weighed.log_scale, quadratic=self.quadratic)

@@ -51,10 +51,10 @@ def trials_csv(rows: Iterable[tuple[Task, Scores]]) -> bytes:
         classes, draw = task.subset or ("", "")
         scaling = task.protocol.scaling_of(task.dataset)
         own = (task.dataset, task.method, scaling, task.noise, classes, draw)
-        told.append((*own, *map(_short, astuple(scores))))
+        told.append((*own, *map(short, astuple(scores))))
     return comma_separated(header, told)
 
 
-def _short(value: object) -> object:
+def short(value: object) -> object:
     """Numbers with as many digits as anybody reads."""
     return f"{value:.7g}" if isinstance(value, float) else value

@@ -9,11 +9,13 @@ from robustnmf.weightings._base import (
     effective_sample_size,
 )
 from robustnmf.weightings._batch import Batch
+from robustnmf.weightings._profile import LogHistogram, Profile
 from robustnmf.weightings.cauchy import Cauchy
 from robustnmf.weightings.entropy import Entropy
 from robustnmf.weightings.fuzzy import Fuzzy
 from robustnmf.weightings.huber import Huber
 from robustnmf.weightings.l21 import L21
+from robustnmf.weightings.trimmed import Gate, Trimmed
 from robustnmf.weightings.uniform import Uniform
 
 WEIGHTINGS: dict[str, type[Weighting]] = {
@@ -23,6 +25,7 @@ WEIGHTINGS: dict[str, type[Weighting]] = {
     "fuzzy": Fuzzy,
     "entropy": Entropy,
     "cauchy": Cauchy,
+    "trimmed": Trimmed,
 }
 
 __all__ = [
@@ -32,10 +35,14 @@ __all__ = [
     "Cauchy",
     "Entropy",
     "Fuzzy",
+    "Gate",
     "Huber",
+    "LogHistogram",
+    "Profile",
     "Separable",
     "SoftMin",
     "Tally",
+    "Trimmed",
     "Uniform",
     "Weighed",
     "Weighting",

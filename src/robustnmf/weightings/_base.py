@@ -24,6 +24,7 @@ from array_api_compat import is_array_api_obj
 from sklearn.base import BaseEstimator, clone
 
 from robustnmf.arrays import Array, log_gap, namespace, safe_log
+from robustnmf.weightings._profile import Profile
 
 
 @dataclass(frozen=True)
@@ -92,12 +93,16 @@ class Weighting(BaseEstimator, ABC):
     degree : ``value(c z)`` is ``c**degree value(z)`` once the parameters are rescaled.
     scales : for each parameter in units of energy, the power with which it scales.
     knob : the parameter to raise when too few samples keep a say.
+    relative : whether the energy of a sample is also compared with its own size.
+    gated : whether the first passes hear the majority alone, where parameters settle.
     """
 
     per_entry: ClassVar[bool] = False
     degree: ClassVar[float] = 1.0
     scales: ClassVar[dict[str, float]] = {}
     knob: ClassVar[str | None] = None
+    relative: ClassVar[bool] = False
+    gated: ClassVar[bool] = False
     _parameter_constraints: ClassVar[dict[str, list]] = {}
 
     @abstractmethod
@@ -146,8 +151,12 @@ class Weighting(BaseEstimator, ABC):
         """Whether a parameter is still to be read off the energies."""
         return False
 
-    def settle(self, typical_energy: float) -> Weighting:
-        """The weighting with its automatic parameter read off a typical energy."""
+    def settle(self, profile: Profile) -> Weighting:
+        """The weighting with its automatic parameters read off the energies."""
+        return self
+
+    def among(self, sizes: Array) -> Weighting:
+        """The weighting of rows of these sizes."""
         return self
 
     def rescaled(self, factor: float) -> Weighting:

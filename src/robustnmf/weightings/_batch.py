@@ -35,9 +35,14 @@ class Batch:
         """The batch of these members alone."""
         return Batch([self.members[i] for i in members], self._like)
 
-    def weigh(self, energies: Array, mass: Array) -> Weighed:
+    @cached_property
+    def relative(self) -> bool:
+        """Whether sizes of samples have to be known."""
+        return any(w.relative for w in self.members)
+
+    def weigh(self, energies: Array, mass: Array, sizes: Array | None = None) -> Weighed:
         """Weights and tally of a block of energies (members, rows)."""
-        parts = [w.weigh(energies[at, ...], mass) for at, w in self._groups]
+        parts = [w.weigh(energies[at, ...], mass) for at, w in self._among(sizes)]
         if len(parts) == 1:
             return parts[0]
         concat = namespace(energies).concat
@@ -70,9 +75,10 @@ class Batch:
         """What to take off ``log_scale`` to make weights the gradient of phi."""
         return self._each(lambda at, w: w.log_normaliser(tally.part(at)))
 
-    def importances(self, energies: Array, mass: Array) -> Array:
+    def importances(self, energies: Array, mass: Array, sizes: Array | None = None) -> Array:
         """Importance of every sample for every member (members, samples)."""
-        return self._each(lambda at, w: w.importances(energies[at, ...], mass))
+        parts = [w.importances(energies[at, ...], mass) for at, w in self._among(sizes)]
+        return parts[0] if len(parts) == 1 else namespace(energies).concat(parts)
 
     def rho(self, energies: Array) -> Array:
         """Contribution of every entry (members, rows, features)."""
@@ -85,6 +91,12 @@ class Batch:
     def _each(self, function: Callable[[slice, Weighting], Array]) -> Array:
         parts = [function(at, w) for at, w in self._groups]
         return parts[0] if len(parts) == 1 else namespace(parts[0]).concat(parts)
+
+    def _among(self, sizes: Array | None) -> list[tuple[slice, Weighting]]:
+        """The groups, for rows of these sizes."""
+        if sizes is None:
+            return self._groups
+        return [(at, w.among(sizes)) for at, w in self._groups]
 
     @cached_property
     def _groups(self) -> list[tuple[slice, Weighting]]:

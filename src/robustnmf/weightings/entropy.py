@@ -14,6 +14,10 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from robustnmf.arrays import Array
 from robustnmf.weightings._base import SoftMin
+from robustnmf.weightings._profile import Profile
+
+SOFTNESS = 2.0
+"""Automatic gamma over the median energy."""
 
 
 class Entropy(SoftMin):
@@ -29,9 +33,9 @@ class Entropy(SoftMin):
     gamma : float > 0 or "auto", default="auto"
         Energy over which an importance falls by a factor e, in the squared units of
         X. Large values approach equal importances, small ones collapse the fit
-        onto a few samples. "auto" follows the median energy (but stays above a hundredth
-        of the median squared norm) while the fit settles, and is then frozen: half of the
-        samples keep an importance within a factor e of the largest.
+        onto a few samples. "auto" follows twice the median energy (of which a hundredth of the
+        median squared norm is the least) while the fit settles, and is then frozen: half of
+        the samples keep an importance within a factor 1.65 of the largest.
 
     Examples
     --------
@@ -42,6 +46,7 @@ class Entropy(SoftMin):
 
     scales = {"gamma": 1.0}
     knob = "gamma"
+    gated = True
     _parameter_constraints = {
         "gamma": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})]
     }
@@ -61,5 +66,5 @@ class Entropy(SoftMin):
     def settles(self) -> bool:
         return isinstance(self.gamma, str)
 
-    def settle(self, typical_energy: float) -> Entropy:
-        return Entropy(gamma=typical_energy)
+    def settle(self, profile: Profile) -> Entropy:
+        return Entropy(gamma=SOFTNESS * profile.typical)

@@ -7,11 +7,17 @@ Minimising :math:`\sum_i Q_i^p z_i` over :math:`\sum_i Q_i = 1` gives
 from __future__ import annotations
 
 from numbers import Real
+from typing import Any
 
-from sklearn.utils._param_validation import Interval
+from sklearn.utils._param_validation import Interval, StrOptions
 
 from robustnmf.arrays import Array, namespace, safe_log
-from robustnmf.weightings._base import SoftMin
+from robustnmf.weightings._base import SoftMin, Tally
+from robustnmf.weightings._profile import Profile
+
+FALL, SOFTNESS = 0.8, 3.0
+"""Automatic importances fall with this power, over the spread of log energies, of the energy
+plus so many median ones."""
 
 
 class Fuzzy(SoftMin):
@@ -27,8 +33,12 @@ class Fuzzy(SoftMin):
 
     Parameters
     ----------
-    p : float > 1, default=11.0
-        Fuzziness. Large values approach equal importances.
+    p : float > 1 or "auto", default=11.0
+        Fuzziness. Large values approach equal importances. "auto" reads p and the offset off
+        the energies while the fit settles: p is larger the wider they are spread, and the
+        offset is three times the median energy, so that no sample can have all the say.
+    offset : float >= 0, default=0.0
+        Added to every energy, in the squared units of X.
 
     Examples
     --------
@@ -38,13 +48,34 @@ class Fuzzy(SoftMin):
     """
 
     knob = "p"
-    _parameter_constraints = {"p": [Interval(Real, 1, None, closed="neither")]}
+    gated = True
+    scales = {"offset": 1.0}
+    _parameter_constraints = {
+        "p": [Interval(Real, 1, None, closed="neither"), StrOptions({"auto"})],
+        "offset": [Interval(Real, 0, None, closed="left")],
+    }
 
-    def __init__(self, p: float = 11.0):
+    p: Any  # a number or a column once settled
+    offset: Any
+
+    def __init__(self, p: float | str = 11.0, offset: float = 0.0):
         self.p = p
+        self.offset = offset
 
     def score(self, energies: Array) -> Array:
-        return -safe_log(energies) / (self.p - 1)
+        return -safe_log(energies + self.offset) / (self.p - 1)
+
+    def level_of(self, tally: Tally) -> Array:
+        level = super().level_of(tally) - self.offset
+        return namespace(level).maximum(level, 0.0 * level)
+
+    @property
+    def settles(self) -> bool:
+        return isinstance(self.p, str)
+
+    def settle(self, profile: Profile) -> Fuzzy:
+        spread = profile.energies.core().spread
+        return Fuzzy(p=1.0 + spread / FALL, offset=SOFTNESS * profile.typical)
 
     def outer(self, log_sum: Array) -> Array:
         return namespace(log_sum).exp(-(self.p - 1) * log_sum)

@@ -7,11 +7,16 @@ minimization*, ICDM 2012.
 from __future__ import annotations
 
 from numbers import Real
+from typing import Any
 
-from sklearn.utils._param_validation import Interval
+from sklearn.utils._param_validation import Interval, StrOptions
 
 from robustnmf.arrays import Array, namespace
 from robustnmf.weightings._base import Separable
+from robustnmf.weightings._profile import Profile
+
+EFFICIENT = 1.345
+"""Standard deviations beyond which residuals count linearly: 95% efficient on clean data."""
 
 
 class Huber(Separable):
@@ -27,8 +32,9 @@ class Huber(Separable):
 
     Parameters
     ----------
-    cutoff : float, default=1.0
-        Residual, in the units of X, from which an entry counts linearly.
+    cutoff : float > 0 or "auto", default=1.0
+        Residual, in the units of X, from which an entry counts linearly. "auto" is 1.345 times
+        the root mean square residual of the median sample while the fit settles, and then stays.
 
     Examples
     --------
@@ -40,10 +46,21 @@ class Huber(Separable):
     per_entry = True
     scales = {"cutoff": 0.5}
     knob = "cutoff"
-    _parameter_constraints = {"cutoff": [Interval(Real, 0, None, closed="neither")]}
+    _parameter_constraints = {
+        "cutoff": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})]
+    }
 
-    def __init__(self, cutoff: float = 1.0):
+    cutoff: Any  # a number or a column once settled
+
+    def __init__(self, cutoff: float | str = 1.0):
         self.cutoff = cutoff
+
+    @property
+    def settles(self) -> bool:
+        return isinstance(self.cutoff, str)
+
+    def settle(self, profile: Profile) -> Huber:
+        return Huber(cutoff=EFFICIENT * (profile.typical / profile.features) ** 0.5)
 
     def rho(self, energies: Array) -> Array:
         xp = namespace(energies)

@@ -1,0 +1,56 @@
+"""What commands that run for minutes have in common."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+
+@contextmanager
+def progress_bar(console: Any, unit: str, total: int) -> Iterator[Callable[[str, int, int], None]]:
+    """A bar with the time left, and what to tell it: what is worked on, and how much is done."""
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn(unit),
+        TimeElapsedColumn(), TimeRemainingColumn(),
+    )  # fmt: skip
+    with Progress(*columns, console=console) as bar:
+        task = bar.add_task("", total=total)
+
+        def progress(what: str, done: int, total: int) -> None:
+            bar.update(task, description=what, completed=done, total=total)
+
+        yield progress
+        bar.update(task, description="done")
+
+
+def surroundings(device: str | None) -> dict[str, Any]:
+    """Versions and machine, for the record."""
+    import numpy
+    import scipy
+    import sklearn
+
+    import robustnmf
+
+    modules = (robustnmf, numpy, scipy, sklearn)
+    versions = {"python": platform.python_version()}
+    versions |= {module.__name__: module.__version__ for module in modules}
+    machine = f"{platform.machine()}, {os.cpu_count()} cores"
+    if device is not None:
+        import torch
+
+        versions["torch"] = torch.__version__
+        if device.startswith("cuda"):
+            machine = f"{torch.cuda.get_device_name(device)}; {machine}"
+    return {"machine": machine, "versions": versions}

@@ -1,0 +1,79 @@
+"""``robustnmf contaminate``: what every method learns from spoiled samples."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from robustnmf.cli._shared import progress_bar, surroundings
+
+EXAMPLES = """examples:
+  robustnmf contaminate --quick               a first look, no files needed
+  robustnmf contaminate                       everything that ROBUSTNMF_DATA holds data for
+  robustnmf contaminate --datasets orl --corruptions occluded --seeds 3
+"""
+
+
+def add(commands: Any) -> None:
+    """The command and its options."""
+    parser = commands.add_parser(
+        "contaminate",
+        help="what every method learns from data of which some samples are spoiled",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--datasets", nargs="+", default=[], metavar="NAME", help="only these")
+    parser.add_argument("--corruptions", nargs="+", default=[], metavar="NAME", help="only these")
+    parser.add_argument("--seeds", type=int, metavar="N", help="the first N of ten")
+    parser.add_argument("--quick", action="store_true", help="small data, two seeds, minutes")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
+    parser.add_argument("--data-dir", help="folder of the npz files (or set ROBUSTNMF_DATA)")
+    parser.add_argument(
+        "--out", type=Path, help="folder to write to (contamination, contamination-quick)"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Plan, run what is not finished, write."""
+    from rich.console import Console
+
+    from robustnmf.experiments.contamination.benchmark import plan
+    from robustnmf.experiments.contamination.benchmark import run as judge_all
+    from robustnmf.experiments.contamination.store import ScenarioStore, code_version
+    from robustnmf.experiments.contamination.tables import rows_of
+    from robustnmf.report.contamination import write
+
+    if options.seeds is not None and options.seeds < 1:
+        raise ValueError(f"--seeds {options.seeds}: at least one seed is needed.")
+    wanted = plan(
+        options.datasets, options.corruptions, options.seeds,
+        quick=options.quick, data_dir=options.data_dir,
+    )  # fmt: skip
+    out = options.out or Path("contamination-quick" if options.quick else "contamination")
+    store = ScenarioStore(out / "scenarios.sqlite")
+    console = Console()
+    for name in wanted.missing:
+        console.print(f"left out, no data here: {name}", markup=False)
+    begin = time.perf_counter()
+    with progress_bar(console, "scenarios", len(wanted.scenarios)) as progress:
+        judge_all(
+            wanted, store, jobs=max(1, options.jobs), data_dir=options.data_dir, progress=progress
+        )
+    made = {
+        "date": datetime.now(UTC).date().isoformat(),
+        "code": code_version(),
+        "scenarios": len(wanted.scenarios),
+        "quick": wanted.quick,
+        "seconds_of_this_run": round(time.perf_counter() - begin, 1),
+        "fitted_on": store.machines(),
+        **surroundings(None),
+    }
+    told, paths = write(rows_of(wanted, store), made, out)
+    console.print("\n".join(told), markup=False)
+    print(f"{len(wanted.scenarios)} scenarios\nreport: {paths[0]}")
+    return 0

@@ -1,0 +1,247 @@
+"""Outlier detection: samples that the parts of the majority do not describe."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse
+from sklearn.base import BaseEstimator, OutlierMixin
+from sklearn.utils import Tags
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from robustnmf.estimators._table import ACCEPTED
+from robustnmf.estimators.robust import RobustNMF
+from robustnmf.losses import LOSSES, Loss
+from robustnmf.weightings import Trimmed
+
+DEFAULT_RANK = 10
+BELOW_ANY = -700.0
+"""Logarithm of how well a sample can be described at most."""
+
+
+class RobustNMFDetector(OutlierMixin, BaseEstimator):
+    r"""Detect outliers by how badly the parts of the majority describe them.
+
+    :class:`RobustNMF` learns parts from the samples that belong together, with
+    :class:`Trimmed` weights. A sample is an outlier where its energy exceeds the cutoff those have
+    settled on, or the share of its own size that they allow,
+
+    .. math:: s_i = -\max\left(\ln \frac{z_i}{t}, \ln \frac{z_i}{r |x_i|^2}\right) < 0.
+
+    Features that hold negative values are shifted to start at zero (squared error only); what
+    lies below in new data adds to the energy.
+
+    Parameters
+    ----------
+    n_components : int or "auto", default="auto"
+        Number of parts. "auto" is ten, or one for every three features where these are few.
+    contamination : "auto" or float in (0, 0.5], default="auto"
+        Share of outliers in the data of the fit. "auto" takes the cutoffs of the weights.
+    loss : str or Loss, default="frobenius"
+        As in :class:`RobustNMF`.
+    max_iter : int, default=1000
+    tol : float, default=1e-4
+    random_state : int, RandomState or None
+        As in :class:`RobustNMF`.
+
+    Attributes
+    ----------
+    offset_ : float
+        ``decision_function = score_samples - offset_``; zero where contamination is "auto".
+    estimator_ : RobustNMF
+        The factorisation, with ``sample_importances_``, ``components_`` and so on.
+    shift_ : ndarray (n_features_in_,)
+        What features were raised by; zero where they hold no negative values.
+    n_components_ : int
+    n_iter_ : int
+        Iterations of the fit.
+    n_features_in_ : int
+    feature_names_in_ : ndarray (n_features_in_,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from robustnmf import RobustNMFDetector
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.gamma(1.0, size=(60, 3)) @ rng.gamma(1.0, size=(3, 8)) + 0.1 * rng.random((60, 8))
+    >>> X[:4] = 5 * rng.random((4, 8))  # four bad samples
+    >>> np.flatnonzero(RobustNMFDetector(3).fit_predict(X) == -1)
+    array([0, 1, 2, 3])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list]] = {
+        "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
+        "contamination": [StrOptions({"auto"}), Interval(Real, 0, 0.5, closed="right")],
+        "loss": [StrOptions(set(LOSSES)), Loss],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        n_components="auto",
+        *,
+        contamination="auto",
+        loss="frobenius",
+        max_iter=1000,
+        tol=1e-4,
+        random_state=None,
+    ):
+        self.n_components = n_components
+        self.contamination = contamination
+        self.loss = loss
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> RobustNMFDetector:
+        """Learn the parts, and from where on a sample is an outlier.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix (n_samples, n_features)
+            Nonnegative data, samples in rows; NaN where a value is not known.
+        y : ignored
+        sample_weight : array-like (n_samples,), optional
+            How many times each sample counts.
+
+        Returns
+        -------
+        self : the fitted detector
+        """
+        self._validate_params()
+        X = validate_data(self, X, reset=True, **ACCEPTED)
+        shift = self._shift(X)
+        inside, _ = _raised(X, shift)
+        estimator = RobustNMF(
+            _rank(self.n_components, X.shape),
+            weighting=Trimmed(),
+            loss=self.loss,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            random_state=self.random_state,
+        ).fit(inside, sample_weight=sample_weight)
+        self.estimator_ = estimator
+        self.shift_ = shift
+        self.n_components_ = estimator.components_.shape[0]
+        self.n_iter_ = estimator.n_iter_
+        self.offset_ = 0.0
+        if self.contamination != "auto":
+            mass = np.ones(X.shape[0]) if sample_weight is None else np.asarray(sample_weight)
+            self.offset_ = _level(self._scores(X), mass, self.contamination)
+        return self
+
+    def score_samples(self, X: Any) -> np.ndarray:
+        """How far below the cutoffs every sample stays, as a logarithm; low for outliers.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix (n_samples, n_features)
+
+        Returns
+        -------
+        scores : ndarray (n_samples,)
+        """
+        check_is_fitted(self)
+        return self._scores(validate_data(self, X, reset=False, **ACCEPTED))
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """``score_samples`` less the offset: negative for outliers.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix (n_samples, n_features)
+
+        Returns
+        -------
+        scores : ndarray (n_samples,)
+        """
+        return self.score_samples(X) - self.offset_
+
+    def predict(self, X: Any) -> np.ndarray:
+        """-1 for outliers, +1 for the others.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix (n_samples, n_features)
+
+        Returns
+        -------
+        labels : ndarray (n_samples,)
+        """
+        return np.where(self.decision_function(X) < 0, -1, 1)
+
+    def explain(self, X: Any) -> np.ndarray:
+        """What every feature adds to the energy of every sample.
+
+        See :meth:`RobustNMF.explain`.
+
+        Parameters
+        ----------
+        X : array-like (n_samples, n_features)
+
+        Returns
+        -------
+        contributions : ndarray (n_samples, n_features)
+        """
+        check_is_fitted(self)
+        inside, below = _raised(validate_data(self, X, reset=False, **ACCEPTED), self.shift_)
+        found = self.estimator_.explain(inside)
+        return found if below is None else found - below**2
+
+    def _shift(self, X: Any) -> np.ndarray:
+        """By how much features are raised to hold no negative values."""
+        nothing = np.zeros(X.shape[1])
+        quadratic = (
+            LOSSES[self.loss]().quadratic if isinstance(self.loss, str) else (self.loss.quadratic)
+        )
+        if scipy.sparse.issparse(X) or not quadratic:
+            return nothing  # RobustNMF says what is wrong with negative values there
+        return -np.fmin(np.fmin.reduce(X, axis=0), nothing)
+
+    def _scores(self, X: Any) -> np.ndarray:
+        inside, below = _raised(X, self.shift_)
+        energies, sizes = self.estimator_._energies_and_sizes(inside)
+        if below is not None:
+            energies = energies + np.nansum(below**2, axis=1)
+        cutoffs = self.estimator_.weighting_.among(sizes).cutoff
+        tiny = np.finfo(float).tiny
+        logs = np.log(np.maximum(energies, tiny)) - np.log(np.maximum(cutoffs, tiny))
+        return -np.maximum(logs, BELOW_ANY)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        inner = RobustNMF(1, loss=self.loss).__sklearn_tags__().input_tags
+        tags.input_tags.positive_only = False
+        tags.input_tags.allow_nan = inner.allow_nan
+        tags.input_tags.sparse = inner.sparse
+        return tags
+
+
+def _rank(n_components: int | str, shape: tuple[int, int]) -> int:
+    """The number of parts, also where none is given."""
+    if n_components != "auto":
+        return int(n_components)
+    return max(1, min(DEFAULT_RANK, shape[1] // 3, shape[0]))
+
+
+def _raised(X: Any, shift: np.ndarray) -> tuple[Any, np.ndarray | None]:
+    """X raised to be nonnegative, and what is still missing where it lies below zero."""
+    if not shift.any() or scipy.sparse.issparse(X):
+        return X, None
+    raised = X + shift.astype(X.dtype)
+    return np.maximum(raised, 0.0), np.minimum(raised, 0.0)
+
+
+def _level(scores: np.ndarray, mass: np.ndarray, share: float) -> float:
+    """The score that a share of the samples, each as often as it counts, stays below."""
+    order = np.argsort(scores)
+    passed = np.cumsum(mass[order])
+    first = float(scores[order[np.argmax(passed > share * passed[-1] * (1 + 1e-12))]])
+    below = scores[(mass > 0) & (scores < first - 1e-9 * abs(first))]
+    # Between two samples, so that rounding does not move one across.
+    return 0.5 * (float(below.max()) + first) if len(below) else first - 0.5

@@ -1,0 +1,1 @@
+"""How the methods bear spoiled samples: the contamination benchmark."""

@@ -1,0 +1,102 @@
+"""Leading singular vectors from block sums alone, and the nonnegative parts of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from robustnmf.arrays import Array, eps, floored, namespace, on_device_of
+
+OVERSAMPLING = 10
+
+
+Counts = list[Array]
+"""For every block, how often its rows (rows,) count in the SVD."""
+
+
+def guessed(engine: Any, k: int, seed: int) -> Array:
+    """Orthonormal rows (some more than k, features) to start from."""
+    n, m = engine.shape
+    guess = np.random.default_rng(seed).standard_normal((m, min(k + OVERSAMPLING, n, m)))
+    return orthonormal(on_device_of(engine.like, guess, engine.like.dtype).T)
+
+
+def orthonormal(rows: Array) -> Array:
+    """Orthonormal rows that span the same."""
+    return namespace(rows).linalg.qr(rows.T)[0].T
+
+
+def multiplied(engine: Any, right: Array, counts: Counts) -> Array:
+    """One round of the subspace iteration: orthonormal rows nearer to the singular vectors."""
+
+    def gram_times(block: Any, counted: Array) -> tuple[Array, Array]:
+        onto = block.project(right[None, ...])
+        return counted, block.cross(onto * block.xp.astype(counted, onto.dtype)[:, None])[0, ...]
+
+    return orthonormal(engine.sweep(gram_times, counts)[1])
+
+
+def aligned(engine: Any, right: Array, counts: Counts) -> tuple[Array, Array, list[Array]]:
+    """Singular values, vectors in their order, and for every block its rows in their terms."""
+    xp = namespace(right)
+
+    def onto(block: Any, counted: Array) -> tuple[Array, Array]:
+        product = block.project(right[None, ...])[0, ...]
+        weighted = product * xp.astype(counted, product.dtype)[:, None]
+        return product, weighted.T @ product
+
+    products, gram = engine.sweep(onto, counts)
+    squares, rotation = xp.linalg.eigh(0.5 * (gram + gram.T))
+    rotation = xp.take(rotation, xp.argsort(squares, descending=True), axis=1)
+    singular = xp.maximum(xp.sort(squares, descending=True), 0.0) ** 0.5
+    return singular, rotation.T @ right, [product @ rotation for product in products]
+
+
+def signed_parts(engine: Any, singular: Array, right: Array, counts: Counts) -> tuple[Array, Array]:
+    """Codes and basis from singular triplets, zeros where the smaller parts were."""
+    xp = namespace(engine.like)
+    # A singular value that is rounding has no left vector; its component is left empty.
+    real = singular > eps(singular) ** 0.5 * xp.max(singular)
+    inverse = xp.where(real, 1.0 / floored(singular), xp.zeros_like(singular))
+
+    def left_parts(block: Any, counted: Array) -> tuple[Array, Array]:
+        left = block.project((right * inverse[:, None])[None, ...])[0, ...]
+        root = xp.astype(counted**0.5, left.dtype)[:, None]
+        return left, _part_norms(left * root, axis=0)
+
+    left, left_squares = engine.sweep(left_parts, counts)
+    left_norms = left_squares**0.5
+    right_norms = _part_norms(right, axis=1) ** 0.5
+    sizes = left_norms * right_norms
+    negative = sizes[1, :] > sizes[0, :]
+    sign = xp.where(negative, -xp.ones_like(singular), xp.ones_like(singular))
+    size = xp.where(negative, sizes[1, :], sizes[0, :])
+    root = (singular * size) ** 0.5
+
+    def unit(norms: Array) -> Array:
+        return sign / floored(xp.where(negative, norms[1, :], norms[0, :]))
+
+    codes = xp.maximum(xp.concat(left) * unit(left_norms), 0.0) * root
+    basis = xp.maximum(right * unit(right_norms)[:, None], 0.0) * root[:, None]
+    return codes, basis
+
+
+def filled(
+    engine: Any, k: int, seed: int, entry: float, codes: Array, basis: Array
+) -> tuple[Array, Array]:
+    """The factors with zeros raised to those of a constant approximation of an entry."""
+    xp = namespace(engine.like)
+    fill = (entry / k) ** 0.5
+    uniform = 2.0 - 2.0 * np.random.default_rng(seed).random(basis.shape)
+    varied = on_device_of(engine.like, fill * uniform, basis.dtype)
+    empty = xp.max(basis, axis=1, keepdims=True) <= 0
+    basis = xp.where(empty, varied, basis)
+    return tuple(xp.where(f > 0, f, xp.full_like(f, fill)) for f in (codes, basis))
+
+
+def _part_norms(vectors: Array, axis: int) -> Array:
+    """Squared norms of the positive and the negative parts (2, vectors)."""
+    xp = namespace(vectors)
+    parts = (xp.maximum(vectors, 0.0), xp.maximum(-vectors, 0.0))
+    return xp.stack([xp.sum(part**2, axis=axis) for part in parts])

@@ -1,0 +1,170 @@
+r"""Samples count in full up to an energy, and hardly at all beyond it."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from robustnmf.arrays import Array, floored, namespace
+from robustnmf.weightings._base import Separable
+from robustnmf.weightings._profile import Bulk, Profile
+
+REACH = 3.0
+"""Standard deviations of log energies from their centre within which samples count in full."""
+
+FALL = 4.0
+"""Power over the standard deviation: one more of them costs a factor e to the fourth."""
+
+MARGIN = 1.35
+"""Half of the samples have at most the cutoff over this."""
+
+LEAST = 1e-2
+"""Share of its size below which the energy of a sample never costs it its say: what is fitted to a
+tenth of its norm is fitted. Parts of clean data may be learned from few samples, late."""
+
+NARROW = 1e-4
+"""The same while the gate opens: who is kept out for now comes back."""
+
+FAINT = 1e-6
+"""What samples count at least while they are kept out: should it happen to all, none is lost."""
+
+
+class Trimmed(Separable):
+    r"""Equal weights up to a cutoff, and a steep fall beyond.
+
+    .. math::
+
+        \phi(z) = \sum_i \begin{cases} z_i & z_i \le t_i \\
+        t_i \left(1 + \frac{1 - (t_i / z_i)^{q - 1}}{q - 1}\right) & z_i > t_i \end{cases},
+        \qquad w_i = \min\left(1, \Big(\frac{t_i}{z_i}\Big)^{q}\right)
+
+    with :math:`t_i = \min(t, r\, |x_i|^2)`. Large powers q approach trimming: what is beyond has
+    no say at all. Unlike weights that fall from the first bit of energy on, these cost clean data
+    nearly nothing.
+
+    Parameters
+    ----------
+    cutoff : float > 0 or "auto", default="auto"
+        Energy t up to which a sample counts in full, in the squared units of X. With "auto" all
+        parameters are read off the logarithms of the energies while the fit settles, and are then
+        frozen: the cutoff lies three standard deviations of the majority above its centre.
+    share : float > 0, default=inf
+        The same as a share r of the size of the sample (its squared norm).
+    power : float > 1, default=8.0
+        How steeply weights fall.
+
+    Examples
+    --------
+    >>> from robustnmf import Trimmed
+    >>> Trimmed(cutoff=1.0, power=2.0).weights([0.5, 1.0, 10.0])
+    array([1.  , 1.  , 0.01])
+    """
+
+    scales = {"cutoff": 1.0}
+    knob = "cutoff"
+    relative = True
+    gated = True
+    _parameter_constraints = {
+        "cutoff": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
+        "share": [Interval(Real, 0, None, closed="right")],
+        "power": [Interval(Real, 1, None, closed="neither")],
+    }
+
+    cutoff: Any  # a number, or one for every row and member
+    power: Any
+
+    def __init__(self, cutoff: float | str = "auto", share: float = np.inf, power: float = 8.0):
+        self.cutoff = cutoff
+        self.share = share
+        self.power = power
+
+    def among(self, sizes: Array) -> Trimmed:
+        return Trimmed(_least_of(self.cutoff, self.share, sizes), np.inf, self.power)
+
+    def rho(self, energies: Array) -> Array:
+        xp = namespace(energies)
+        beyond = -xp.expm1((1.0 - self.power) * self._log_excess(energies)) / (self.power - 1.0)
+        inside = xp.minimum(energies, self.cutoff + 0.0 * energies)
+        return inside + self.cutoff * beyond
+
+    def slope(self, energies: Array) -> Array:
+        return namespace(energies).exp(-self.power * self._log_excess(energies))
+
+    def _log_excess(self, energies: Array) -> Array:
+        """By how much log energies exceed the cutoff; zero below it."""
+        return _log_ratio(energies, self.cutoff)
+
+    @property
+    def settles(self) -> bool:
+        return isinstance(self.cutoff, str)
+
+    def settle(self, profile: Profile) -> Trimmed:
+        """The cutoffs above the majority; half of all samples stay a margin below them."""
+        of_energies, of_shares = profile.energies.bulk(REACH), profile.shares.bulk(REACH)
+        logs = [bulk.centre + REACH * bulk.spread for bulk in (of_energies, of_shares)]
+        raised = profile.beyond(*logs).median() + np.log(MARGIN)
+        log_cutoff, log_share = (log + max(0.0, raised) for log in logs)
+        return Trimmed(
+            max(float(np.exp(log_cutoff)), LEAST) * profile.unit,
+            max(float(np.exp(log_share)), LEAST),
+            FALL / of_energies.spread,
+        )
+
+
+class Gate(Trimmed):
+    """Weights of the first passes: only the majority counts, and not what fits too well.
+
+    A component that a group of bad samples has taken at the start describes them better than
+    the others are described. Left out for some passes they lose it, and then show the energy
+    that they have without. The gate opens as the passes go by.
+    """
+
+    _parameter_constraints = {}
+
+    def __init__(self, cutoff: Any, share: Any, power: Any, least: Any):
+        super().__init__(cutoff, share, power)
+        self.least = least
+
+    @classmethod
+    def at(cls, profile: Profile, openness: float) -> Gate:
+        """The gate for the energies of a pass, from 0 (narrow) to 1 (as wide as the cutoffs)."""
+        of_energies, of_shares = profile.energies.core(), profile.shares.core()
+        reach = REACH * openness
+
+        def edge(bulk: Bulk, way: float) -> float:
+            return float(np.exp(bulk.centre + way * reach * bulk.spread))
+
+        fitted = of_shares.centre < np.log(NARROW)  # all of them: there is nothing to tell apart
+        return cls(
+            max(edge(of_energies, 1.0), NARROW) * profile.unit,
+            max(edge(of_shares, 1.0), NARROW),
+            FALL / of_energies.spread,
+            0.0 if fitted else edge(of_shares, -1.0),
+        )
+
+    def among(self, sizes: Array) -> Gate:
+        cutoff = _least_of(self.cutoff, self.share, sizes)
+        return Gate(cutoff, np.inf, self.power, self.least * sizes)
+
+    def slope(self, energies: Array) -> Array:
+        xp = namespace(energies)
+        short = _log_ratio(self.least + 0.0 * energies, energies)
+        heard = super().slope(energies) * xp.exp(-self.power * short)
+        return xp.maximum(heard, FAINT + 0.0 * heard)
+
+
+def _least_of(cutoff: Any, share: Any, sizes: Array) -> Array:
+    """Cutoffs of rows: the one of all, or the share of their own size."""
+    xp = namespace(sizes)
+    own = share * xp.where(sizes > 0, sizes, xp.inf + 0.0 * sizes)
+    return xp.minimum(own, cutoff + 0.0 * sizes)
+
+
+def _log_ratio(above: Array, below: Any) -> Array:
+    """Logarithm of a ratio, zero where it is below one."""
+    xp = namespace(above)
+    below = floored(below + 0.0 * above)
+    return xp.log(xp.maximum(above, below)) - xp.log(below)
