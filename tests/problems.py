@@ -45,13 +45,14 @@ def positive_start(n, m, k, seed=1):
     return 0.1 + rng.random((n, k)), 0.1 + rng.random((k, m))
 
 
-def profile_of(energies, sizes=None, mass=None, features=1) -> Profile:
-    """The profile of some energies; all samples are of size one by default."""
+def profile_of(energies, sizes=None, mass=None, features=1, unit=1.0) -> Profile:
+    """The profile of some energies; all samples are of the size of a unit by default."""
     energies = np.asarray(energies, dtype=float)
     ones = np.ones_like(energies)
     typical = float(np.quantile(energies, 0.5, method="inverted_cdf"))
-    arguments = {"typical": typical, "unit": 1.0, "features": features}
-    sizes, mass = (ones if a is None else np.asarray(a, dtype=float) for a in (sizes, mass))
+    arguments = {"typical": typical, "unit": unit, "features": features}
+    sizes = unit * ones if sizes is None else np.asarray(sizes, dtype=float)
+    mass = ones if mass is None else np.asarray(mass, dtype=float)
     return Profile.of(energies, sizes, mass, **arguments)
 
 

@@ -30,6 +30,9 @@ def add(commands: Any) -> None:
     parser.add_argument("--corruptions", nargs="+", default=[], metavar="NAME", help="only these")
     parser.add_argument("--seeds", type=int, metavar="N", help="the first N of ten")
     parser.add_argument("--quick", action="store_true", help="small data, two seeds, minutes")
+    parser.add_argument(
+        "--without-grids", action="store_true", help="without the paper's grids, most of the time"
+    )
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
     parser.add_argument("--data-dir", help="folder of the npz files (or set ROBUSTNMF_DATA)")
     parser.add_argument(
@@ -52,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
         raise ValueError(f"--seeds {options.seeds}: at least one seed is needed.")
     wanted = plan(
         options.datasets, options.corruptions, options.seeds,
-        quick=options.quick, data_dir=options.data_dir,
+        quick=options.quick, grids=not options.without_grids, data_dir=options.data_dir,
     )  # fmt: skip
     out = options.out or Path("contamination-quick" if options.quick else "contamination")
     store = ScenarioStore(out / "scenarios.sqlite")

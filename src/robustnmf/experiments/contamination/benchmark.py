@@ -47,6 +47,7 @@ def plan(
     seeds: int | None = None,
     *,
     quick: bool = False,
+    grids: bool = True,
     data_dir: Any = None,
 ) -> Plan:
     """What to run: all that data are here for, unless some of it is named."""
@@ -65,13 +66,15 @@ def plan(
     kinds = tuple(corruptions) or tuple(CORRUPTIONS)
     draws = settings.get("seeds", SEEDS) if seeds is None else tuple(range(seeds))
     shares = settings.get("shares", SHARES)
-    # Half of the seeds in turn, so that a run that is cut short has seen all datasets.
+    # Seed by seed, so that a run that is cut short has seen all datasets.
     scenarios = tuple(
         Scenario(name, kind, share, seed)
         for seed, name, share in product(draws, here, shares)
         for kind in (kinds if share else kinds[:1])
     )
-    return Plan(scenarios, settings.get("groups", tuple(GROUPS)), missing, quick)
+    groups = settings.get("groups", tuple(GROUPS))
+    groups = tuple(group for group in groups if grids or group != "grids")
+    return Plan(scenarios, groups, missing, quick)
 
 
 def run(

@@ -188,14 +188,17 @@ def _over_shares(rows: Sequence[Row]) -> Outcome:
 
 
 def _detection(rows: Sequence[Row]) -> Outcome | None:
-    chosen = [row for row in rows if row[0].share == DETECTION_SHARE]
-    chosen = chosen or [row for row in rows if row[0].share]
+    shares = {scenario.share for scenario, _ in rows if scenario.share}
+    if not shares:
+        return None
+    nearest = min(shares, key=lambda share: abs(share - DETECTION_SHARE))
+    chosen = [row for row in rows if row[0].share == nearest]
     names = [OUR_DETECTOR, "IsolationForest", "LocalOutlierFactor", "EllipticEnvelope", "PCA error"]
     found = {name: means(chosen, name, "auroc") for name in names}
     places = sorted(found[OUR_DETECTOR])
     if not places:
         return None
-    share = f"{places[0].share:.0%}"
+    share = f"{nearest:.0%}"
     reached = [p for p in places if max(found[n][p] for n in names[1:]) >= GOOD]
     lost = [p for p in reached if found[OUR_DETECTOR][p] < GOOD]
     table = []

@@ -1,0 +1,88 @@
+"""The detector finds what it should, and says so as scikit-learn's detectors do."""
+
+import numpy as np
+import pytest
+import scipy.sparse
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler
+
+from robustnmf import RobustNMFDetector
+from tests.problems import noisy_low_rank
+
+BAD = 8
+X = noisy_low_rank(120, 20, 3, noise=0.1, outliers=BAD)
+IS_BAD = np.arange(len(X)) < BAD
+
+
+def test_bad_samples_are_found_and_good_ones_left_in_peace():
+    detector = RobustNMFDetector(3, random_state=0).fit(X)
+    labels = detector.predict(X)
+    assert np.all(labels[IS_BAD] == -1)
+    assert np.mean(labels[~IS_BAD] == 1) > 0.97
+    assert detector.offset_ == 0.0
+    np.testing.assert_array_equal(labels == -1, detector.decision_function(X) < 0)
+    np.testing.assert_array_equal(
+        RobustNMFDetector(3, random_state=0).fit_predict(X), detector.predict(X)
+    )
+
+
+@pytest.mark.parametrize("share", [0.05, 0.2, 0.5])
+def test_a_share_of_outliers_is_what_one_gets(share):
+    detector = RobustNMFDetector(3, contamination=share, random_state=0)
+    assert np.mean(detector.fit_predict(X) == -1) == pytest.approx(share, abs=1 / len(X))
+
+
+def test_samples_that_are_new_are_judged_by_the_same_cutoffs():
+    detector = RobustNMFDetector(3, random_state=0).fit(X[BAD:])
+    assert np.all(detector.predict(X[:BAD]) == -1)
+    np.testing.assert_allclose(
+        detector.score_samples(X)[BAD:], detector.score_samples(X[BAD:]), rtol=1e-9
+    )
+
+
+def test_units_do_not_matter():
+    one = RobustNMFDetector(3, random_state=0).fit(X).score_samples(X)
+    other = RobustNMFDetector(3, random_state=0).fit(1024.0 * X).score_samples(1024.0 * X)
+    np.testing.assert_allclose(one, other, rtol=1e-9)
+
+
+def test_negative_features_are_shifted_and_what_lies_below_counts():
+    shifted = X - 5.0
+    detector = RobustNMFDetector(4, random_state=0).fit(shifted)
+    assert np.all(detector.shift_ > 0)
+    low = shifted[BAD:].copy()
+    low[:, 0] -= 50.0
+    assert np.all(detector.predict(low) == -1)
+    assert detector.explain(low)[0, 0] < 0
+
+
+def test_sparse_data_and_pipelines():
+    dense = np.where(np.median(X) < X, X, 0.0)
+    detector = RobustNMFDetector(3, random_state=0)
+    expected = detector.fit(dense).score_samples(dense)
+    sparse = scipy.sparse.csr_array(dense)
+    np.testing.assert_allclose(detector.fit(sparse).score_samples(sparse), expected, rtol=1e-5)
+    pipeline = make_pipeline(MinMaxScaler(), RobustNMFDetector(3, random_state=0)).fit(X)
+    assert np.all(pipeline.predict(X)[IS_BAD] == -1)
+
+
+def test_the_rank_follows_the_features():
+    assert RobustNMFDetector().fit(X).n_components_ == 6
+    assert RobustNMFDetector().fit(X[:, :2]).n_components_ == 1
+
+
+def test_negative_counts_are_refused():
+    with pytest.raises(ValueError, match="negative"):
+        RobustNMFDetector(2, loss="kullback-leibler").fit(X - 5.0)
+
+
+def test_an_explanation_sums_to_the_energy_and_points_at_what_is_wrong():
+    model = RobustNMFDetector(3, random_state=0).fit(X[BAD:]).estimator_
+    sample = X[BAD : BAD + 1].copy()
+    sample[0, 7] += 30.0
+    contributions = model.explain(sample)
+    assert np.argmax(contributions) == 7
+    assert np.abs(contributions).sum() == pytest.approx(-model.score_samples(sample)[0], rel=1e-6)
+    sample[0, 3] = np.nan
+    assert np.isnan(model.explain(sample)[0, 3])
+    assert np.isfinite(model.explain(scipy.sparse.csr_array(X[BAD:]))).all()

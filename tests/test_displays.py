@@ -1,0 +1,84 @@
+"""Displays draw what they hold, on the axes they are given."""
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.exceptions import NotFittedError
+
+from robustnmf import RobustNMF, RobustNMFDetector
+from robustnmf.displays import (
+    plot_basis,
+    plot_explanation,
+    plot_importances,
+    plot_objective,
+)
+from tests.problems import noisy_low_rank
+
+X = noisy_low_rank(60, 12, 3, outliers=5)
+MODELS = [RobustNMF(3, random_state=0).fit(X), RobustNMFDetector(3, random_state=0).fit(X)]
+every_model = pytest.mark.parametrize("model", MODELS, ids=["RobustNMF", "RobustNMFDetector"])
+
+
+@pytest.fixture(autouse=True)
+def close_figures():
+    yield
+    plt.close("all")
+
+
+@every_model
+def test_importances_fall_from_left_to_right(model):
+    display = plot_importances(model)
+    heights = display.line_.get_ydata()
+    assert len(heights) == len(X)
+    assert np.all(np.diff(heights) <= 0)
+    assert heights.mean() == pytest.approx(1.0)
+
+
+@every_model
+def test_the_objective_is_drawn_on_given_axes(model):
+    _, ax = plt.subplots()
+    display = plot_objective(model, ax=ax)
+    assert display.ax_ is ax
+    assert np.all(np.diff(display.line_.get_ydata()) <= 1e-9)
+
+
+@every_model
+def test_components_are_bars_or_images(model):
+    bars = plot_basis(model, feature_names=[f"f{i}" for i in range(12)])
+    assert bars.axes_[0].get_xticklabels()[0].get_text() == "f0"
+    images = plot_basis(model, image_shape=(3, 4), order="F")
+    shown = images.axes_[0].images[0].get_array()
+    np.testing.assert_array_equal(shown.T.ravel(), images.components[0])
+    with pytest.raises(ValueError, match="holds 15 pixels"):
+        plot_basis(model, image_shape=(3, 5))
+
+
+@every_model
+def test_an_explanation_shows_the_features_that_add_most(model):
+    display = plot_explanation(model, X, -1, image_shape=(3, 4))
+    assert display.ax_.images
+    display.image_shape = None
+    display.plot(most=5)
+    widths = np.abs([bar.get_width() for bar in display.ax_.patches])
+    assert len(widths) == 5
+    assert np.all(np.diff(widths) >= 0)
+
+
+def test_names_of_columns_are_drawn_as_they_are():
+    names = ["$x^2$", "a" * 100, *(f"f{i}" for i in range(10))]
+    table = pd.DataFrame(X, columns=names)
+    model = RobustNMF(3, random_state=0).fit(table)
+    display = plot_explanation(model, table, 0)
+    display.figure_.canvas.draw()
+    texts = {label.get_text() for label in display.ax_.get_yticklabels()}
+    assert r"\$x^2\$" in texts
+    assert max(map(len, texts)) <= 31
+
+
+def test_models_that_are_not_fitted_are_refused():
+    with pytest.raises(NotFittedError):
+        plot_importances(RobustNMF(2))

@@ -1,0 +1,135 @@
+"""Automatic parameters: scale-free, continuous, and no adversary can make them collapse."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from robustnmf.weightings import (
+    WEIGHTINGS,
+    Entropy,
+    Fuzzy,
+    Gate,
+    Huber,
+    LogHistogram,
+    Trimmed,
+    effective_sample_size,
+)
+from robustnmf.weightings._profile import STEP
+from robustnmf.weightings.trimmed import MARGIN
+from tests.problems import profile_of
+
+ADVERSARIAL = st.lists(st.floats(-20.0, 3.0), min_size=1, max_size=60).map(
+    lambda logs: np.exp(np.array(logs))
+)
+AUTOMATIC = [Entropy("auto"), Fuzzy("auto"), Trimmed("auto")]
+LEAST_SHARE = {
+    Entropy: lambda w: 0.5 * np.exp(-0.5),
+    Fuzzy: lambda w: 0.5 * 0.75 ** (1 / (w.p - 1)),
+    Trimmed: lambda w: 0.5,
+}
+every = pytest.mark.parametrize("weighting", AUTOMATIC, ids=repr)
+
+
+def size_of(weighting, z, sizes=None):
+    weighting = weighting if sizes is None else weighting.among(sizes)
+    return float(effective_sample_size(weighting.importances(z)))
+
+
+@every
+@given(z=ADVERSARIAL, seed=st.integers(0, 99))
+def test_the_effective_sample_size_is_bounded_for_any_energies(weighting, z, seed):
+    sizes = np.exp(np.random.default_rng(seed).normal(0, 4, size=len(z)))
+    settled = weighting.settle(profile_of(z, sizes))
+    bound = LEAST_SHARE[type(settled)](settled) * len(z)
+    assert size_of(settled, z, sizes) >= bound * (1 - 1e-9)
+
+
+@every
+@given(z=ADVERSARIAL, seed=st.integers(0, 9999))
+def test_the_bound_holds_wherever_the_objective_is_no_higher(weighting, z, seed):
+    """After settling phi never rises, and that alone keeps the effective sample size up."""
+    settled = weighting.settle(profile_of(z))
+    if isinstance(settled, Trimmed):
+        settled = Trimmed(settled.cutoff, power=settled.power)  # equal cutoffs for all samples
+        q, below = settled.power, np.exp(STEP) / MARGIN
+        bound = (1 - 0.5 * below - 0.5 * q / (q - 1)) * len(z)
+    else:
+        bound = LEAST_SHARE[type(settled)](settled) * len(z)
+    rng = np.random.default_rng(seed)
+    later = z * np.exp(rng.choice([-30.0, -3.0, 0.0, 3.0, 30.0], size=len(z)))
+    level = settled.value(z)
+    for _ in range(60):  # towards smaller energies until phi has come down
+        if settled.value(later) <= level:
+            assert size_of(settled, later) >= bound * (1 - 1e-9)
+        worst = int(np.argmax(later))
+        later[worst] *= 1e-6
+
+
+@every
+@given(z=ADVERSARIAL, factor=st.sampled_from([1e-6, 0.3, 7.0, 1e5]))
+def test_automatic_parameters_follow_the_units_of_the_data(weighting, z, factor):
+    one, other = (weighting.settle(profile_of(c * z, unit=c)) for c in (1.0, factor))
+    np.testing.assert_allclose(
+        one.rescaled(factor).importances(factor * z), other.importances(factor * z), rtol=1e-6
+    )
+
+
+@every
+def test_rounding_of_energies_stays_rounding(weighting):
+    rng = np.random.default_rng(0)
+    z = rng.lognormal(0, 0.5, size=50)
+    z[:10] *= 30
+    near = z * (1 + 1e-12 * rng.standard_normal(50))
+    one, other = (weighting.settle(profile_of(e)) for e in (z, near))
+    np.testing.assert_allclose(one.importances(z), other.importances(near), rtol=1e-8)
+
+
+def test_cutoffs_lie_between_the_majority_and_a_group_of_bad_samples():
+    rng = np.random.default_rng(0)
+    for share in (0.0, 0.1, 0.3, 0.4):
+        z = rng.lognormal(0.0, 0.35, size=1000)
+        z[: int(share * 1000)] *= 40
+        settled = Trimmed().settle(profile_of(z / 100))
+        weights = settled.weights(z / 100)
+        bad = np.arange(1000) < share * 1000
+        assert np.mean(weights[~bad] > 0.99) > 0.97
+        assert np.all(weights[bad] < 1e-3)
+
+
+def test_the_gate_leaves_out_what_fits_too_well_at_first():
+    z = np.concatenate([np.full(30, 1e-6), np.random.default_rng(0).lognormal(0, 0.3, 70)])
+    narrow, wide = (Gate.at(profile_of(z), openness) for openness in (0.0, 1.0))
+    ones = np.ones(100)
+    for gate in (narrow, wide):
+        weights = gate.among(ones).slope(z)
+        assert weights[:30].max() <= 1e-5 < weights[30:].max()
+        assert np.all(weights > 0)
+    assert narrow.among(ones).slope(z).sum() < wide.among(ones).slope(z).sum()
+
+
+def test_histograms_of_blocks_add_up():
+    logs, mass = np.random.default_rng(0).normal(0, 3, size=(2, 40))
+    mass = np.abs(mass)
+    whole = LogHistogram.of(logs, mass)
+    parts = LogHistogram.of(logs[:15], mass[:15]) + LogHistogram.of(logs[15:], mass[15:])
+    np.testing.assert_allclose(parts.counts, whole.counts, atol=1e-12)
+    assert whole.counts.sum() == pytest.approx(mass.sum())
+    assert parts.median() == pytest.approx(whole.median())
+
+
+def test_an_automatic_cutoff_of_entries_is_their_scale():
+    residuals = np.random.default_rng(0).normal(0, 2.0, size=(200, 30))
+    profile = profile_of((residuals**2).sum(axis=1), features=30)
+    assert Huber("auto").settle(profile).cutoff == pytest.approx(1.345 * 2.0, rel=0.05)
+
+
+def test_every_weighting_with_an_automatic_parameter_is_tested_here():
+    names = {
+        name
+        for name, kind in WEIGHTINGS.items()
+        for allowed in kind._parameter_constraints.values()
+        for option in allowed
+        if "auto" in getattr(option, "options", ())
+    }
+    assert names == {"entropy", "fuzzy", "huber", "trimmed"}
