@@ -35,14 +35,14 @@ def build(results: Results, key: str, title: str, measure: str) -> Outcome:
         _grid(results, measure, chosen[by_labels], title, suffix)
         for by_labels, title, suffix in (
             (True, "Hyperparameters by the labels, as in the paper", ""),
-            (False, "Hyperparameters without labels: defaults", "_without_labels"),
+            (False, "Hyperparameters without labels: read off the data", "_without_labels"),
         )
     ]
     caption = (
         f"{MEASURES[measure]} in percent: our mean ± standard deviation over the starts, the "
         "paper's value in brackets, the difference. The first table takes the value of the "
         "hyperparameter that scores best, for which one must know the classes; the second knows "
-        "none: Huber's cutoff is 1, p is 11, gamma is read off the data."
+        "none: cutoff, p and gamma are read off the data."
     )
     return Outcome(key, title, caption, grids=grids, notes=summary(results, measure, chosen))
 
