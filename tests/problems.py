@@ -53,7 +53,7 @@ def profile_of(energies, sizes=None, mass=None, features=1, unit=1.0) -> Profile
     arguments = {"typical": typical, "unit": unit, "features": features}
     sizes = unit * ones if sizes is None else np.asarray(sizes, dtype=float)
     mass = ones if mass is None else np.asarray(mass, dtype=float)
-    return Profile.of(energies, sizes, mass, **arguments)
+    return Profile(energies, sizes, mass, **arguments)
 
 
 def settled(weighting: Weighting, typical=1.0) -> Weighting:

@@ -82,3 +82,12 @@ def test_names_of_columns_are_drawn_as_they_are():
 def test_models_that_are_not_fitted_are_refused():
     with pytest.raises(NotFittedError):
         plot_importances(RobustNMF(2))
+
+
+def test_what_does_not_fit_the_samples_is_said():
+    with pytest.raises(ValueError, match="2 names for 12 features"):
+        plot_basis(MODELS[0], feature_names=["a", "b"])
+    with pytest.raises(ValueError, match="holds 9 pixels"):
+        plot_explanation(MODELS[0], X, 0, image_shape=(3, 3))
+    with pytest.raises(ValueError, match="X has 60 samples"):
+        plot_explanation(MODELS[0], X, 60)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 from sklearn.utils._optional_dependencies import check_matplotlib_support
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
@@ -94,12 +95,7 @@ class BasisDisplay:
         self.image_shape = image_shape
         self.feature_names = feature_names
         self.order = order
-        count = self.components.shape[1]
-        if image_shape is not None and np.prod(image_shape) != count:
-            raise ValueError(
-                f"image_shape={tuple(image_shape)} holds {np.prod(image_shape)} pixels, but the "
-                f"components have {count} features. Give the height and width of the samples."
-            )
+        _check_features(self.components.shape[1], image_shape, feature_names)
 
     @classmethod
     def from_estimator(
@@ -203,6 +199,7 @@ class ExplanationDisplay:
         self.feature_names = feature_names
         self.image_shape = image_shape
         self.order = order
+        _check_features(len(self.contributions), image_shape, feature_names)
 
     @classmethod
     def from_estimator(
@@ -221,7 +218,11 @@ class ExplanationDisplay:
         names = feature_names
         if names is None:
             names = getattr(estimator, "feature_names_in_", None)
-        at = range(_num_samples(X))[sample]
+        count = _num_samples(X)
+        if not -count <= sample < count:
+            raise ValueError(f"sample={sample}, but X has {count} samples, 0 to {count - 1}.")
+        X = X.tocsr() if scipy.sparse.issparse(X) else X
+        at = range(count)[sample]
         row = X.iloc[[at]] if hasattr(X, "iloc") else X[at : at + 1]
         contributions = estimator.explain(row)[0]
         display = cls(
@@ -268,6 +269,18 @@ def plot_objective(estimator: Any, *, ax: Any = None) -> ObjectiveDisplay:
 def plot_explanation(estimator: Any, X: Any, sample: int, **options: Any) -> ExplanationDisplay:
     """What makes a sample an outlier; options as in :class:`ExplanationDisplay`."""
     return ExplanationDisplay.from_estimator(estimator, X, sample, **options)
+
+
+def _check_features(count: int, image_shape: tuple[int, int] | None, feature_names: Any) -> None:
+    if image_shape is not None and np.prod(image_shape) != count:
+        raise ValueError(
+            f"image_shape={tuple(image_shape)} holds {np.prod(image_shape)} pixels, but samples "
+            f"have {count} features. Give the height and width of the samples."
+        )
+    if feature_names is not None and len(feature_names) != count:
+        raise ValueError(
+            f"feature_names holds {len(feature_names)} names for {count} features. Give one each."
+        )
 
 
 def _fitted(estimator: Any, display: type) -> Any:

@@ -15,7 +15,7 @@ from typing import Any
 from robustnmf.arrays import Array, eps, namespace, on_device_of, to_numpy
 from robustnmf.passes import Local, Statistics
 from robustnmf.state import GATED, Fitted, Problem, Reading, Start, State, Track
-from robustnmf.weightings import Batch, Tally, Weighting
+from robustnmf.weightings import Batch, Gate, Tally, Weighting
 
 Callback = Callable[[int, State], bool]
 """Told after every pass; whether the fit is to stop where it is."""
@@ -90,6 +90,7 @@ def _fit(
             state = state.restored(engine, back, before)
         if callback is not None and callback(iteration, state):
             last = True
+            state = _opened(engine, problem, state)
         done = [j for j, t in enumerate(state.tracks) if last or t.stalled(tol)]
         if done:
             leaving = state.keep(engine, done)
@@ -232,6 +233,21 @@ def _follow(engine: Any, problem: Problem, state: State, *, gated: int, freeze: 
     xp = namespace(state.basis)
     still = on_device_of(state.basis, [t.ahead == 0 for t in state.tracks])
     return replace(state, basis=xp.where(still[:, None, None], state.reached, state.basis))
+
+
+def _opened(engine: Any, problem: Problem, state: State) -> State:
+    """The state of a fit that is stopped early, with weightings in place of gates."""
+    gated = [j for j, track in enumerate(state.tracks) if isinstance(track.weighting, Gate)]
+    if not gated:
+        return state
+    profiles = engine.profiles(state.locals, problem.loss.degree, gated)
+    for j, profile in zip(gated, profiles, strict=True):
+        state.tracks[j].weighting = state.tracks[j].asked.settle(profile)
+    state = state.reweighted()
+    _read_again(engine, problem, state)
+    for j in gated:
+        state.tracks[j].note()
+    return state
 
 
 def _read_again(engine: Any, problem: Problem, state: State) -> None:

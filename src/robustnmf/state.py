@@ -221,6 +221,11 @@ class Track:
         self.levels.append(self.reading.level)
         return back
 
+    def note(self) -> None:
+        """Start the history with what was read last."""
+        assert self.reading is not None
+        self.values[:], self.levels[:] = [self.reading.value], [self.reading.level]
+
     @property
     def basis_paid(self) -> float:
         """What the basis pays, as a part of the level."""

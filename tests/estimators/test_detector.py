@@ -6,7 +6,7 @@ import scipy.sparse
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
 
-from robustnmf import RobustNMFDetector
+from robustnmf import RobustNMF, RobustNMFDetector
 from tests.problems import noisy_low_rank
 
 BAD = 8
@@ -86,3 +86,40 @@ def test_an_explanation_sums_to_the_energy_and_points_at_what_is_wrong():
     sample[0, 3] = np.nan
     assert np.isnan(model.explain(sample)[0, 3])
     assert np.isfinite(model.explain(scipy.sparse.csr_array(X[BAD:]))).all()
+
+
+@pytest.mark.parametrize("factor", [1e4, 1e7, 1e10])
+def test_one_huge_sample_takes_no_component(factor):
+    table = noisy_low_rank(100, 8, 3, noise=0.05)
+    table[0] = factor * np.random.default_rng(0).random(8)
+    labels = RobustNMFDetector(3, random_state=0).fit_predict(table)
+    assert labels[0] == -1
+    assert np.mean(labels == -1) < 0.05
+
+
+def test_a_shift_applies_to_sparse_samples_too():
+    table = X.copy()
+    table[:, 0] -= 20.0
+    detector = RobustNMFDetector(3, random_state=0).fit(table)
+    sparse = scipy.sparse.csr_array(X)
+    np.testing.assert_allclose(detector.score_samples(sparse), detector.score_samples(X))
+    np.testing.assert_allclose(detector.explain(sparse), detector.explain(X))
+
+
+def test_a_failed_fit_leaves_the_detector_as_it_was():
+    detector = RobustNMFDetector(3, random_state=0).fit(X)
+    before = detector.predict(X)
+    with pytest.raises(ValueError, match="NaN and nothing else"):
+        detector.fit(np.full((5, 4), np.nan))
+    np.testing.assert_array_equal(detector.predict(X), before)
+    with pytest.raises(ValueError, match="n_components=40 is too large"):
+        RobustNMFDetector(40).fit(X)
+    assert RobustNMFDetector(3, contamination=0.1).fit(X, sample_weight=2.0).offset_ != 0
+
+
+def test_explanations_of_float32_and_of_holes_sum_to_the_energy():
+    for table in ((1e25 * X).astype(np.float32), np.where(np.quantile(X, 0.9) < X, np.nan, X)):
+        model = RobustNMF(3, random_state=0).fit(table)
+        energies = -model.score_samples(table)
+        sums = np.nansum(np.abs(model.explain(table)), axis=1)
+        np.testing.assert_allclose(sums, energies, rtol=1e-3, atol=1e-3 * energies.max())

@@ -133,3 +133,12 @@ def test_every_weighting_with_an_automatic_parameter_is_tested_here():
         if "auto" in getattr(option, "options", ())
     }
     assert names == {"entropy", "fuzzy", "huber", "trimmed"}
+
+
+@pytest.mark.parametrize(
+    "weighting", [Entropy(), Fuzzy("auto"), Huber("auto"), Trimmed()], ids=repr
+)
+def test_parameters_that_are_not_known_yet_are_said(weighting):
+    for function in (weighting.value, weighting.weights, weighting.importances):
+        with pytest.raises(ValueError, match="read off the energies of a fit"):
+            function([1.0, 2.0])

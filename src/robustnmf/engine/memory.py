@@ -23,6 +23,7 @@ from robustnmf.arrays import (
     namespace,
     on_device_of,
     row_slice,
+    to_numpy,
 )
 from robustnmf.engine.threads import Threads
 from robustnmf.passes import Local
@@ -243,13 +244,14 @@ class InMemory:
         telling such samples apart would lock out those that are merely slow to converge.
         """
         unit = self._typical_size(degree)
-        sizes = self.row_sizes(degree)
+        sizes, mass = _as_float64(self.row_sizes(degree)), _as_float64(self.mass)
         energies = self.collect(locals_, "energies")
         chosen = namespace(energies).take(energies, on_device_of(energies, members), axis=0)
-        medians = _medians(chosen, self.mass)
+        medians = _as_float64(_medians(chosen, self.mass))
+        chosen = _as_float64(chosen)
         return [
-            Profile.of(
-                chosen[j, :], sizes, self.mass, unit=unit, features=self.shape[1],
+            Profile(
+                chosen[j], sizes, mass, unit=unit, features=self.shape[1],
                 typical=max(float(medians[j]), TYPICAL_SHARE * unit),
             )
             for j in range(len(members))
@@ -269,6 +271,10 @@ class InMemory:
             median = _medians(self.row_sizes(degree)[None, :], self.mass)[0]
             self._typical[degree] = float(floored(median))
         return self._typical[degree]
+
+
+def _as_float64(array: Array) -> np.ndarray:
+    return to_numpy(array).astype(np.float64, copy=False)
 
 
 def _medians(values: Array, mass: Array) -> Array:

@@ -103,7 +103,7 @@ class BaseRobustNMF(
         parts = self._checked_parts()
         job = prepared(self, parts, X, W, H, sample_weight)
         members = job.run([parts.weighting], self.max_iter, self.tol, progress_of(self, job))
-        best = min(members, key=common_level(members, job.engine, parts.loss.degree))
+        best = min(members, key=common_level(members, job.engine, job.problem))
         learned = job.learned(best)
         self._warn(best.converged, learned, job.engine, best.weighed * job.unit)
         # Nothing is set before this point: a failed fit leaves the estimator as it was.
@@ -182,7 +182,7 @@ class BaseRobustNMF(
         Returns
         -------
         contributions : ndarray (n_samples, n_features)
-            NaN where X is not known.
+            NaN where X is not known; what is known of such a row stands for all of it.
 
         Examples
         --------
@@ -200,7 +200,10 @@ class BaseRobustNMF(
         approximation = codes.astype(data.dtype) @ (self.components_ / self._scale)
         known = ~np.isnan(data)
         entries = self._problem.loss.entries(np.where(known, data, approximation), approximation)
-        return np.where(known, np.sign(data - approximation) * entries * unit, np.nan)
+        # What is known stands for what is not, as in energies.
+        counts = np.maximum(known.sum(axis=1, keepdims=True), 1)
+        entries = entries.astype(np.float64) * (unit * data.shape[1] / counts)
+        return np.where(known, np.sign(data - approximation) * entries, np.nan)
 
     def score(self, X: Any, y: Any = None) -> float:
         """Mean of ``score_samples``, for model selection.

@@ -7,8 +7,9 @@ from collections.abc import Callable
 import numpy as np
 
 from robustnmf.engine import InMemory
+from robustnmf.fit import objective
 from robustnmf.losses import Loss
-from robustnmf.state import Fitted
+from robustnmf.state import Fitted, Problem
 
 
 def reconstruction_error(energies: np.ndarray, loss: Loss, unit: float) -> float:
@@ -27,14 +28,16 @@ def overlap(codes: np.ndarray) -> float:
 
 
 def common_level(
-    members: list[Fitted], engine: InMemory, degree: float
+    members: list[Fitted], engine: InMemory, problem: Problem
 ) -> Callable[[Fitted], float]:
     """What to compare members by: under one weighting, where they settled apart."""
     if len({str(member.weighting.get_params()) for member in members}) == 1:
         return lambda member: member.level
     sharpest = min(members, key=lambda member: member.level).weighting
+    if sharpest.per_entry:  # rows do not tell what their entries cost under another weighting
+        return lambda member: objective(engine, problem, sharpest, member.basis)
     if sharpest.relative:
-        sharpest = sharpest.among(engine.row_sizes(degree))
+        sharpest = sharpest.among(engine.row_sizes(problem.loss.degree))
 
     def level(member: Fitted) -> float:
         tally = sharpest.weigh(member.weighed[None, :], engine.mass).tally

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse
 from sklearn.base import BaseEstimator, OutlierMixin
-from sklearn.utils import Tags
+from sklearn.utils import Tags, check_array
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -114,7 +114,8 @@ class RobustNMFDetector(OutlierMixin, BaseEstimator):
         self : the fitted detector
         """
         self._validate_params()
-        X = validate_data(self, X, reset=True, **ACCEPTED)
+        given = X
+        X = check_array(X, estimator=type(self).__name__, input_name="X", **ACCEPTED)
         shift = self._shift(X)
         inside, _ = _raised(X, shift)
         estimator = RobustNMF(
@@ -125,13 +126,16 @@ class RobustNMFDetector(OutlierMixin, BaseEstimator):
             tol=self.tol,
             random_state=self.random_state,
         ).fit(inside, sample_weight=sample_weight)
+        # Nothing is set before this point: a failed fit leaves the detector as it was.
+        validate_data(self, given, skip_check_array=True, reset=True)
         self.estimator_ = estimator
         self.shift_ = shift
         self.n_components_ = estimator.components_.shape[0]
         self.n_iter_ = estimator.n_iter_
         self.offset_ = 0.0
         if self.contamination != "auto":
-            mass = np.ones(X.shape[0]) if sample_weight is None else np.asarray(sample_weight)
+            weights = 1.0 if sample_weight is None else np.asarray(sample_weight, dtype=float)
+            mass = np.broadcast_to(weights, X.shape[:1])
             self.offset_ = _level(self._scores(X), mass, self.contamination)
         return self
 
@@ -193,13 +197,15 @@ class RobustNMFDetector(OutlierMixin, BaseEstimator):
         found = self.estimator_.explain(inside)
         return found if below is None else found - below**2
 
+    @property
+    def _quadratic(self) -> bool:
+        """Whether energies are squared errors, which negative values can be a part of."""
+        return (LOSSES[self.loss]() if isinstance(self.loss, str) else self.loss).quadratic
+
     def _shift(self, X: Any) -> np.ndarray:
         """By how much features are raised to hold no negative values."""
         nothing = np.zeros(X.shape[1])
-        quadratic = (
-            LOSSES[self.loss]().quadratic if isinstance(self.loss, str) else (self.loss.quadratic)
-        )
-        if scipy.sparse.issparse(X) or not quadratic:
+        if scipy.sparse.issparse(X) or not self._quadratic:
             return nothing  # RobustNMF says what is wrong with negative values there
         return -np.fmin(np.fmin.reduce(X, axis=0), nothing)
 
@@ -216,7 +222,7 @@ class RobustNMFDetector(OutlierMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         inner = RobustNMF(1, loss=self.loss).__sklearn_tags__().input_tags
-        tags.input_tags.positive_only = False
+        tags.input_tags.positive_only = not self._quadratic
         tags.input_tags.allow_nan = inner.allow_nan
         tags.input_tags.sparse = inner.sparse
         return tags
@@ -225,16 +231,28 @@ class RobustNMFDetector(OutlierMixin, BaseEstimator):
 def _rank(n_components: int | str, shape: tuple[int, int]) -> int:
     """The number of parts, also where none is given."""
     if n_components != "auto":
+        if int(n_components) > min(shape):
+            raise ValueError(
+                f"n_components={n_components} is too large: X with n_samples={shape[0]}, "
+                f"n_features={shape[1]} has at most {min(shape)} parts to tell apart. Lower it."
+            )
         return int(n_components)
     return max(1, min(DEFAULT_RANK, shape[1] // 3, shape[0]))
 
 
 def _raised(X: Any, shift: np.ndarray) -> tuple[Any, np.ndarray | None]:
     """X raised to be nonnegative, and what is still missing where it lies below zero."""
-    if not shift.any() or scipy.sparse.issparse(X):
+    if not shift.any():
         return X, None
-    raised = X + shift.astype(X.dtype)
-    return np.maximum(raised, 0.0), np.minimum(raised, 0.0)
+    table = X.toarray() if scipy.sparse.issparse(X) else X
+    raised = table + shift.astype(X.dtype)
+    return np.maximum(raised, 0.0), _whole(np.minimum(raised, 0.0))
+
+
+def _whole(below: np.ndarray) -> np.ndarray:
+    """What is known stands for what is not, as in energies; squares of it add to those."""
+    known = np.isfinite(below).sum(axis=1, keepdims=True)
+    return below * np.sqrt(below.shape[1] / np.maximum(known, 1))
 
 
 def _level(scores: np.ndarray, mass: np.ndarray, share: float) -> float:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from robustnmf.arrays import Array, eps, namespace
+from robustnmf.arrays import Array, eps, namespace, to_numpy
 from robustnmf.inits._svd import (
     Counts,
     aligned,
@@ -82,10 +82,9 @@ def _heard(
     xp = namespace(engine.like)
     sizes = [block.sq_norms for block in engine.blocks]
     unit = engine.typical_size
-    profile = Profile.of(
-        xp.concat(distances), xp.concat(sizes), engine.mass, typical=unit, unit=unit,
-        features=engine.shape[1],
-    )  # fmt: skip
+    whole = (xp.concat(distances), xp.concat(sizes), engine.mass)
+    arrays = (to_numpy(array).astype(float, copy=False) for array in whole)
+    profile = Profile(*arrays, typical=unit, unit=unit, features=engine.shape[1])
     weighting = Trimmed().settle(profile) if last else Gate.at(profile, opened)
     each = zip(distances, sizes, capped, strict=True)
     return [count * weighting.among(size).slope(distance) for distance, size, count in each]

@@ -136,15 +136,26 @@ class Weighting(BaseEstimator, ABC):
 
     def value(self, energies: Array) -> Array:
         """Objective phi of energies (..., samples)."""
-        z, mass = _as_batch(energies)
+        z, mass = self._as_batch(energies)
         return self.value_of(self.weigh(z, mass).tally)[..., 0]
 
     def weights(self, energies: Array) -> Array:
         """Gradient of phi at energies (..., samples)."""
-        z, mass = _as_batch(energies)
+        z, mass = self._as_batch(energies)
         weighed = self.weigh(z, mass)
         scale = weighed.log_scale - self.log_normaliser(weighed.tally)
         return weighed.weights * namespace(z).exp(scale)
+
+    def _as_batch(self, energies: Array) -> tuple[Array, Array]:
+        """Energies as an array of floats, with a mass of one for every sample."""
+        if self.settles:
+            raise ValueError(
+                f'{self!r} has no parameter yet: "auto" is read off the energies of a fit. '
+                "Use the weighting_ of a fitted estimator, or give a number."
+            )
+        z = energies if is_array_api_obj(energies) else np.asarray(energies, dtype=float)
+        xp = namespace(z)
+        return z, xp.ones_like(z[(0,) * (z.ndim - 1) + (...,)])
 
     @property
     def settles(self) -> bool:
@@ -205,7 +216,7 @@ class Separable(Weighting):
         return namespace(tally.shift).zeros_like(tally.shift)
 
     def importances(self, energies: Array, mass: Array | None = None) -> Array:
-        z, ones = _as_batch(energies)
+        z, ones = self._as_batch(energies)
         xp = namespace(z)
         mass = ones if mass is None else mass
         weights = self.slope(z) * mass
@@ -260,7 +271,7 @@ class SoftMin(Weighting):
         return self.power * log_count, log_count
 
     def importances(self, energies: Array, mass: Array | None = None) -> Array:
-        z, ones = _as_batch(energies)
+        z, ones = self._as_batch(energies)
         xp = namespace(z)
         mass = ones if mass is None else mass
         score = xp.where(mass > 0, self.score(z), -xp.inf)
@@ -286,10 +297,3 @@ def effective_sample_size(importances: Array, mass: Array | None = None) -> Arra
     if mass is not None:
         squares = xp.where(mass > 0, squares / xp.where(mass > 0, mass, 1 + 0 * mass), 0 * squares)
     return 1.0 / xp.sum(squares, axis=-1)
-
-
-def _as_batch(energies: Array) -> tuple[Array, Array]:
-    """Energies as an array of floats, with a mass of one for every sample."""
-    z = energies if is_array_api_obj(energies) else np.asarray(energies, dtype=float)
-    xp = namespace(z)
-    return z, xp.ones_like(z[(0,) * (z.ndim - 1) + (...,)])

@@ -8,18 +8,18 @@ read off then changes continuously with the energies, and rounding stays roundin
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from robustnmf.arrays import Array, to_numpy
-
 STEP = 1 / 32
 NODES = np.arange(-60.0, 20.0 + STEP, STEP)
 """Logarithms of energies that are told apart, in units of a typical sample."""
+
+TINY = np.exp(NODES[0])
 
 HALF = 0.5
 """Share of the samples that are taken to be good."""
@@ -112,38 +112,57 @@ def _spread(half_width: float, bad: float) -> float:
     return min(max(half_width / float(ndtri(0.5 * (1.0 + within))), NARROWEST), WIDEST)
 
 
-@dataclass(frozen=True)
 class Profile:
     """The energies of a member: of samples, and of samples as shares of their sizes.
 
-    Attributes
+    Parameters
     ----------
-    typical : median energy, but no less than a small share of the size of a typical sample.
-    unit : size of a typical sample, in which logarithms of energies are taken.
-    energies, shares : logarithms of energies, and of energies over sizes.
-    features : of a sample.
-    beyond : counts of the larger of both, less the logarithms that are given.
+    energies, sizes, mass : ndarray (n_samples,)
+        Energies, what they compare with, and how often each sample counts.
+    typical : float
+        Median energy, but no less than a small share of the size of a typical sample.
+    unit : float
+        Size of a typical sample, in which logarithms of energies are taken.
+    features : int
+        Of a sample.
     """
 
-    typical: float
-    unit: float
-    energies: LogHistogram
-    shares: LogHistogram
-    features: int
-    beyond: Callable[[float, float], LogHistogram]
-
-    @classmethod
-    def of(
-        cls, energies: Array, sizes: Array, mass: Array, *, typical: float, unit: float,
+    def __init__(
+        self,
+        energies: np.ndarray,
+        sizes: np.ndarray,
+        mass: np.ndarray,
+        *,
+        typical: float,
+        unit: float,
         features: int,
-    ) -> Profile:  # fmt: skip
-        """The profile of energies that are at hand."""
-        z, sizes, mass = (to_numpy(a).astype(float, copy=False) for a in (energies, sizes, mass))
-        tiny = np.exp(NODES[0])
-        logs = np.log(np.maximum(z / unit, tiny))
+    ):
+        self.typical = typical
+        self.unit = unit
+        self.features = features
+        self._energies, self._sizes, self._mass = energies, sizes, mass
+
+    @cached_property
+    def energies(self) -> LogHistogram:
+        """Logarithms of energies."""
+        return LogHistogram.of(self._logs, self._mass)
+
+    @cached_property
+    def shares(self) -> LogHistogram:
+        """Logarithms of energies over the sizes of their samples."""
+        return LogHistogram.of(self._log_shares, self._mass)
+
+    def beyond(self, log: float, log_share: float) -> LogHistogram:
+        """The larger of both, less the logarithms that are given."""
+        larger = np.maximum(self._logs - log, self._log_shares - log_share)
+        return LogHistogram.of(larger, self._mass)
+
+    @cached_property
+    def _logs(self) -> np.ndarray:
+        return np.log(np.maximum(self._energies / self.unit, TINY))
+
+    @cached_property
+    def _log_shares(self) -> np.ndarray:
         # A sample of zeros has no energy, and no share either.
-        shares = np.log(np.maximum(z / np.where(sizes > 0, sizes, np.inf), tiny))
-        return cls(
-            typical, unit, LogHistogram.of(logs, mass), LogHistogram.of(shares, mass), features,
-            lambda log, share: LogHistogram.of(np.maximum(logs - log, shares - share), mass),
-        )  # fmt: skip
+        sizes = np.where(self._sizes > 0, self._sizes, np.inf)
+        return np.log(np.maximum(self._energies / sizes, TINY))

@@ -28,8 +28,9 @@ tenth of its norm is fitted. Parts of clean data may be learned from few samples
 NARROW = 1e-4
 """The same while the gate opens: who is kept out for now comes back."""
 
-FAINT = 1e-6
-"""What samples count at least while they are kept out: should it happen to all, none is lost."""
+FAINT = 1e-100
+"""What samples count at least while they are kept out: should it happen to all, none is lost, and
+none is so large that it counts for all that."""
 
 
 class Trimmed(Separable):
@@ -44,6 +45,9 @@ class Trimmed(Separable):
     with :math:`t_i = \min(t, r\, |x_i|^2)`. Large powers q approach trimming: what is beyond has
     no say at all. Unlike weights that fall from the first bit of energy on, these cost clean data
     nearly nothing.
+
+    Energies alone do not tell the sizes of samples: called with them, ``weights``, ``value`` and
+    ``importances`` take the cutoff for all.
 
     Parameters
     ----------
@@ -68,7 +72,7 @@ class Trimmed(Separable):
     relative = True
     gated = True
     _parameter_constraints = {
-        "cutoff": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
+        "cutoff": [Interval(Real, 0, None, closed="right"), StrOptions({"auto"})],
         "share": [Interval(Real, 0, None, closed="right")],
         "power": [Interval(Real, 1, None, closed="neither")],
     }

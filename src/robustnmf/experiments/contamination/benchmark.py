@@ -63,7 +63,7 @@ def plan(
         raise ValueError(
             f"there are no data of {missing[0]} here. robustnmf datasets says where to get them."
         )
-    kinds = tuple(corruptions) or tuple(CORRUPTIONS)
+    kinds = tuple(dict.fromkeys(corruptions)) or tuple(CORRUPTIONS)
     draws = settings.get("seeds", SEEDS) if seeds is None else tuple(range(seeds))
     shares = settings.get("shares", SHARES)
     # Seed by seed, so that a run that is cut short has seen all datasets.
