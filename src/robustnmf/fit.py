@@ -78,7 +78,8 @@ def _fit(
     locals_ = engine.begin(start.codes, start.mixing)
     basis = problem.hold(start.basis)
     state = State.at(tracks, locals_, basis)
-    gated = min(GATED, max_iter // 4)
+    # Penalties are in proportion to all samples, and would be too much for some of them.
+    gated = 0 if problem.pays else min(GATED, max_iter // 4)
     state = _energies_only(engine, problem, state)
     state = _follow(engine, problem, state, gated=gated, freeze=max_iter == 0)
     results: dict[int, Fitted] = {}

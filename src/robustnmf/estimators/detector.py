@@ -53,13 +53,13 @@ class RobustNMFDetector(OutlierMixin, BaseEstimator):
         ``decision_function = score_samples - offset_``; zero where contamination is "auto".
     estimator_ : RobustNMF
         The factorisation, with ``sample_importances_``, ``components_`` and so on.
-    shift_ : ndarray (n_features_in_,)
+    shift_ : ndarray (n_features,)
         What features were raised by; zero where they hold no negative values.
     n_components_ : int
     n_iter_ : int
         Iterations of the fit.
     n_features_in_ : int
-    feature_names_in_ : ndarray (n_features_in_,)
+    feature_names_in_ : ndarray (n_features,)
 
     Examples
     --------
