@@ -109,9 +109,7 @@ class BasisDisplay:
     ) -> BasisDisplay:
         """The display of a fitted estimator."""
         model = _fitted(estimator, cls)
-        names = feature_names
-        if names is None:
-            names = getattr(estimator, "feature_names_in_", None)
+        names = _names(estimator, feature_names)
         display = cls(
             components=model.components_, image_shape=image_shape, feature_names=names, order=order
         )
@@ -215,9 +213,7 @@ class ExplanationDisplay:
     ) -> ExplanationDisplay:
         """The display of one sample of X."""
         check_is_fitted(estimator)
-        names = feature_names
-        if names is None:
-            names = getattr(estimator, "feature_names_in_", None)
+        names = _names(estimator, feature_names)
         count = _num_samples(X)
         if not -count <= sample < count:
             raise ValueError(f"sample={sample}, but X has {count} samples, 0 to {count - 1}.")
@@ -281,6 +277,11 @@ def _check_features(count: int, image_shape: tuple[int, int] | None, feature_nam
         raise ValueError(
             f"feature_names holds {len(feature_names)} names for {count} features. Give one each."
         )
+
+
+def _names(estimator: Any, given: Any) -> Any:
+    """Names of features: those given, or those of the data of the fit, if any."""
+    return getattr(estimator, "feature_names_in_", None) if given is None else given
 
 
 def _fitted(estimator: Any, display: type) -> Any:

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import platform
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
+
+
+def command(commands: Any, name: str, told: str, examples: str) -> argparse.ArgumentParser:
+    """The parser of a command, with examples below its help."""
+    return commands.add_parser(
+        name,
+        help=told,
+        epilog=examples,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from robustnmf.cli._shared import progress_bar, surroundings
+from robustnmf.cli._shared import command, progress_bar, surroundings
 
 EXAMPLES = """examples:
   robustnmf contaminate --quick               a first look, no files needed
@@ -20,12 +20,8 @@ EXAMPLES = """examples:
 
 def add(commands: Any) -> None:
     """The command and its options."""
-    parser = commands.add_parser(
-        "contaminate",
-        help="what every method learns from data of which some samples are spoiled",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    told = "what every method learns from data of which some samples are spoiled"
+    parser = command(commands, "contaminate", told, EXAMPLES)
     parser.add_argument("--datasets", nargs="+", default=[], metavar="NAME", help="only these")
     parser.add_argument("--corruptions", nargs="+", default=[], metavar="NAME", help="only these")
     parser.add_argument("--seeds", type=int, metavar="N", help="the first N of ten")

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from robustnmf.cli._shared import progress_bar, surroundings
+from robustnmf.cli._shared import command, progress_bar, surroundings
 
 EXAMPLES = """examples:
   robustnmf reproduce --quick                 a first look, no files needed
@@ -21,12 +21,8 @@ EXAMPLES = """examples:
 
 def add(commands: Any) -> None:
     """The command and its options."""
-    parser = commands.add_parser(
-        "reproduce",
-        help="every table and figure of the paper, beside the paper's own numbers",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    told = "every table and figure of the paper, beside the paper's own numbers"
+    parser = command(commands, "reproduce", told, EXAMPLES)
     parser.add_argument("--tables", type=int, nargs="*", metavar="N", help="only these tables")
     parser.add_argument("--figures", type=int, nargs="*", metavar="N", help="only these figures")
     parser.add_argument("--datasets", nargs="+", default=[], metavar="NAME", help="only these")

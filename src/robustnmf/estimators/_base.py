@@ -193,8 +193,8 @@ class BaseRobustNMF(
         >>> model.explain([[1.0, 9.0, 3.0]]).round().argmax()
         np.int64(1)
         """
-        codes = self._encode(X)[0]
         table, unit, _ = self._checked(X)
+        codes, _ = self._encode_checked(table)
         table = table.toarray() if scipy.sparse.issparse(table) else np.asarray(table)
         data = table / self._scale
         approximation = codes.astype(data.dtype) @ (self.components_ / self._scale)
@@ -248,19 +248,23 @@ class BaseRobustNMF(
     def _encode(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         """Codes and energies of X, in the user's units."""
         table, unit, dtype = self._checked(X)
-        codes, energies = encode(
+        codes, energies = self._encode_checked(table)
+        return codes.astype(dtype, copy=False), energies * unit
+
+    def _encode_checked(self, table: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Codes in the user's units, and energies in those of the engine."""
+        return encode(
             self._engine(table),
             self._problem,
-            self.weighting_.rescaled(1.0 / unit),
+            self.weighting_.rescaled(1.0 / self._scale**self._problem.loss.degree),
             self.components_ / self._scale,
         )
-        return codes.astype(dtype, copy=False), energies * unit
 
     def _energies_and_sizes(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         """Energies of samples, and what they compare with, in the user's units."""
         table, unit, _ = self._checked(X)
         sizes = self._engine(table).row_sizes(self._problem.loss.degree)
-        return self._encode(X)[1], sizes * unit
+        return self._encode_checked(table)[1] * unit, sizes * unit
 
     def _checked(self, X: Any) -> tuple[Any, float, np.dtype]:
         """New data in the precision of the fit, the unit of their energies, their own dtype."""

@@ -39,10 +39,12 @@ def _remedy(weighting: Weighting, energies: Array, engine: Any, wanted: float) -
     if knob is None:
         return "This weighting has no parameter to soften it; use EWRNMF or RobustNMF."
     now = getattr(weighting, knob)
-    if weighting.relative and getattr(weighting, "share", float("inf")) < float("inf"):
-        alone = clone(weighting).set_params(share=float("inf")).importances(energies, engine.mass)
+    share = getattr(weighting, "share", float("inf"))
+    if share < float("inf"):
+        weighting = clone(weighting).set_params(share=float("inf"))
+        alone = weighting.importances(energies, engine.mass)
         if effective_sample_size(alone, engine.sizes) >= wanted:
-            return f"Raise share (now {weighting.share:.3g}) by a factor of 10 or more."
+            return f"Raise share (now {share:.3g}) by a factor of 10 or more."
     if weighting.per_entry:
         return f"Raise {knob} (now {now:.3g}) by a factor of 10 or more."
     return f"Raise {knob} from {now:.3g} to {_softened(weighting, energies, engine, wanted):.3g}."
@@ -54,8 +56,6 @@ def _softened(weighting: Weighting, energies: Array, engine: Any, wanted: float)
 
     def enough(value: float) -> bool:
         softer = clone(weighting).set_params(**{knob: value})
-        if softer.relative:  # its own knob alone: a share that binds is no reason for a number
-            softer.set_params(share=float("inf"))
         importances = softer.importances(energies, engine.mass)
         return bool(effective_sample_size(importances, engine.sizes) >= wanted)
 

@@ -200,7 +200,7 @@ class RobustNMFDetector(OutlierMixin, BaseEstimator):
     @property
     def _quadratic(self) -> bool:
         """Whether energies are squared errors, which negative values can be a part of."""
-        return (LOSSES[self.loss]() if isinstance(self.loss, str) else self.loss).quadratic
+        return RobustNMF(1, loss=self.loss)._parts().loss.quadratic
 
     def _shift(self, X: Any) -> np.ndarray:
         """By how much features are raised to hold no negative values."""

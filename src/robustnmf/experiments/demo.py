@@ -20,7 +20,7 @@ from sklearn.metrics import roc_auc_score
 from robustnmf.corruptions import spoil
 from robustnmf.estimators import ESTIMATORS, EucNMF
 from robustnmf.exceptions import WeightCollapseWarning
-from robustnmf.solvers import nonnegative_least_squares
+from robustnmf.experiments.residuals import squared_errors
 
 SHAPE = (8, 8)
 RANK = 16
@@ -74,7 +74,7 @@ def run(progress: Callable[[list[str]], Iterator[str]] = iter) -> Demo:
         model = fits[name]()
         only_clean = name == REFERENCE
         seconds, caught = _fit(model, good if only_clean else spoiled)
-        error = _error(good, model.components_)
+        error = float(squared_errors(good, model.components_).sum())
         floor = error if only_clean else floor
         rows.append(
             Row(
@@ -91,12 +91,6 @@ def run(progress: Callable[[list[str]], Iterator[str]] = iter) -> Demo:
             )
         )
     return Demo(rows, bad, spoiled)
-
-
-def _error(X: np.ndarray, basis: np.ndarray) -> float:
-    """Squared error of X with the best codes for a basis, the same for all methods."""
-    codes = nonnegative_least_squares(X @ basis.T, basis @ basis.T)
-    return float(((X - codes @ basis) ** 2).sum())
 
 
 def _fit(model, X: np.ndarray) -> tuple[float, tuple[str, ...]]:

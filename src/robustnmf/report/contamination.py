@@ -12,8 +12,7 @@ import numpy as np
 from robustnmf.experiments.contamination.methods import Score
 from robustnmf.experiments.contamination.scenario import Scenario
 from robustnmf.experiments.contamination.tables import Row, outcomes
-from robustnmf.report.outcomes import lines, write_outcomes
-from robustnmf.report.page import Bullets, Content, Download, Heading, Paragraph
+from robustnmf.report.outcomes import lines, origin, write_outcomes
 from robustnmf.report.tables import comma_separated, short
 
 TITLE = "Spoiled samples: what each method learns from them"
@@ -22,20 +21,17 @@ LEAD = (
     "well these describe clean samples that it has not seen. One means: as well as plain NMF "
     "that has seen the clean samples only."
 )
+BEHIND = "Every score behind these numbers:"
 
 
 def write(rows: Sequence[Row], made: dict, folder: Path) -> tuple[list[str], list[Path]]:
     """Write everything; what it amounts to, and the paths, the page first."""
     scores = scores_csv(rows)
     found = outcomes(rows)
-    origin: list[Content] = [
-        Heading("How it was made", "origin"),
-        Bullets([f"{key}: {json.dumps(value)}" for key, value in made.items()]),
-        Paragraph("Every score behind these numbers:"),
-        Download("scores.csv", scores),
-    ]
     more = {"scores.csv": scores, "run.json": json.dumps(made, indent=1).encode()}
-    return lines(found), write_outcomes(TITLE, LEAD, found, origin, more, folder)
+    return lines(found), write_outcomes(
+        TITLE, LEAD, found, origin(made, BEHIND, "scores.csv", scores), more, folder
+    )
 
 
 def scores_csv(rows: Sequence[Row]) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -49,6 +50,16 @@ def write_outcomes(
     for name, data in files.items():
         write_whole(folder / name, data)
     return [folder / name for name in ("report.html", *sorted(set(files) - {"report.html"}))]
+
+
+def origin(about: dict, told: str, name: str, behind: bytes) -> list[Content]:
+    """How it was made, and a file of every number behind it."""
+    return [
+        Heading("How it was made", "origin"),
+        Bullets([f"{key}: {json.dumps(value)}" for key, value in about.items()]),
+        Paragraph(told),
+        Download(name, behind),
+    ]
 
 
 def lines(outcomes: Sequence[Outcome]) -> list[str]:

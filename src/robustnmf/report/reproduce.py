@@ -11,8 +11,7 @@ from robustnmf.experiments.outcome import Outcome
 from robustnmf.experiments.reproduce import Plan
 from robustnmf.experiments.store import Store
 from robustnmf.experiments.trial import Scores, Task
-from robustnmf.report.outcomes import write_outcomes
-from robustnmf.report.page import Bullets, Content, Download, Heading, Paragraph
+from robustnmf.report.outcomes import origin, write_outcomes
 from robustnmf.report.tables import trials_csv
 
 TITLE = "Adaptive weighted NMF: the paper's tables and figures, reproduced"
@@ -21,6 +20,7 @@ LEAD = (
     "nobody has who needs clusters; a second table beside each of its own does without. Marks tell "
     "where an accuracy says no more than how large the largest class is."
 )
+BEHIND = "Every trial behind these numbers:"
 
 
 def write(
@@ -29,8 +29,10 @@ def write(
     """Write everything; the page is the first of the paths."""
     rows = list(store.rows(wanted.tasks))
     trials, made = trials_csv(rows), {**made, "fitting": fitting(rows)}
-    more = {"trials.csv": trials, "run.json": json.dumps(_about(wanted, made), indent=1).encode()}
-    return write_outcomes(TITLE, LEAD, outcomes, _origin(wanted, made, trials), more, folder)
+    about = _about(wanted, made)
+    more = {"trials.csv": trials, "run.json": json.dumps(about, indent=1).encode()}
+    behind = origin(about, BEHIND, "trials.csv", trials)
+    return write_outcomes(TITLE, LEAD, outcomes, behind, more, folder)
 
 
 def fitting(rows: Sequence[tuple[Task, Scores]]) -> dict[str, dict[str, float]]:
@@ -47,15 +49,3 @@ def _about(wanted: Plan, made: dict) -> dict:
     protocol = wanted.scope.protocol
     told = asdict(protocol) | {"scaling": dict(protocol.scaling)}
     return {**made, "quick": wanted.scope.quick, "fits": wanted.fits, "protocol": told}
-
-
-def _origin(wanted: Plan, made: dict, trials: bytes) -> list[Content]:
-    """How it was made, and the trials behind it."""
-    about = _about(wanted, made)
-    texts = [f"{key}: {json.dumps(value)}" for key, value in about.items()]
-    return [
-        Heading("How it was made", "origin"),
-        Bullets(texts),
-        Paragraph("Every trial behind these numbers:"),
-        Download("trials.csv", trials),
-    ]

@@ -57,7 +57,7 @@ class LogHistogram:
     def __add__(self, other: LogHistogram) -> LogHistogram:
         return LogHistogram(self.counts + other.counts)
 
-    @property
+    @cached_property
     def _below_nodes(self) -> np.ndarray:
         """Share of the values below each node, half of its own among them."""
         passed = np.cumsum(self.counts)

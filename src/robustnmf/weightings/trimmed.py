@@ -72,7 +72,7 @@ class Trimmed(Separable):
     relative = True
     gated = True
     _parameter_constraints = {
-        "cutoff": [Interval(Real, 0, None, closed="right"), StrOptions({"auto"})],
+        "cutoff": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
         "share": [Interval(Real, 0, None, closed="right")],
         "power": [Interval(Real, 1, None, closed="neither")],
     }

@@ -19,7 +19,7 @@ from sklearn.neighbors import LocalOutlierFactor
 from robustnmf.estimators import ConvexNMF, RobustNMF, RobustNMFDetector, fit_path
 from robustnmf.experiments.contamination.scenario import Data
 from robustnmf.experiments.methods import METHODS
-from robustnmf.solvers import nonnegative_least_squares
+from robustnmf.experiments.residuals import squared_errors
 from robustnmf.weightings import L21, Entropy, Fuzzy, Huber, Uniform
 
 BEST = "best of grid"
@@ -62,15 +62,11 @@ class Judge:
 
     def error(self, basis: np.ndarray) -> float:
         """Squared error of the held-back samples, with the best codes."""
-        X = self.data.held_back
-        codes = nonnegative_least_squares(X @ basis.T, basis @ basis.T)
-        return float(((X - codes @ basis) ** 2).sum())
+        return float(squared_errors(self.data.held_back, basis).sum())
 
     def basis(self, method: str, basis: np.ndarray, **more: float) -> Score:
         """The score of a basis; bad samples are those that it describes badly."""
-        X = self.data.dirty
-        codes = nonnegative_least_squares(X @ basis.T, basis @ basis.T)
-        told = self.ranking(method, ((X - codes @ basis) ** 2).sum(axis=1))
+        told = self.ranking(method, squared_errors(self.data.dirty, basis))
         return Score(
             method, self.error(basis) / self.floor, self.distance(basis), told.auroc,
             told.precision, **more,

@@ -13,7 +13,13 @@ from robustnmf.experiments.contamination.methods import Score
 from robustnmf.experiments.contamination.scenario import Scenario
 from robustnmf.experiments.database import Database, digest_of
 
-CODE = ("methods.py", "protocol.py", "contamination/methods.py", "contamination/scenario.py")
+CODE = (
+    "methods.py",
+    "protocol.py",
+    "residuals.py",
+    "contamination/methods.py",
+    "contamination/scenario.py",
+)
 
 
 def code_version() -> str:
