@@ -30,6 +30,9 @@ def add(commands: Any) -> None:
         "--without-grids", action="store_true", help="without the paper's grids, most of the time"
     )
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
+    parser.add_argument(
+        "--device", help="where PyTorch fits weights of entries, for example cuda; NumPy by default"
+    )
     parser.add_argument("--data-dir", help="folder of the npz files (or set ROBUSTNMF_DATA)")
     parser.add_argument(
         "--out", type=Path, help="folder to write to (contamination, contamination-quick)"
@@ -41,6 +44,7 @@ def run(options: argparse.Namespace) -> int:
     """Plan, run what is not finished, write."""
     from rich.console import Console
 
+    from robustnmf.estimators.path import check_device
     from robustnmf.experiments.contamination.benchmark import plan
     from robustnmf.experiments.contamination.benchmark import run as judge_all
     from robustnmf.experiments.contamination.store import ScenarioStore, code_version
@@ -53,6 +57,8 @@ def run(options: argparse.Namespace) -> int:
         options.datasets, options.corruptions, options.seeds,
         quick=options.quick, grids=not options.without_grids, data_dir=options.data_dir,
     )  # fmt: skip
+    if options.device is not None:
+        check_device(options.device)
     out = options.out or Path("contamination-quick" if options.quick else "contamination")
     store = ScenarioStore(out / "scenarios.sqlite")
     console = Console()
@@ -61,8 +67,9 @@ def run(options: argparse.Namespace) -> int:
     begin = time.perf_counter()
     with progress_bar(console, "scenarios", len(wanted.scenarios)) as progress:
         judge_all(
-            wanted, store, jobs=max(1, options.jobs), data_dir=options.data_dir, progress=progress
-        )
+            wanted, store, jobs=max(1, options.jobs), data_dir=options.data_dir,
+            device=options.device, progress=progress,
+        )  # fmt: skip
     made = {
         "date": datetime.now(UTC).date().isoformat(),
         "code": code_version(),
@@ -70,7 +77,7 @@ def run(options: argparse.Namespace) -> int:
         "quick": wanted.quick,
         "seconds_of_this_run": round(time.perf_counter() - begin, 1),
         "fitted_on": store.machines(),
-        **surroundings(None),
+        **surroundings(options.device),
     }
     told, paths = write(rows_of(wanted, store), made, out)
     console.print("\n".join(told), markup=False)

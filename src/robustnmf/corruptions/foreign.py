@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import cache
 
 import numpy as np
-from scipy.ndimage import zoom
 from sklearn.datasets import load_breast_cancer, load_digits
 
 from robustnmf.corruptions._base import Shape
@@ -22,12 +21,20 @@ def foreign(rows: np.ndarray, rng: np.random.Generator, shape: Shape) -> np.ndar
     donors = _breast_cancer() if shape == DIGITS else _digits()
     chosen = donors[rng.choice(len(donors), size=len(rows))]
     if shape is not None and shape != DIGITS:
-        images = chosen.reshape(-1, *DIGITS)
-        factors = (1.0, *(side / old for side, old in zip(shape, DIGITS, strict=True)))
-        resized = zoom(images, factors, order=1).reshape(len(rows), -1)
+        across = np.kron(*(_averages(old, new) for old, new in zip(DIGITS, shape, strict=True)))
     else:
-        resized = zoom(chosen, (1.0, rows.shape[1] / chosen.shape[1]), order=1)
+        across = _averages(chosen.shape[1], rows.shape[1])
+    resized = chosen @ across
     return rows.max() * np.clip(resized, 0.0, 1.0)
+
+
+def _averages(old: int, new: int) -> np.ndarray:
+    """Matrix (old, new) that averages what lies within each of the new ones: no blank is hit."""
+    edges = np.linspace(0.0, old, new + 1)
+    begin, end = edges[:-1], edges[1:]
+    cells = np.arange(old)[:, None]
+    overlap = np.minimum(end, cells + 1) - np.maximum(begin, cells)
+    return np.maximum(overlap, 0.0) / (end - begin)
 
 
 @cache

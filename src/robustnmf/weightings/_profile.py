@@ -58,6 +58,11 @@ class LogHistogram:
         return LogHistogram(self.counts + other.counts)
 
     @cached_property
+    def total(self) -> float:
+        """How many values there are."""
+        return float(self.counts.sum())
+
+    @cached_property
     def _below_nodes(self) -> np.ndarray:
         """Share of the values below each node, half of its own among them."""
         passed = np.cumsum(self.counts)

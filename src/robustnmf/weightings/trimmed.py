@@ -12,8 +12,12 @@ from robustnmf.arrays import Array, floored, namespace
 from robustnmf.weightings._base import Separable
 from robustnmf.weightings._profile import Bulk, Profile
 
-REACH = 3.0
+REACH, REACH_OF_FEW = 2.5, 3.0
 """Standard deviations of log energies from their centre within which samples count in full."""
+
+FEW = 120.0
+"""Up to so many samples are few. The half of them that lies closest together is closer than half
+of their distribution, all the more as the basis was fitted to it: they may reach further."""
 
 FALL = 4.0
 """Power over the standard deviation: one more of them costs a factor e to the fourth."""
@@ -54,7 +58,8 @@ class Trimmed(Separable):
     cutoff : float > 0 or "auto", default="auto"
         Energy t up to which a sample counts in full, in the squared units of X. With "auto" all
         parameters are read off the logarithms of the energies while the fit settles, and are then
-        frozen: the cutoff lies three standard deviations of the majority above its centre.
+        frozen: the cutoff lies 2.5 standard deviations of the majority above its centre (3 where
+        samples are few).
     share : float > 0, default=inf
         The same as a share r of the size of the sample (its squared norm).
     power : float > 1, default=8.0
@@ -107,8 +112,9 @@ class Trimmed(Separable):
 
     def settle(self, profile: Profile) -> Trimmed:
         """The cutoffs above the majority; half of all samples stay a margin below them."""
-        of_energies, of_shares = profile.energies.bulk(REACH), profile.shares.bulk(REACH)
-        logs = [bulk.centre + REACH * bulk.spread for bulk in (of_energies, of_shares)]
+        reach = _reach(profile)
+        of_energies, of_shares = profile.energies.bulk(reach), profile.shares.bulk(reach)
+        logs = [bulk.centre + reach * bulk.spread for bulk in (of_energies, of_shares)]
         raised = profile.beyond(*logs).median() + np.log(MARGIN)
         log_cutoff, log_share = (log + max(0.0, raised) for log in logs)
         return Trimmed(
@@ -136,7 +142,7 @@ class Gate(Trimmed):
     def at(cls, profile: Profile, openness: float) -> Gate:
         """The gate for the energies of a pass, from 0 (narrow) to 1 (as wide as the cutoffs)."""
         of_energies, of_shares = profile.energies.core(), profile.shares.core()
-        reach = REACH * openness
+        reach = _reach(profile) * openness
 
         def edge(bulk: Bulk, way: float) -> float:
             return float(np.exp(bulk.centre + way * reach * bulk.spread))
@@ -158,6 +164,12 @@ class Gate(Trimmed):
         short = _log_ratio(self.least + 0.0 * energies, energies)
         heard = super().slope(energies) * xp.exp(-self.power * short)
         return xp.maximum(heard, FAINT + 0.0 * heard)
+
+
+def _reach(profile: Profile) -> float:
+    """Standard deviations within which samples count in full."""
+    few = min(1.0, FEW / max(profile.energies.total, 1.0)) ** 2
+    return REACH + (REACH_OF_FEW - REACH) * few
 
 
 def _least_of(cutoff: Any, share: Any, sizes: Array) -> Array:

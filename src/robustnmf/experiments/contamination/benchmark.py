@@ -83,6 +83,7 @@ def run(
     *,
     jobs: int = 1,
     data_dir: Any = None,
+    device: str | None = None,
     progress: Progress = lambda what, done, total: None,
 ) -> None:
     """Judge what is not finished; each scenario is written as it ends."""
@@ -92,14 +93,14 @@ def run(
         for scenario in wanted.scenarios
     }
     left = [scenario for scenario, groups in open_groups.items() if groups]
-    total, machine = len(wanted.scenarios), machine_of(None)
+    total, machine = len(wanted.scenarios), machine_of(device)
     done = total - len(left)
     progress("", done, total)
     with parallel_config(
         "loky", n_jobs=jobs, inner_max_num_threads=1, idle_worker_timeout=IDLE_SECONDS
     ):
         results = Parallel(return_as="generator_unordered", pre_dispatch="4*n_jobs")(
-            delayed(_judged)(scenario, open_groups[scenario], data_dir) for scenario in left
+            delayed(_judged)(scenario, open_groups[scenario], data_dir, device) for scenario in left
         )
         for scenario, found in results:
             store.add(scenario, found, machine)
@@ -108,6 +109,6 @@ def run(
 
 
 def _judged(
-    scenario: Scenario, groups: tuple[str, ...], data_dir: Any
+    scenario: Scenario, groups: tuple[str, ...], data_dir: Any, device: str | None
 ) -> tuple[Scenario, dict[str, list[Score]]]:
-    return scenario, scored(scenario.data(data_dir), groups)
+    return scenario, scored(scenario.data(data_dir), groups, device)

@@ -17,13 +17,17 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 from sklearn.neighbors import LocalOutlierFactor
 
 from robustnmf.estimators import ConvexNMF, RobustNMF, RobustNMFDetector, fit_path
+from robustnmf.estimators.path import PathMember
 from robustnmf.experiments.contamination.scenario import Data
 from robustnmf.experiments.methods import METHODS
 from robustnmf.experiments.residuals import squared_errors
-from robustnmf.weightings import L21, Entropy, Fuzzy, Huber, Uniform
+from robustnmf.weightings import L21, Entropy, Fuzzy, Huber, Uniform, Weighting
 
 BEST = "best of grid"
 """After the name of a method: with the value of the paper's grid that turns out best."""
+
+CEILING = "plain NMF of the good ones"
+"""A detector that is told which samples are bad, and learns from the others."""
 
 DEFAULTS = {
     "EucNMF": Uniform(),
@@ -34,8 +38,8 @@ DEFAULTS = {
 }
 ENTRYWISE = {"HuberRNMF cutoff=1": Huber(1.0), "HuberRNMF auto": Huber("auto")}
 
-SETTINGS: dict[str, Any] = {"init": "nndsvda", "max_iter": 200, "random_state": 0}
-"""For the paper's methods: at most as many iterations as its experiments have here."""
+SETTINGS: dict[str, Any] = {"init": "nndsvda", "max_iter": 200, "tol": 0.0, "random_state": 0}
+"""For the paper's methods: as many iterations as its experiments have here, and no more."""
 
 
 @dataclass(frozen=True)
@@ -55,10 +59,19 @@ class Score:
 class Judge:
     """Scores what methods have learned from the data of a scenario."""
 
-    def __init__(self, data: Data):
+    def __init__(self, data: Data, device: str | None = None):
         self.data = data
+        self.device = device
         plain = RobustNMF(data.rank, weighting="uniform", init="nndsvda", random_state=0)
-        self.floor = self.error(plain.fit(data.clean).components_)
+        self.undisturbed = plain.fit(data.clean).components_
+        self.floor = self.error(self.undisturbed)
+
+    def members(self, weightings: list[Weighting]) -> list[PathMember]:
+        """Fits under the paper's settings; those with weights of entries on the device."""
+        device = self.device if weightings[0].per_entry else None
+        return fit_path(
+            self.data.dirty, self.data.rank, weightings=weightings, device=device, **SETTINGS
+        )
 
     def error(self, basis: np.ndarray) -> float:
         """Squared error of the held-back samples, with the best codes."""
@@ -97,7 +110,7 @@ def as_they_come(judge: Judge) -> Iterator[Score]:
     data, n = judge.data, len(judge.data.dirty)
     for group in (DEFAULTS, ENTRYWISE):
         begin = time.perf_counter()
-        members = fit_path(data.dirty, data.rank, weightings=list(group.values()), **SETTINGS)
+        members = judge.members(list(group.values()))
         seconds = (time.perf_counter() - begin) / len(group)
         for name, member in zip(group, members, strict=True):
             share = member.effective_sample_size / n
@@ -122,7 +135,7 @@ def best_of_grid(judge: Judge) -> Iterator[Score]:
         chosen = {n: m for n, m in grids.items() if m.make(m.grid[0]).per_entry == per_entry}
         weightings = [m.make(value) for m in chosen.values() for value in m.grid]
         names = [(name, value) for name, m in chosen.items() for value in m.grid]
-        members = fit_path(data.dirty, data.rank, weightings=weightings, **SETTINGS)
+        members = judge.members(weightings)
         found: dict[str, list[Score]] = {}
         for (name, value), member in zip(names, members, strict=True):
             share = member.effective_sample_size / len(data.dirty)
@@ -142,6 +155,7 @@ def detectors(judge: Judge) -> Iterator[Score]:
         "LocalOutlierFactor": lambda: -LocalOutlierFactor().fit(X).negative_outlier_factor_,
         "EllipticEnvelope": lambda: _elliptic(X, rank),
         "PCA error": lambda: _pca_error(X, rank),
+        CEILING: lambda: squared_errors(X, judge.undisturbed),
     }
     for name, find in finders.items():
         begin = time.perf_counter()
@@ -171,9 +185,11 @@ GROUPS: dict[str, Callable[[Judge], Iterator[Score]]] = {
 }
 
 
-def scored(data: Data, groups: tuple[str, ...]) -> dict[str, list[Score]]:
+def scored(
+    data: Data, groups: tuple[str, ...], device: str | None = None
+) -> dict[str, list[Score]]:
     """The scores of all methods of some groups."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of collapse and convergence: the table tells
-        judge = Judge(data)
+        judge = Judge(data, device)
         return {group: list(GROUPS[group](judge)) for group in groups}
