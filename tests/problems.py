@@ -49,11 +49,9 @@ def profile_of(energies, sizes=None, mass=None, features=1, unit=1.0) -> Profile
     """The profile of some energies; all samples are of the size of a unit by default."""
     energies = np.asarray(energies, dtype=float)
     ones = np.ones_like(energies)
-    typical = float(np.quantile(energies, 0.5, method="inverted_cdf"))
-    arguments = {"typical": typical, "unit": unit, "features": features}
     sizes = unit * ones if sizes is None else np.asarray(sizes, dtype=float)
     mass = ones if mass is None else np.asarray(mass, dtype=float)
-    return Profile(energies, sizes, mass, **arguments)
+    return Profile.of(energies, sizes, mass, unit=unit, features=features)
 
 
 def settled(weighting: Weighting, typical=1.0) -> Weighting:
@@ -98,7 +96,7 @@ def run(
     table = X.astype(dtype) if sparse else xp.asarray(X, dtype=getattr(xp, dtype))
     rank = basis.shape[1]
     engine = engine_for(table, parts, weightings[0], rank, scale=1.0, block_rows=block_rows)
-    start = Start(*parts.structure.start(engine, codes, basis))
+    start = Start(*parts.structure.start(engine, engine.split(codes, axis=1), basis))
     return fit(engine, parts, weightings, start, max_iter=max_iter, tol=tol)
 
 

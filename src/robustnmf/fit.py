@@ -15,7 +15,7 @@ from typing import Any
 from robustnmf.arrays import Array, eps, namespace, on_device_of, to_numpy
 from robustnmf.passes import Local, Statistics
 from robustnmf.state import GATED, Fitted, Problem, Reading, Start, State, Track
-from robustnmf.weightings import Batch, Gate, Tally, Weighting
+from robustnmf.weightings import Batch, Gate, Profile, Tally, Weighting
 
 Callback = Callable[[int, State], bool]
 """Told after every pass; whether the fit is to stop where it is."""
@@ -224,7 +224,7 @@ def _follow(engine: Any, problem: Problem, state: State, *, gated: int, freeze: 
     settling = [j for j, track in enumerate(state.tracks) if track.asked.settles]
     if not settling:
         return state
-    profiles = engine.profiles(state.locals, problem.loss.degree, settling)
+    profiles = _profiles(engine, problem, state, settling)
     for j, profile in zip(settling, profiles, strict=True):
         state.tracks[j].follow(profile, gated=gated, freeze=freeze)
     state = state.reweighted()
@@ -236,12 +236,22 @@ def _follow(engine: Any, problem: Problem, state: State, *, gated: int, freeze: 
     return replace(state, basis=xp.where(still[:, None, None], state.reached, state.basis))
 
 
+def _profiles(engine: Any, problem: Problem, state: State, members: list[int]) -> list[Profile]:
+    """How the energies of some members are spread."""
+    index = on_device_of(state.basis, members)
+
+    def energies(local: Local) -> Array:
+        return namespace(local.energies).take(local.energies, index, axis=0)
+
+    return engine.profiles(state.locals, problem.loss.degree, energies)
+
+
 def _opened(engine: Any, problem: Problem, state: State) -> State:
     """The state of a fit that is stopped early, with weightings in place of gates."""
     gated = [j for j, track in enumerate(state.tracks) if isinstance(track.weighting, Gate)]
     if not gated:
         return state
-    profiles = engine.profiles(state.locals, problem.loss.degree, gated)
+    profiles = _profiles(engine, problem, state, gated)
     for j, profile in zip(gated, profiles, strict=True):
         state.tracks[j].weighting = state.tracks[j].asked.settle(profile)
     state = state.reweighted()
@@ -259,7 +269,7 @@ def _read_again(engine: Any, problem: Problem, state: State) -> None:
         sizes = block.sizes(problem.loss.degree) if weighting.relative else None
         return local, weighting.weigh(local.energies, block.mass, sizes).tally
 
-    tally = engine.sweep(visit, state.locals)[1]
+    tally = engine.sweep(visit, state.locals, data=False)[1]
     readings = _readings(problem, weighting, tally, state.previous)
     for track, found in zip(state.tracks, readings, strict=True):
         if track.asked.settles:

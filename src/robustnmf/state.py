@@ -143,20 +143,35 @@ class Problem:
 
 @dataclass(frozen=True)
 class Start:
-    """Where the members start: codes (members, n, k) and basis (members, k, m).
+    """Where the members start: for every block codes (members, rows, k), and basis (members, k, m).
 
-    ``mixing`` (members, n, k) is the share of every sample in the basis, for structures
+    ``mixing`` (members, rows, k) is the share of every sample in the basis, for structures
     that mix samples; ``basis`` is then its product with X.
     """
 
-    codes: Array
+    codes: list[Array]
     basis: Array
-    mixing: Array | None = None
+    mixing: list[Array] | None = None
+
+    def repeated(self, engine: Any, times: int) -> Start:
+        """All members again and again."""
+        if times == 1:
+            return self
+        tile = namespace(self.basis).tile
+
+        def again(block: Any, part: Array) -> tuple[Array, None]:
+            return tile(part, (times, 1, 1)), None
+
+        codes = engine.sweep(again, self.codes, data=False)[0]
+        mixing = self.mixing and engine.sweep(again, self.mixing, data=False)[0]
+        return Start(codes, tile(self.basis, (times, 1, 1)), mixing)
 
     def part(self, members: slice) -> Start:
         """The start of some members alone."""
-        mixing = None if self.mixing is None else self.mixing[members, ...]
-        return Start(self.codes[members, ...], self.basis[members, ...], mixing)
+        codes, mixing = (
+            part and [rows[members, ...] for rows in part] for part in (self.codes, self.mixing)
+        )
+        return Start(codes or [], self.basis[members, ...], mixing)
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ def blas_threads():
 @pytest.mark.parametrize("weighting", ["uniform", "entropy"])
 def test_the_number_of_threads_changes_nothing(solver, weighting, monkeypatch):
     monkeypatch.setattr("robustnmf.engine.memory.WORTH_A_BLOCK", 1e4)
-    monkeypatch.setattr("robustnmf.engine.memory.WORTH_A_THREAD", 1.0)
+    monkeypatch.setattr("robustnmf.engine._base.WORTH_A_THREAD", 1.0)
     arguments = {"weighting": weighting, "solver": solver, "init": "random", "random_state": 0}
     fits = []
     for threads in (1, 2, 3):

@@ -129,7 +129,7 @@ def single_fits(model, data, seed, n_init):
     for start in np.random.RandomState(seed).randint(2**31 - 1, size=n_init):
         codes, basis = INITS["random"](engine, model.n_components, int(start))
         custom = clone(model).set_params(init="custom")
-        fits.append(custom.fit(data, W=codes, H=basis * engine.scale))
+        fits.append(custom.fit(data, W=engine.whole(codes), H=basis * engine.scale))
     return fits
 
 

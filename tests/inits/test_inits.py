@@ -14,8 +14,9 @@ X = noisy_low_rank(50, 20, 4)
 
 
 def start(name, xp, k=4, seed=0, data=X, **engine):
-    codes, basis = INITS[name](InMemory(xp.asarray(data), scale=1.0, **engine), k, seed)
-    return to_numpy(codes), to_numpy(basis)
+    engine = InMemory(xp.asarray(data), scale=1.0, **engine)
+    codes, basis = INITS[name](engine, k, seed)
+    return to_numpy(engine.whole(codes)), to_numpy(basis)
 
 
 @pytest.mark.parametrize("name", INITS)

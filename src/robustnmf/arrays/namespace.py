@@ -98,6 +98,8 @@ def to_numpy(x: Array) -> np.ndarray:
     """The numbers of an array of any library, wherever it lives."""
     if isinstance(x, np.ndarray):
         return x
+    if array_api_compat.is_dask_array(x):
+        return to_numpy(x.compute())
     if array_api_compat.is_torch_array(x) or array_api_compat.is_cupy_array(x):
         x = array_api_compat.to_device(x, "cpu")
     return x if isinstance(x, np.ndarray) else np.from_dlpack(x)

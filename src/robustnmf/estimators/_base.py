@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse
+from array_api_compat import is_dask_array
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags, check_array
@@ -15,7 +17,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from robustnmf.combinations import Parts, refusal
-from robustnmf.engine import InMemory
+from robustnmf.engine import Engine
 from robustnmf.estimators._collapse import warn_if_collapsed
 from robustnmf.estimators._input import check_weights
 from robustnmf.estimators._job import prepared
@@ -27,7 +29,15 @@ from robustnmf.estimators._progress import (
 )
 from robustnmf.estimators._start import engine_for
 from robustnmf.estimators._summary import common_level
-from robustnmf.estimators._table import ACCEPTED, FLOATS, usable
+from robustnmf.estimators._table import (
+    ACCEPTED,
+    FLOATS,
+    check_look,
+    elsewhere,
+    header_of,
+    mapped,
+    usable,
+)
 from robustnmf.estimators._warn import warn
 from robustnmf.fit import encode, objective
 from robustnmf.inits import INITS
@@ -107,7 +117,7 @@ class BaseRobustNMF(
         learned = job.learned(best)
         self._warn(best.converged, learned, job.engine, best.weighed * job.unit)
         # Nothing is set before this point: a failed fit leaves the estimator as it was.
-        validate_data(self, X, skip_check_array=True, reset=True)
+        validate_data(self, header_of(X), skip_check_array=True, reset=True)
         vars(self).pop("mixing_", None)
         vars(self).update(learned)
         finished(self)
@@ -132,6 +142,8 @@ class BaseRobustNMF(
         -------
         codes : ndarray (n_samples, n_components)
         """
+        if is_dask_array(X):
+            return mapped(self, "transform", X, (self.components_.shape[0],))
         return self._encode(X)[0]
 
     def inverse_transform(self, X: Any) -> np.ndarray:
@@ -167,6 +179,8 @@ class BaseRobustNMF(
         scores : ndarray (n_samples,)
             High for samples that the basis describes well, low for outliers.
         """
+        if is_dask_array(X):
+            return mapped(self, "score_samples", X, ())
         return -self._encode(X)[1]
 
     def explain(self, X: Any) -> np.ndarray:
@@ -194,6 +208,10 @@ class BaseRobustNMF(
         np.int64(1)
         """
         table, unit, _ = self._checked(X)
+        if elsewhere(table) is not None:
+            raise TypeError(
+                f"explain needs samples in memory, but X is {X!r}. Read the samples of interest."
+            )
         codes, _ = self._encode_checked(table)
         table = table.toarray() if scipy.sparse.issparse(table) else np.asarray(table)
         data = table / self._scale
@@ -236,7 +254,7 @@ class BaseRobustNMF(
         objective : float
         """
         table, unit, _ = self._checked(X)
-        weights = check_weights(sample_weight, table)
+        weights = check_weights(sample_weight, table.shape[0])
         value = objective(
             self._engine(table, sample_weight=weights),
             self._problem,
@@ -269,6 +287,10 @@ class BaseRobustNMF(
     def _checked(self, X: Any) -> tuple[Any, float, np.dtype]:
         """New data in the precision of the fit, the unit of their energies, their own dtype."""
         check_is_fitted(self)
+        away = elsewhere(X)
+        if away is not None:
+            validate_data(self, header_of(away), skip_check_array=True, reset=False)
+            return away, self._scale**self._problem.loss.degree, self.components_.dtype
         given = validate_data(self, X, reset=False, **ACCEPTED)
         # With the basis given, it does not matter what it was made of.
         parts = Parts(self._problem.loss, self.weighting_, Free())
@@ -279,13 +301,19 @@ class BaseRobustNMF(
             usable(table, type(self).__name__, parts)  # it may have left the range of its dtype
         return table, self._scale**self._problem.loss.degree, given.dtype
 
-    def _engine(self, table: Any, sample_weight: np.ndarray | None = None) -> InMemory:
-        options = {"scale": self._scale, "sample_weight": sample_weight}
+    def _engine(self, table: Any, sample_weight: np.ndarray | None = None) -> Engine:
+        parts = Parts(self._problem.loss, self.weighting_, Free())
+        options = {
+            "scale": self._scale,
+            "sample_weight": sample_weight,
+            "dtype": self.components_.dtype,
+            "check": partial(check_look, type(self).__name__, parts),
+        }
         rank = self.components_.shape[0]
         return engine_for(table, self._problem, self.weighting_, rank, **options)
 
     def _warn(
-        self, converged: bool, learned: dict[str, Any], engine: InMemory, weighed: np.ndarray
+        self, converged: bool, learned: dict[str, Any], engine: Engine, weighed: np.ndarray
     ) -> None:
         name, n_iter = type(self).__name__, learned["n_iter_"]
         if self.tol > 0 and not converged:

@@ -11,17 +11,20 @@ from sklearn.utils.validation import _check_sample_weight
 from robustnmf.structures import Structure
 
 
-def check_weights(sample_weight: Any, X: Any) -> np.ndarray | None:
+def check_weights(sample_weight: Any, samples: int) -> np.ndarray | None:
     """Sample weights in float64, not negative and not all zero."""
     if sample_weight is None:
         return None
-    weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    table = np.broadcast_to(0.0, (samples, 1))  # for its length alone
+    weights = _check_sample_weight(sample_weight, table, dtype=np.float64, ensure_non_negative=True)
     if not weights.any():  # older scikit-learn lets this pass
         raise ValueError("sample_weight needs at least one non-zero number; all are zero.")
     return weights
 
 
-def check_fixed(fixed: Any, structure: Structure, rank: int, X: Any) -> np.ndarray | None:
+def check_fixed(
+    fixed: Any, structure: Structure, rank: int, features: int, dtype: Any
+) -> np.ndarray | None:
     """Components that are given: nonnegative, of the features of X, no more than the rank."""
     if fixed is None:
         return None
@@ -30,11 +33,11 @@ def check_fixed(fixed: Any, structure: Structure, rank: int, X: Any) -> np.ndarr
             f"fixed_components and {structure!r} exclude each other: its components are "
             "mixtures of samples and cannot be given. Use structure='free'."
         )
-    fixed = check_array(fixed, dtype=X.dtype, input_name="fixed_components")
-    if fixed.shape[1] != X.shape[1] or len(fixed) > rank:
+    fixed = check_array(fixed, dtype=dtype, input_name="fixed_components")
+    if fixed.shape[1] != features or len(fixed) > rank:
         raise ValueError(
             f"fixed_components has shape {fixed.shape}, but needs at most n_components={rank} "
-            f"rows and as many columns as X has features, {X.shape[1]}."
+            f"rows and as many columns as X has features, {features}."
         )
     if fixed.min() < 0:
         raise ValueError("fixed_components holds negative values; NMF needs components >= 0.")

@@ -11,12 +11,12 @@ import numpy as np
 
 from robustnmf.arrays import to_numpy
 from robustnmf.combinations import Parts, fastest_solver, solver_refusal
-from robustnmf.engine import InMemory
+from robustnmf.engine import Engine, InMemory
 from robustnmf.estimators._input import check_fixed, check_weights
 from robustnmf.estimators._regularisation import paid
 from robustnmf.estimators._start import engine_for, rank_of, start_of
 from robustnmf.estimators._summary import overlap, reconstruction_error
-from robustnmf.estimators._table import check_table
+from robustnmf.estimators._table import check_look, check_table
 from robustnmf.fit import Callback, fit
 from robustnmf.solvers import SOLVERS, Solver
 from robustnmf.state import Fitted, Paid, Problem, Start
@@ -32,7 +32,7 @@ class Job:
     """
 
     parts: Parts
-    engine: InMemory
+    engine: Engine
     problem: Problem
     start: Start
     balance: float
@@ -56,16 +56,9 @@ class Job:
         On a device it is PyTorch that computes there; what comes back is NumPy's again.
         """
         count = len(weightings)
-        start = self.start
-        if count > 1:
-            start = Start(
-                *(
-                    None if part is None else np.tile(part, (count, 1, 1))
-                    for part in (start.codes, start.basis, start.mixing)
-                )
-            )
+        start = self.start.repeated(self.engine, count)
         scaled = [weighting.rescaled(1.0 / self.unit) for weighting in weightings]
-        members = [weighting for weighting in scaled for _ in range(len(self.start.codes))]
+        members = [weighting for weighting in scaled for _ in range(len(self.start.basis))]
         engine, problem = self.engine, self.problem
         if device is not None:
             engine, problem, start = _on_device(device, engine, problem, start)
@@ -91,7 +84,7 @@ class Job:
         learned = {
             **self.encoder(member.basis, member.weighting),
             "energies_": member.energies * self.unit,
-            "sample_importances_": np.array(member.importances),
+            "sample_importances_": member.importances,
             "effective_sample_size_": float(effective_sample_size(member.importances, sizes)),
             "objective_history_": np.array(member.history) * self.unit**member.weighting.degree,
             "codes_overlap_": overlap(member.codes),
@@ -112,13 +105,16 @@ def prepared(
     table = check_table(X, type(model).__name__, parts)
     rank = rank_of(table.shape, model.n_components, model.init, W, H)
     problem = Problem(parts.loss, parts.structure, _solver(model, parts))
-    weights = check_weights(sample_weight, table)
+    weights = check_weights(sample_weight, table.shape[0])
     members = weightings * model.n_init
-    engine = engine_for(table, problem, parts.weighting, rank, members, sample_weight=weights)
+    engine = engine_for(
+        table, problem, parts.weighting, rank, members, sample_weight=weights,
+        check=partial(check_look, type(model).__name__, parts),
+    )  # fmt: skip
     with engine.at_work():
         start, balance = start_of(model, engine, problem, rank, W, H)
     given = getattr(model, "fixed_components", None)
-    fixed = check_fixed(given, parts.structure, rank, table)
+    fixed = check_fixed(given, parts.structure, rank, table.shape[1], engine.like.dtype)
     counted = table.shape[0] if weights is None else float(weights.sum())
     shape = counted, table.shape[1]
     pays = partial(paid, model, parts.loss, parts.weighting, shape, engine.scale, engine.like.dtype)
@@ -139,7 +135,7 @@ def _solver(model: Any, parts: Parts) -> Solver:
 
 
 def _on_device(
-    device: str, engine: InMemory, problem: Problem, start: Start
+    device: str, engine: Engine, problem: Problem, start: Start
 ) -> tuple[InMemory, Problem, Start]:
     """The same fit with its arrays as PyTorch tensors on a device."""
     import torch
@@ -157,7 +153,10 @@ def _on_device(
         moved(engine.like), scale=engine.scale, block_rows=engine.shape[0],
         sample_weight=moved(engine.sample_weight),
     )  # fmt: skip
-    starts = Start(*(moved(part) for part in (start.codes, start.basis, start.mixing)))
+    codes, mixing = (
+        part and [moved(engine.whole(part, axis=1))] for part in (start.codes, start.mixing)
+    )
+    starts = Start(codes, moved(start.basis), mixing)
     return there, replace(problem, fixed=moved(problem.fixed)), starts
 
 

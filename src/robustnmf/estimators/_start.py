@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from array_api_compat import is_dask_array
 from sklearn.utils import check_random_state
 
-from robustnmf.engine import InMemory
+from robustnmf.arrays import Array, namespace
+from robustnmf.engine import Engine, InMemory, Look, Source, Stored
 from robustnmf.estimators._input import check_factor
 from robustnmf.estimators._warn import warn
 from robustnmf.inits import DETERMINISTIC, INITS
@@ -19,11 +22,30 @@ ARRAYS_OF_A_PASS = 4
 
 
 def engine_for(
-    table: Any, problem: Problem, weighting: Weighting, rank: int, members: int = 1, **options: Any
-) -> InMemory:
-    """The engine that holds X as the pass of this problem wants it."""
+    table: Any,
+    problem: Problem,
+    weighting: Weighting,
+    rank: int,
+    members: int = 1,
+    *,
+    check: Callable[[Look], None] = lambda look: None,
+    **options: Any,
+) -> Engine:
+    """The engine that holds X as the pass of this problem wants it.
+
+    What is stored elsewhere is checked by the first look at it.
+    """
     complete, holes = (problem.kind(weighting.per_entry, known) for known in (True, False))
     copies = 1 if complete.quadratic else ARRAYS_OF_A_PASS * members
+    if isinstance(table, Source):
+        degree = problem.loss.degree
+        return Stored(table, check=check, degree=degree, copies=copies, fill=holes.hole, **options)
+    if is_dask_array(table):
+        from robustnmf.engine.clustered import Clustered
+
+        degree = problem.loss.degree
+        return Clustered(table, check=check, degree=degree, fill=holes.hole, **options)
+    options.pop("dtype", None)
     columns = members * rank
     sizes = {"columns": columns, "rank": rank}
     return InMemory(table, copies=copies, fill=holes.hole, **sizes, **options)
@@ -52,7 +74,7 @@ def rank_of(shape: tuple[int, int], n_components: int | str, init: str, W: Any, 
 
 
 def start_of(
-    model: Any, engine: InMemory, problem: Problem, rank: int, W: Any, H: Any
+    model: Any, engine: Engine, problem: Problem, rank: int, W: Any, H: Any
 ) -> tuple[Start, float]:
     """Start of every member, and the factor by which its codes are smaller than W."""
     one = model.init == "custom" or model.init in DETERMINISTIC
@@ -74,12 +96,19 @@ def start_of(
     seeds = random_state.randint(2**31 - 1, size=1 if one else model.n_init)
     whole = engine.filled() if model.init in DETERMINISTIC else engine
     starts = [INITS[model.init](whole, rank, int(seed)) for seed in seeds]
-    codes, basis = (np.stack(factors) for factors in zip(*starts, strict=True))
+    stack = namespace(engine.like).stack
+
+    def together(block: Any, members: tuple[Array, ...]) -> tuple[Array, None]:
+        return stack(list(members)), None
+
+    by_block = list(zip(*(codes for codes, _ in starts), strict=True))
+    codes = engine.sweep(together, by_block, data=False)[0]
+    basis = stack([basis for _, basis in starts])
     return Start(*problem.structure.start(engine, codes, basis)), 1.0
 
 
 def _custom_start(
-    engine: InMemory, problem: Problem, rank: int, W: Any, H: Any
+    engine: Engine, problem: Problem, rank: int, W: Any, H: Any
 ) -> tuple[Start, float]:
     """The start of the user, with factors of one size.
 
@@ -94,8 +123,9 @@ def _custom_start(
     other = other if mixes else other / engine.scale
     exponent = np.log2(codes.mean(dtype=np.float64) / other.mean(dtype=np.float64)) / 2
     balance = 2.0 ** round(exponent) if abs(exponent) > 10 else 1.0
-    codes, other = (codes / balance)[None], (other * balance)[None]
+    codes = engine.split((codes / balance)[None], axis=1)
+    other = (other * balance)[None]
     if not mixes:
         return Start(codes, other), balance
-    mixing = np.swapaxes(other, 1, 2)
+    mixing = engine.split(np.swapaxes(other, 1, 2), axis=1)
     return Start(codes, problem.structure.mixed(engine, mixing), mixing), balance

@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from robustnmf.engine import InMemory
+from robustnmf.arrays import to_numpy
+from robustnmf.engine import Engine
 from robustnmf.fit import objective
 from robustnmf.losses import Loss
 from robustnmf.state import Fitted, Problem
@@ -20,7 +21,7 @@ def reconstruction_error(energies: np.ndarray, loss: Loss, unit: float) -> float
 
 def overlap(codes: np.ndarray) -> float:
     """Mean cosine between different columns of the codes; zero where one has none."""
-    gram = codes.T @ codes.astype(np.float64)
+    gram = to_numpy(codes.T @ codes.astype(np.float64))
     norms = np.sqrt(np.diag(gram))
     cosines = gram / np.maximum(np.outer(norms, norms), np.finfo(np.float64).tiny)
     np.fill_diagonal(cosines, 0.0)
@@ -28,7 +29,7 @@ def overlap(codes: np.ndarray) -> float:
 
 
 def common_level(
-    members: list[Fitted], engine: InMemory, problem: Problem
+    members: list[Fitted], engine: Engine, problem: Problem
 ) -> Callable[[Fitted], float]:
     """What to compare members by: under one weighting, where they settled apart."""
     if len({str(member.weighting.get_params()) for member in members}) == 1:

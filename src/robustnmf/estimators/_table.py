@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 import scipy.sparse
+from array_api_compat import is_dask_array
 from sklearn.utils import check_array
-from sklearn.utils.validation import _get_feature_names
+from sklearn.utils.validation import _get_feature_names, check_is_fitted, validate_data
 
 from robustnmf.arrays import has_holes
 from robustnmf.combinations import Parts, refusal
+from robustnmf.engine import Look, Source, source_of
 from robustnmf.estimators._warn import warn
 from robustnmf.losses import Loss
+from robustnmf.structures import Structure
 
 FLOATS = [np.float64, np.float32]
 LEAST, MOST = 1e-150, 1e150
+WHAT_IS_NEEDED = (
+    "NMF needs X >= 0. Clip small negative noise at zero, or shift every feature by its minimum."
+)
+ZEROS_COST = "its loss is infinite there. Add a small constant to X, or use KullbackLeibler."
 ACCEPTED = {
     "dtype": FLOATS,
     "accept_sparse": "csr",
@@ -24,10 +32,88 @@ ACCEPTED = {
 
 
 def check_table(X: Any, name: str, parts: Parts) -> Any:
-    """X as a nonnegative float table, not copied where it is one already."""
+    """X as a nonnegative float table, not copied where it is one already, or its source.
+
+    What is stored elsewhere is looked at when an engine reads it first (``check_look``).
+    """
+    source = source_of(X)
+    if source is not None:
+        return _worth_reading(source, name)
+    if is_dask_array(X):
+        from robustnmf.engine.clustered import check_chunks
+
+        if type(parts.structure).start is not Structure.start:
+            raise ValueError(
+                f"{name} cannot read a Dask array with {parts.structure!r}: its start compares "
+                "samples that are on different workers. Use structure='free'."
+            )
+        return check_chunks(X, name)
     _get_feature_names(X)  # refuses names of mixed types, before the work rather than after
     X = check_array(X, estimator=name, input_name="X", **ACCEPTED)
     return usable(X, name, parts, learning=True)
+
+
+def _worth_reading(source: Source, name: str) -> Source:
+    """The source, if it has samples, features and numbers."""
+    n, m = source.shape
+    if not n or not m:
+        raise ValueError(
+            f"Found array with {n} sample(s) and {m} feature(s) (shape={source.shape}) while a "
+            f"minimum of 1 is required by {name}."
+        )
+    if source.dtype.kind not in "fiub":
+        raise ValueError(f"X holds {source.dtype}, but {name} needs real numbers.")
+    return source
+
+
+def elsewhere(X: Any) -> Any:
+    """X as a source or a Dask array, which have a shape; None where its rows are in memory."""
+    return X if is_dask_array(X) or isinstance(X, Source) else source_of(X)
+
+
+def header_of(X: Any) -> Any:
+    """What scikit-learn reads the number and the names of features from."""
+    away = elsewhere(X)
+    return X if away is None else np.empty((0, away.shape[1]))
+
+
+def mapped(model: Any, method: str, X: Any, width: tuple[int, ...]) -> Any:
+    """A method of a fitted estimator for every block of a Dask array, when it is asked for."""
+    from robustnmf.engine.clustered import check_chunks
+
+    check_is_fitted(model)
+    X = check_chunks(X, type(model).__name__)
+    validate_data(model, header_of(X), skip_check_array=True, reset=False)
+    dtype = np.float64 if not width else model.components_.dtype
+    shape = {"chunks": (X.chunks[0], width)} if width else {"drop_axis": 1}
+    # An instance for every worker: methods are looked up there, whatever they hold.
+    return X.map_blocks(partial(_called, model, method), dtype=dtype, **shape)
+
+
+def _called(model: Any, method: str, rows: Any) -> Any:
+    return getattr(model, method)(rows)
+
+
+def check_look(name: str, parts: Parts, look: Look) -> None:
+    """Refuse stored X that these parts cannot read."""
+    data = "missing" if look.holes else "dense"
+    reason = refusal(*parts, data)
+    if reason is not None:
+        what = "X with missing values" if look.holes else "X"
+        raise ValueError(f"{name} cannot read {what}: {reason}")
+    if not look.known:
+        raise ValueError(f"Input X contains NaN and nothing else; {name} needs known values.")
+    if look.endless:
+        raise ValueError(f"Input X contains infinity; {name} needs finite values.")
+    if look.first_negative is not None:
+        row, column, value = look.first_negative
+        raise ValueError(
+            f"Negative values in data passed to {name}: X holds some, first at "
+            f"[{row}, {column}] = {value:.6g}; {WHAT_IS_NEEDED}"
+        )
+    _refuse_sizes(look.largest, name)
+    if not parts.loss.takes_zeros and look.least == 0:
+        raise ValueError(f"{parts.loss!r} needs X > 0, but X holds zeros: {ZEROS_COST}")
 
 
 def usable(X: Any, name: str, parts: Parts, *, learning: bool = False) -> Any:
@@ -90,19 +176,21 @@ def _refuse_unfit(X: Any, name: str, loss: Loss) -> None:
         count, row, column = _found(X, values < 0, "negative value")
         raise ValueError(
             f"Negative values in data passed to {name}: X holds {count}, first at "
-            f"[{row}, {column}] = {X[row, column]:.6g}; NMF needs X >= 0. Clip small negative "
-            "noise at zero, or shift every feature by its minimum."
+            f"[{row}, {column}] = {X[row, column]:.6g}; {WHAT_IS_NEEDED}"
         )
+    _refuse_sizes(largest, name)
+    if not loss.takes_zeros and least == 0:
+        count, row, column = _found(X, values == 0, "zero")
+        raise ValueError(
+            f"{loss!r} needs X > 0, but X holds {count}, first at [{row}, {column}]: {ZEROS_COST}"
+        )
+
+
+def _refuse_sizes(largest: float, name: str) -> None:
     if largest != 0 and not LEAST <= largest <= MOST:
         raise ValueError(
             f"the largest value of X is {largest:.3g}; {name} squares it, so it needs to lie "
             f"between {LEAST:g} and {MOST:g}. Divide X by {largest:.1g} first."
-        )
-    if not loss.takes_zeros and least == 0:
-        count, row, column = _found(X, values == 0, "zero")
-        raise ValueError(
-            f"{loss!r} needs X > 0, but X holds {count}, first at [{row}, {column}]: its loss "
-            "is infinite there. Add a small constant to X, or use KullbackLeibler."
         )
 
 

@@ -12,7 +12,8 @@ from sklearn.utils import Tags, check_array
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from robustnmf.estimators._table import ACCEPTED
+from robustnmf.arrays import to_numpy
+from robustnmf.estimators._table import ACCEPTED, elsewhere, header_of
 from robustnmf.estimators.robust import RobustNMF
 from robustnmf.losses import LOSSES, Loss
 from robustnmf.weightings import Trimmed
@@ -114,12 +115,15 @@ class RobustNMFDetector(OutlierMixin, BaseEstimator):
         self : the fitted detector
         """
         self._validate_params()
-        given = X
-        X = check_array(X, estimator=type(self).__name__, input_name="X", **ACCEPTED)
-        shift = self._shift(X)
+        given, away = X, elsewhere(X)
+        if away is None:
+            X = check_array(X, estimator=type(self).__name__, input_name="X", **ACCEPTED)
+        # Rows that are elsewhere are read as they are; RobustNMF refuses negative ones.
+        shape = (X if away is None else away).shape
+        shift = self._shift(X) if away is None else np.zeros(shape[1])
         inside, _ = _raised(X, shift)
         estimator = RobustNMF(
-            _rank(self.n_components, X.shape),
+            _rank(self.n_components, shape),
             weighting=Trimmed(),
             loss=self.loss,
             max_iter=self.max_iter,
@@ -127,7 +131,7 @@ class RobustNMFDetector(OutlierMixin, BaseEstimator):
             random_state=self.random_state,
         ).fit(inside, sample_weight=sample_weight)
         # Nothing is set before this point: a failed fit leaves the detector as it was.
-        validate_data(self, given, skip_check_array=True, reset=True)
+        validate_data(self, header_of(given), skip_check_array=True, reset=True)
         self.estimator_ = estimator
         self.shift_ = shift
         self.n_components_ = estimator.components_.shape[0]
@@ -135,8 +139,8 @@ class RobustNMFDetector(OutlierMixin, BaseEstimator):
         self.offset_ = 0.0
         if self.contamination != "auto":
             weights = 1.0 if sample_weight is None else np.asarray(sample_weight, dtype=float)
-            mass = np.broadcast_to(weights, X.shape[:1])
-            self.offset_ = _level(self._scores(X), mass, self.contamination)
+            mass = np.broadcast_to(weights, shape[:1])
+            self.offset_ = _level(to_numpy(self._scores(X)), mass, self.contamination)
         return self
 
     def score_samples(self, X: Any) -> np.ndarray:
@@ -150,8 +154,7 @@ class RobustNMFDetector(OutlierMixin, BaseEstimator):
         -------
         scores : ndarray (n_samples,)
         """
-        check_is_fitted(self)
-        return self._scores(validate_data(self, X, reset=False, **ACCEPTED))
+        return self._scores(self._checked(X))
 
     def decision_function(self, X: Any) -> np.ndarray:
         """``score_samples`` less the offset: negative for outliers.
@@ -192,10 +195,22 @@ class RobustNMFDetector(OutlierMixin, BaseEstimator):
         -------
         contributions : ndarray (n_samples, n_features)
         """
-        check_is_fitted(self)
-        inside, below = _raised(validate_data(self, X, reset=False, **ACCEPTED), self.shift_)
+        inside, below = _raised(self._checked(X), self.shift_)
         found = self.estimator_.explain(inside)
         return found if below is None else found - below**2
+
+    def _checked(self, X: Any) -> Any:
+        """New data, if they have the features of the fit."""
+        check_is_fitted(self)
+        if elsewhere(X) is None:
+            return validate_data(self, X, reset=False, **ACCEPTED)
+        validate_data(self, header_of(X), skip_check_array=True, reset=False)
+        if self.shift_.any():
+            raise ValueError(
+                "this detector was fitted on data with negative values, which are not looked for "
+                "in data that are stored elsewhere. Read them into memory."
+            )
+        return X
 
     @property
     def _quadratic(self) -> bool:

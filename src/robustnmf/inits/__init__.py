@@ -1,7 +1,7 @@
 """Starts by name; a new one is a file beside these and a line in the dict.
 
-A start is a function of the engine, the rank and a seed. It returns codes (n, k) and
-basis (k, m) in the units of the engine.
+A start is a function of the engine, the rank and a seed. It returns codes (rows, k) for every
+block and a basis (k, m), in the units of the engine.
 """
 
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from robustnmf.inits.nndsvd import nndsvd, nndsvda
 from robustnmf.inits.random import random
 from robustnmf.inits.robust import robust
 
-Init = Callable[[Any, int, int], tuple[Array, Array]]
+Init = Callable[[Any, int, int], tuple[list[Array], Array]]
 
 INITS: dict[str, Init] = {
     "random": random,

@@ -50,10 +50,13 @@ def aligned(engine: Any, right: Array, counts: Counts) -> tuple[Array, Array, li
     squares, rotation = xp.linalg.eigh(0.5 * (gram + gram.T))
     rotation = xp.take(rotation, xp.argsort(squares, descending=True), axis=1)
     singular = xp.maximum(xp.sort(squares, descending=True), 0.0) ** 0.5
-    return singular, rotation.T @ right, [product @ rotation for product in products]
+    turned = engine.sweep(lambda block, product: (product @ rotation, None), products, data=False)
+    return singular, rotation.T @ right, turned[0]
 
 
-def signed_parts(engine: Any, singular: Array, right: Array, counts: Counts) -> tuple[Array, Array]:
+def signed_parts(
+    engine: Any, singular: Array, right: Array, counts: Counts
+) -> tuple[list[Array], Array]:
     """Codes and basis from singular triplets, zeros where the smaller parts were."""
     xp = namespace(engine.like)
     # A singular value that is rounding has no left vector; its component is left empty.
@@ -77,14 +80,19 @@ def signed_parts(engine: Any, singular: Array, right: Array, counts: Counts) -> 
     def unit(norms: Array) -> Array:
         return sign / floored(xp.where(negative, norms[1, :], norms[0, :]))
 
-    codes = xp.maximum(xp.concat(left) * unit(left_norms), 0.0) * root
+    by = unit(left_norms)
+
+    def sized(block: Any, parts: Array) -> tuple[Array, None]:
+        return xp.maximum(parts * by, 0.0) * root, None
+
+    codes = engine.sweep(sized, left, data=False)[0]
     basis = xp.maximum(right * unit(right_norms)[:, None], 0.0) * root[:, None]
     return codes, basis
 
 
 def filled(
-    engine: Any, k: int, seed: int, entry: float, codes: Array, basis: Array
-) -> tuple[Array, Array]:
+    engine: Any, k: int, seed: int, entry: float, codes: list[Array], basis: Array
+) -> tuple[list[Array], Array]:
     """The factors with zeros raised to those of a constant approximation of an entry."""
     xp = namespace(engine.like)
     fill = (entry / k) ** 0.5
@@ -92,7 +100,12 @@ def filled(
     varied = on_device_of(engine.like, fill * uniform, basis.dtype)
     empty = xp.max(basis, axis=1, keepdims=True) <= 0
     basis = xp.where(empty, varied, basis)
-    return tuple(xp.where(f > 0, f, xp.full_like(f, fill)) for f in (codes, basis))
+
+    def raised(factor: Array) -> Array:
+        return xp.where(factor > 0, factor, xp.full_like(factor, fill))
+
+    codes = engine.sweep(lambda block, part: (raised(part), None), codes, data=False)[0]
+    return codes, raised(basis)
 
 
 def _part_norms(vectors: Array, axis: int) -> Array:

@@ -17,9 +17,9 @@ from robustnmf.inits._svd import aligned, filled, guessed, multiplied, signed_pa
 ROUNDS = 7
 
 
-def nndsvd(engine: Any, k: int, seed: int) -> tuple[Array, Array]:
+def nndsvd(engine: Any, k: int, seed: int) -> tuple[list[Array], Array]:
     """Codes (n, k) and basis (k, m), with zeros where a part is cut off."""
-    counts = [block.mass for block in engine.blocks]
+    counts = engine.sweep(lambda block, _: (block.mass, None), data=False)[0]
     right = guessed(engine, k, seed)
     for _ in range(ROUNDS):
         right = multiplied(engine, right, counts)
@@ -27,7 +27,7 @@ def nndsvd(engine: Any, k: int, seed: int) -> tuple[Array, Array]:
     return signed_parts(engine, singular[:k], right[:k, :], counts)
 
 
-def nndsvda(engine: Any, k: int, seed: int) -> tuple[Array, Array]:
+def nndsvda(engine: Any, k: int, seed: int) -> tuple[list[Array], Array]:
     """``nndsvd`` with zeros raised to the entry of a constant factorisation of mean X.
 
     The published variant fills with the mean of X itself, which does not scale as the

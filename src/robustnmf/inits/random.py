@@ -20,8 +20,8 @@ from robustnmf.arrays import Array, namespace, on_device_of
 STRETCH = 1e4
 
 
-def random(engine: Any, k: int, seed: int) -> tuple[Array, Array]:
-    """Codes (n, k) and basis (k, m) in the units of the engine."""
+def random(engine: Any, k: int, seed: int) -> tuple[list[Array], Array]:
+    """Codes (rows, k) of every block and basis (k, m) in the units of the engine."""
     xp = namespace(engine.like)
     rng = np.random.default_rng(seed)
     mean, features = engine.mean(), engine.shape[1]
@@ -31,12 +31,10 @@ def random(engine: Any, k: int, seed: int) -> tuple[Array, Array]:
     normal = stretch * rng.standard_normal((features, k))
     directions = on_device_of(engine.like, normal, xp.float64)
 
+    dtype = engine.like.dtype
+
     def draw(block: Any, _: None) -> tuple[Array, None]:
         place = block.wide_project(directions)
-        return 1.0 - (place - xp.floor(place)), None
+        return xp.astype(size * (1.0 - (place - xp.floor(place))), dtype, copy=False), None
 
-    codes = xp.concat(engine.sweep(draw)[0])
-    return (
-        xp.astype(size * codes, engine.like.dtype, copy=False),
-        on_device_of(engine.like, size * uniform, engine.like.dtype),
-    )
+    return engine.sweep(draw)[0], on_device_of(engine.like, size * uniform, dtype)

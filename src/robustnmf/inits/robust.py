@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from robustnmf.arrays import Array, eps, namespace, to_numpy
+from robustnmf.arrays import Array, eps, namespace
 from robustnmf.inits._svd import (
     Counts,
     aligned,
@@ -23,15 +23,21 @@ from robustnmf.inits._svd import (
     signed_parts,
 )
 from robustnmf.solvers import nonnegative_least_squares
-from robustnmf.weightings import Gate, Profile, Trimmed
+from robustnmf.weightings import Gate, Trimmed
 
 FIRST, GROWING, LAST = 2, 10, 2
 """Rounds before weights, while the subspace grows, and with all of its dimensions."""
 
 
-def robust(engine: Any, k: int, seed: int) -> tuple[Array, Array]:
+def robust(engine: Any, k: int, seed: int) -> tuple[list[Array], Array]:
     """``nndsvda`` of an SVD in which the majority of the samples counts."""
-    capped = [_capped(block, engine.typical_size) for block in engine.blocks]
+    typical = engine.typical_size()
+
+    def cap(block: Any, _: None) -> tuple[Array, None]:
+        # No row counts for more than a typical one.
+        return block.mass * typical / block.xp.maximum(block.sq_norms, typical), None
+
+    capped = engine.sweep(cap, data=False)[0]
     # The rounds are too few to forget where they began, so that is the same for every seed.
     right = guessed(engine, k, seed=0)
     for _ in range(FIRST):
@@ -44,51 +50,45 @@ def robust(engine: Any, k: int, seed: int) -> tuple[Array, Array]:
         counts = _heard(engine, distances, capped, opened, last=turn >= GROWING)
         right = orthonormal(_crossed(engine, products, counts))
     singular, right, _ = aligned(engine, right, counts)
-    typical_entry = (engine.typical_size / engine.shape[1]) ** 0.5
     factors = signed_parts(engine, singular[:k], right[:k, :], counts)
-    codes, basis = filled(engine, k, seed, typical_entry, *factors)
+    codes, basis = filled(engine, k, seed, (typical / engine.shape[1]) ** 0.5, *factors)
     return _encoded(engine, codes, basis), basis
 
 
-def _encoded(engine: Any, codes: Array, basis: Array) -> Array:
+def _encoded(engine: Any, codes: list[Array], basis: Array) -> list[Array]:
     """The best codes for the basis, so that energies tell from the first pass on; none is zero."""
     gram = basis @ basis.T
 
-    def visit(block: Any, _: None) -> tuple[Array, None]:
-        return nonnegative_least_squares(block.project(basis[None, ...])[0, ...], gram), None
+    def visit(block: Any, start: Array) -> tuple[Array, None]:
+        best = nonnegative_least_squares(block.project(basis[None, ...])[0, ...], gram)
+        return namespace(start).maximum(best, 1e-3 * start), None
 
-    best = namespace(codes).concat(engine.sweep(visit)[0])
-    return namespace(codes).maximum(best, 1e-3 * codes)
-
-
-def _capped(block: Any, limit: float) -> Array:
-    """How often rows count where none counts for more than one of this squared norm."""
-    return block.mass * limit / block.xp.maximum(block.sq_norms, limit)
+    return engine.sweep(visit, codes)[0]
 
 
 def _distances(engine: Any, products: list[Array], dimensions: int) -> list[Array]:
     """Squared distances of rows from the leading dimensions, for every block."""
-    found = []
-    for block, product in zip(engine.blocks, products, strict=True):
+
+    def distance(block: Any, product: Array) -> tuple[Array, None]:
         xp, norms = block.xp, block.sq_norms
         inside = xp.sum(xp.astype(product[:, :dimensions], norms.dtype) ** 2, axis=1)
-        found.append(xp.maximum(norms - inside, eps(product) * norms))
-    return found
+        return xp.maximum(norms - inside, eps(product) * norms), None
+
+    return engine.sweep(distance, products, data=False)[0]
 
 
 def _heard(
     engine: Any, distances: list[Array], capped: Counts, opened: float, *, last: bool
 ) -> Counts:
     """How often rows count whose distances are these."""
-    xp = namespace(engine.like)
-    sizes = [block.sq_norms for block in engine.blocks]
-    unit = engine.typical_size
-    whole = (xp.concat(distances), xp.concat(sizes), engine.mass)
-    arrays = (to_numpy(array).astype(float, copy=False) for array in whole)
-    profile = Profile(*arrays, typical=unit, unit=unit, features=engine.shape[1])
+    (profile,) = engine.profiles(distances, 2.0, lambda distance: distance[None, :])
     weighting = Trimmed().settle(profile) if last else Gate.at(profile, opened)
-    each = zip(distances, sizes, capped, strict=True)
-    return [count * weighting.among(size).slope(distance) for distance, size, count in each]
+
+    def heard(block: Any, pair: tuple[Array, Array]) -> tuple[Array, None]:
+        distance, count = pair
+        return count * weighting.among(block.sq_norms).slope(distance), None
+
+    return engine.sweep(heard, list(zip(distances, capped, strict=True)), data=False)[0]
 
 
 def _crossed(engine: Any, products: list[Array], counts: Counts) -> Array:

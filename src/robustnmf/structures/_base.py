@@ -25,7 +25,9 @@ class Structure(BaseEstimator, ABC):
     mixes_samples: ClassVar[bool] = False
     _parameter_constraints: ClassVar[dict[str, list]] = {}
 
-    def start(self, engine: Any, codes: Array, basis: Array) -> tuple[Array, Array, Array | None]:
+    def start(
+        self, engine: Any, codes: list[Array], basis: Array
+    ) -> tuple[list[Array], Array, list[Array] | None]:
         """Codes, basis and mixing of this structure from a plain start; members first."""
         return codes, basis, None
 

@@ -38,27 +38,31 @@ class Convex(Structure):
     exponent = 0.5
     mixes_samples = True
 
-    def start(self, engine: Any, codes: Array, basis: Array) -> tuple[Array, Array, Array]:
+    def start(
+        self, engine: Any, codes: list[Array], basis: Array
+    ) -> tuple[list[Array], Array, list[Array]]:
         """Each component starts near the sample that has most of it.
 
         Means over all samples, weighted by random codes, are all alike, and a fit that
         starts there rests on a plateau; a fifth of such a mean keeps every share positive.
         """
-        xp = namespace(codes)
-        mass = xp.astype(engine.mass, codes.dtype)[:, None]
-        mean = codes / floored(xp.sum(mass * codes, axis=1, keepdims=True))
-        counted = xp.where(mass > 0, codes, xp.zeros_like(codes))
-        most = xp.astype(counted == xp.max(counted, axis=1, keepdims=True), codes.dtype)
+        xp = namespace(basis)
+        drawn = engine.whole(codes, axis=1)
+        mass = xp.astype(engine.mass, drawn.dtype)[:, None]
+        mean = drawn / floored(xp.sum(mass * drawn, axis=1, keepdims=True))
+        counted = xp.where(mass > 0, drawn, xp.zeros_like(drawn))
+        most = xp.astype(counted == xp.max(counted, axis=1, keepdims=True), drawn.dtype)
         most = most / floored(xp.sum(mass * most, axis=1, keepdims=True))
-        mixing = 0.8 * most + 0.2 * mean
+        mixing = engine.split(0.8 * most + 0.2 * mean, axis=1)
         basis = self.mixed(engine, mixing)
         # Codes keep their pattern and take the size that gives the product the mean of X.
-        total = xp.sum(xp.sum(mass * codes, axis=1) * xp.sum(basis, axis=2), axis=-1)
+        total = xp.sum(xp.sum(mass * drawn, axis=1) * xp.sum(basis, axis=2), axis=-1)
         wanted = engine.mean() * float(xp.sum(engine.mass)) * engine.shape[1]
-        return codes * (wanted / floored(total))[:, None, None], basis, mixing
+        sized = drawn * (wanted / floored(total))[:, None, None]
+        return engine.split(sized, axis=1), basis, mixing
 
-    def mixed(self, engine: Any, mixing: Array) -> Array:
-        """Basis (members, k, features) that a mixing (members, samples, k) gives."""
+    def mixed(self, engine: Any, mixing: list[Array]) -> Array:
+        """Basis (members, k, features) that a mixing (members, rows, k) of all blocks gives."""
         engine.fill_samples()
 
         def mix(block: Any, local: Any) -> tuple[Any, Array]:

@@ -60,7 +60,9 @@ class Orthogonal(Structure):
     def __init__(self, strength: float = 1.0):
         self.strength = strength
 
-    def start(self, engine: Any, codes: Array, basis: Array) -> tuple[Array, Array, None]:
+    def start(
+        self, engine: Any, codes: list[Array], basis: Array
+    ) -> tuple[list[Array], Array, None]:
         """Components start near samples that differ, and samples near one component.
 
         A plain start is all alike, or has a first component that describes everything; a fit
@@ -70,9 +72,10 @@ class Orthogonal(Structure):
         what is left are added up, so that outliers are no better candidates than others.
         """
         whole = engine.filled()
-        starts = [self._spread(whole, codes[j, ...]) for j in range(codes.shape[0])]
-        new_codes, new_basis = (namespace(codes).stack(part) for part in zip(*starts, strict=True))
-        return new_codes, new_basis, None
+        drawn = engine.whole(codes, axis=1)
+        starts = [self._spread(whole, drawn[j, ...]) for j in range(drawn.shape[0])]
+        new_codes, new_basis = (namespace(drawn).stack(part) for part in zip(*starts, strict=True))
+        return engine.split(new_codes, axis=1), new_basis, None
 
     def _spread(self, engine: Any, codes: Array) -> tuple[Array, Array]:
         xp = namespace(codes)

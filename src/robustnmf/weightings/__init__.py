@@ -9,7 +9,7 @@ from robustnmf.weightings._base import (
     effective_sample_size,
 )
 from robustnmf.weightings._batch import Batch
-from robustnmf.weightings._profile import LogHistogram, Profile
+from robustnmf.weightings._profile import LogHistogram, Profile, counted, counts_beyond, counts_of
 from robustnmf.weightings.cauchy import Cauchy
 from robustnmf.weightings.entropy import Entropy
 from robustnmf.weightings.fuzzy import Fuzzy
@@ -46,5 +46,8 @@ __all__ = [
     "Uniform",
     "Weighed",
     "Weighting",
+    "counted",
+    "counts_beyond",
+    "counts_of",
     "effective_sample_size",
 ]

@@ -8,6 +8,7 @@ read off then changes continuously with the energies, and rounding stays roundin
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -15,11 +16,16 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-STEP = 1 / 32
-NODES = np.arange(-60.0, 20.0 + STEP, STEP)
-"""Logarithms of energies that are told apart, in units of a typical sample."""
+from robustnmf.arrays import Array, namespace, on_device_of, to_numpy
 
-TINY = np.exp(NODES[0])
+STEP = 1 / 32
+NODES = np.arange(-160.0, 20.0 + STEP, STEP)
+"""Logarithms that are told apart."""
+
+TINY = float(np.exp(-60.0))
+"""Energies below this are as good as nothing, in units of a typical sample."""
+
+TYPICAL_SHARE = 0.01
 
 HALF = 0.5
 """Share of the samples that are taken to be good."""
@@ -45,14 +51,9 @@ class LogHistogram:
     counts: np.ndarray
 
     @classmethod
-    def of(cls, logs: np.ndarray, mass: np.ndarray) -> LogHistogram:
-        """Each value shared between the nodes on both sides of it."""
-        at = np.clip((logs - NODES[0]) / STEP, 0.0, len(NODES) - 1.001)
-        left = at.astype(np.intp)
-        right_share = at - left
-        size = len(NODES)
-        counts = np.bincount(left, mass * (1.0 - right_share), size)
-        return cls(counts + np.bincount(left + 1, mass * right_share, size))
+    def of(cls, logs: Array, mass: Array) -> LogHistogram:
+        """The histogram of values, each as often as it counts."""
+        return cls(counted(logs, mass))
 
     def __add__(self, other: LogHistogram) -> LogHistogram:
         return LogHistogram(self.counts + other.counts)
@@ -111,63 +112,103 @@ class LogHistogram:
         return Bulk(centre, spread)
 
 
+def counted(logs: Array, mass: Array) -> np.ndarray:
+    """Counts of values (rows,), each shared between the nodes on both sides of it.
+
+    Where values live on a device they are counted there: in order of size, the counts of a
+    node are differences of running sums.
+    """
+    xp, size = namespace(logs), len(NODES)
+    at = xp.clip((logs - float(NODES[0])) / STEP, 0.0, size - 1.001)
+    if isinstance(at, np.ndarray):
+        left = at.astype(np.intp)
+        right_share = at - left
+        counts = np.bincount(left, mass * (1.0 - right_share), size)
+        return counts + np.bincount(left + 1, mass * right_share, size)
+    order = xp.argsort(at)
+    at, mass = xp.take(at, order), xp.take(mass, order)
+    places = xp.searchsorted(at, on_device_of(at, np.arange(size + 1.0), at.dtype))
+    zero = xp.zeros_like(at[:1])
+    shared = mass * (at - xp.floor(at))
+    sums = [xp.concat([zero, xp.cumulative_sum(part)]) for part in (mass, shared)]
+    whole, right = (to_numpy(s[1:] - s[:-1]) for s in (xp.take(s, places) for s in sums))
+    return whole - right + np.concatenate([[0.0], right[:-1]])
+
+
 def _spread(half_width: float, bad: float) -> float:
     """Standard deviation of good ones of which some are within a half width of their centre."""
     within = min(HALF / (1.0 - bad), 0.99)
     return min(max(half_width / float(ndtri(0.5 * (1.0 + within))), NARROWEST), WIDEST)
 
 
+@dataclass(frozen=True)
 class Profile:
     """The energies of a member: of samples, and of samples as shares of their sizes.
 
     Parameters
     ----------
-    energies, sizes, mass : ndarray (n_samples,)
-        Energies, what they compare with, and how often each sample counts.
-    typical : float
-        Median energy, but no less than a small share of the size of a typical sample.
+    energies : LogHistogram
+        Of energies, in units of the size of a typical sample.
+    shares : LogHistogram
+        Of energies over the sizes of their samples.
+    larger : callable
+        For a logarithm of energies and one of shares, the histogram of the larger of the
+        excesses over them. It takes another look at all samples.
     unit : float
-        Size of a typical sample, in which logarithms of energies are taken.
+        Size of a typical sample.
     features : int
         Of a sample.
     """
 
-    def __init__(
-        self,
-        energies: np.ndarray,
-        sizes: np.ndarray,
-        mass: np.ndarray,
-        *,
-        typical: float,
-        unit: float,
-        features: int,
-    ):
-        self.typical = typical
-        self.unit = unit
-        self.features = features
-        self._energies, self._sizes, self._mass = energies, sizes, mass
+    energies: LogHistogram
+    shares: LogHistogram
+    larger: Callable[[float, float], LogHistogram]
+    unit: float
+    features: int
 
     @cached_property
-    def energies(self) -> LogHistogram:
-        """Logarithms of energies."""
-        return LogHistogram.of(self._logs, self._mass)
+    def typical(self) -> float:
+        """An energy that at least half of the samples have at most; the median, two steps on.
 
-    @cached_property
-    def shares(self) -> LogHistogram:
-        """Logarithms of energies over the sizes of their samples."""
-        return LogHistogram.of(self._log_shares, self._mass)
+        Never below ``TYPICAL_SHARE`` of the size of a typical sample: what is fitted to a tenth
+        of its norm is fitted, and telling such samples apart would lock out those that are merely
+        slow to converge.
+        """
+        return self.unit * max(float(np.exp(self.energies.median() + 2 * STEP)), TYPICAL_SHARE)
 
-    def beyond(self, log: float, log_share: float) -> LogHistogram:
-        """The larger of both, less the logarithms that are given."""
-        larger = np.maximum(self._logs - log, self._log_shares - log_share)
-        return LogHistogram.of(larger, self._mass)
+    @classmethod
+    def of(
+        cls, energies: Array, sizes: Array, mass: Array, *, unit: float, features: int
+    ) -> Profile:
+        """The profile of samples that are all here."""
+        counts = counts_of(energies[None, :], sizes, mass, unit)
 
-    @cached_property
-    def _logs(self) -> np.ndarray:
-        return np.log(np.maximum(self._energies / self.unit, TINY))
+        def larger(log: float, log_share: float) -> LogHistogram:
+            return LogHistogram(counts_beyond(energies, sizes, mass, unit, log, log_share))
 
-    @cached_property
-    def _log_shares(self) -> np.ndarray:
-        # A sample of zeros has no energy, and no share either.
-        sizes = np.where(self._sizes > 0, self._sizes, np.inf)
-        return np.log(np.maximum(self._energies / sizes, TINY))
+        of_energies, of_shares = (LogHistogram(found) for found in counts[:, 0, :])
+        return cls(of_energies, of_shares, larger, unit, features)
+
+
+def counts_of(energies: Array, sizes: Array, mass: Array, unit: float) -> np.ndarray:
+    """Counts of energies (members, rows) and of their shares (2, members, nodes), to add up."""
+    tables = _logs(energies, sizes, unit)
+    each = [[counted(table[j, ...], mass) for j in range(energies.shape[0])] for table in tables]
+    return np.asarray(each).reshape(2, energies.shape[0], len(NODES))
+
+
+def counts_beyond(
+    energies: Array, sizes: Array, mass: Array, unit: float, log: float, log_share: float
+) -> np.ndarray:
+    """Counts of the larger of both excesses over these logarithms, to add up."""
+    logs, log_shares = _logs(energies, sizes, unit)
+    return counted(namespace(logs).maximum(logs - log, log_shares - log_share), mass)
+
+
+def _logs(energies: Array, sizes: Array, unit: float) -> tuple[Array, Array]:
+    """Logarithms of energies in a unit, and of energies over the sizes of their samples."""
+    xp = namespace(energies)
+    # A sample of zeros has no energy, and no share either.
+    some = sizes > 0
+    shares = xp.where(some, energies / xp.where(some, sizes, 1 + 0 * sizes), 0 * energies)
+    return tuple(xp.log(xp.maximum(ratio, TINY + 0 * ratio)) for ratio in (energies / unit, shares))

@@ -115,7 +115,7 @@ class Trimmed(Separable):
         reach = _reach(profile)
         of_energies, of_shares = profile.energies.bulk(reach), profile.shares.bulk(reach)
         logs = [bulk.centre + reach * bulk.spread for bulk in (of_energies, of_shares)]
-        raised = profile.beyond(*logs).median() + np.log(MARGIN)
+        raised = profile.larger(*logs).median() + np.log(MARGIN)
         log_cutoff, log_share = (log + max(0.0, raised) for log in logs)
         return Trimmed(
             max(float(np.exp(log_cutoff)), LEAST) * profile.unit,

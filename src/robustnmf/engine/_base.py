@@ -1,0 +1,240 @@
+"""What engines have in common: blocks of rows, what stays with them, and what adds up over them.
+
+An engine has one verb, ``sweep``: visit every block with what stays with it, keep what the
+visit leaves there, merge what it brings home. Where blocks live, and who visits them, is what
+engines differ in.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from copy import copy as shallow_copy
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from robustnmf.arrays import Array, floored, namespace
+from robustnmf.engine.threads import Threads
+from robustnmf.passes import Local
+from robustnmf.weightings import LogHistogram, Profile, counted, counts_beyond, counts_of
+
+WORTH_A_THREAD = 1e6
+
+Visit = Callable[[Any, Any], tuple[Any, Any]]
+"""Of a block and what stays with it: what stays now, and what to bring home."""
+
+
+class Engine(ABC):
+    """Blocks of X, and what stays with them.
+
+    Attributes
+    ----------
+    like : array
+        Of the library, device and dtype in which X is read.
+    shape : (samples, features)
+    scale : float
+        Units in which X is read, a power of two near its largest entry.
+    complete : bool
+        Whether every entry is known.
+    blocks : list
+        Consecutive rows.
+    """
+
+    like: Array
+    shape: tuple[int, int]
+    scale: float
+    complete: bool
+    blocks: list[Any]
+
+    def __init__(self) -> None:
+        self.threads = Threads()
+        self._typical: dict[float, float] = {}
+
+    @abstractmethod
+    def sweep(
+        self, visit: Visit, locals_: Sequence[Any] | None = None, *, data: bool = True
+    ) -> tuple[list[Any], Any]:
+        """Visit every block once; new local states, and what the visits found, merged.
+
+        Without ``data`` a visit may ask a block for the sizes and masses of its rows, not for
+        the rows themselves.
+        """
+
+    @abstractmethod
+    def filled(self) -> Engine:
+        """Itself, or an engine with a first guess in the holes, for starts that need whole rows."""
+
+    @abstractmethod
+    def fill_samples(self) -> None:
+        """See to it that samples can be mixed, also where they have holes."""
+
+    @abstractmethod
+    def samples(self, index: Array) -> Array:
+        """A few chosen samples (chosen, features) in units of scale."""
+
+    def split(self, table: Array, axis: int = 0) -> list[Array]:
+        """For every block its rows of a table, which lie along an axis."""
+        before = (slice(None),) * axis
+        edges = itertools.accumulate((len(block) for block in self.blocks), initial=0)
+        return [table[(*before, slice(*pair), ...)] for pair in itertools.pairwise(edges)]
+
+    def whole(self, parts: Sequence[Array], axis: int = 0) -> Array:
+        """The table whose rows the blocks hold."""
+        return parts[0] if len(parts) == 1 else namespace(parts[0]).concat(list(parts), axis=axis)
+
+    def begin(self, codes: Sequence[Array], mixing: Sequence[Array] | None = None) -> list[Local]:
+        """What stays with each block: its rows of the codes (members, rows, k)."""
+        shares = [None] * len(codes) if mixing is None else mixing
+        pairs = list(zip(codes, shares, strict=True))
+        return self.sweep(_begin, pairs, data=False)[0]
+
+    def keep(self, locals_: list[Local], members: Array) -> list[Local]:
+        """Local states of these members alone."""
+        return self.sweep(lambda block, local: (local.keep(members), None), locals_, data=False)[0]
+
+    def restored(self, locals_: list[Local], members: Array, before: list[Local]) -> list[Local]:
+        """Local states with some members (a mask) as they were before."""
+        pairs = list(zip(locals_, before, strict=True))
+        return self.sweep(
+            lambda block, pair: (pair[0].restored(members, pair[1]), None), pairs, data=False
+        )[0]
+
+    def collect(self, locals_: list[Local], name: str) -> Array:
+        """One field of the local states for all samples (members, samples, ...)."""
+        return self.whole([getattr(local, name) for local in locals_], axis=1)
+
+    @cached_property
+    def mass(self) -> Array:
+        """How many times every sample counts (samples,)."""
+        return self.whole([block.mass for block in self.blocks])
+
+    @cached_property
+    def sizes(self) -> Array:
+        """How many samples every sample stands for: how often it counts, were it all known."""
+        return self.whole([block.entry_mass for block in self.blocks])
+
+    def row_sizes(self, degree: float) -> Array:
+        """What the energies of all samples compare with."""
+        return self.whole([block.sizes(degree) for block in self.blocks])
+
+    def mean(self) -> float:
+        """Mean entry of the samples that count, in units of scale."""
+        return self._mean_size(1.0) / self.shape[1]
+
+    def _mean_size(self, degree: float) -> float:
+        def total(block: Any, _: None) -> tuple[None, np.ndarray]:
+            sums = (block.xp.sum(block.mass * block.sizes(degree)), block.xp.sum(block.mass))
+            return None, np.asarray([float(found) for found in sums])
+
+        size, count = self.sweep(total, data=False)[1]
+        return float(size / count)
+
+    def profiles(
+        self, locals_: Sequence[Any], degree: float, energies: Callable[[Any], Array]
+    ) -> list[Profile]:
+        """How energies (members, rows) of local states are spread over the samples that count."""
+        unit = self.typical_size(degree)
+
+        def count(block: Any, local: Any) -> tuple[None, np.ndarray]:
+            return None, counts_of(energies(local), block.sizes(degree), block.mass, unit)
+
+        def larger_of(j: int) -> Callable[[float, float], LogHistogram]:
+            def larger(log: float, log_share: float) -> LogHistogram:
+                def beyond(block: Any, local: Any) -> tuple[None, np.ndarray]:
+                    known = block.sizes(degree), block.mass, unit
+                    return None, counts_beyond(energies(local)[j, ...], *known, log, log_share)
+
+                return LogHistogram(self.sweep(beyond, locals_, data=False)[1])
+
+            return larger
+
+        counts = self.sweep(count, locals_, data=False)[1]
+        return [
+            Profile(LogHistogram(of_energies), LogHistogram(of_shares), larger_of(j), unit,
+                    self.shape[1])
+            for j, (of_energies, of_shares) in enumerate(zip(*counts, strict=True))
+        ]  # fmt: skip
+
+    def typical_size(self, degree: float = 2.0) -> float:
+        """Median size of the samples that count: their squared norm, for the squared error."""
+        if degree not in self._typical:
+            # Counted in units of the mean: nodes then lie alike whatever the units of X.
+            mean = self._mean_size(degree) or 1.0
+
+            def counts(block: Any, _: None) -> tuple[None, np.ndarray]:
+                return None, counted(block.xp.log(floored(block.sizes(degree) / mean)), block.mass)
+
+            histogram = LogHistogram(self.sweep(counts, data=False)[1])
+            self._typical[degree] = mean * float(np.exp(histogram.median()))
+        return self._typical[degree]
+
+    def spread(self, function: Callable[[slice], Array], count: int, cost: float) -> Array:
+        """What a function makes of ``count`` independent columns (..., columns).
+
+        On threads where all of them together cost enough operations.
+        """
+        pieces = max(1, min(self.threads.count, count, int(cost / WORTH_A_THREAD)))
+        parts = list(self._visits(function, evenly(count, pieces), pieces))
+        return parts[0] if pieces == 1 else namespace(parts[0]).concat(parts, axis=-1)
+
+    def shares(self, members: int) -> list[slice]:
+        """Members in as many parts as there are threads, where blocks are too few to share."""
+        return evenly(members, min(self.threads.count, members) if len(self.blocks) == 1 else 1)
+
+    def alone(self) -> Engine:
+        """The same data for a thread that works by itself."""
+        copy = shallow_copy(self)
+        copy.threads = Threads()
+        return copy
+
+    def at_work(self) -> AbstractContextManager[None]:
+        """Threads at hand meanwhile; arrays that are not NumPy's have their own."""
+        return self.threads.open() if isinstance(self.like, np.ndarray) else nullcontext()
+
+    def _visits(self, function: Callable, items: Iterable, count: int) -> Iterable:
+        return self.threads.each(function, items) if count > 1 else map(function, items)
+
+
+def _begin(block: Any, pair: tuple[Array, Array | None]) -> tuple[Local, None]:
+    """The members of a sample lie side by side, as products with X want and give them."""
+    codes, mixing = pair
+    xp = namespace(codes)
+    members, n, k = codes.shape
+    flat = xp.reshape(xp.permute_dims(codes, (1, 0, 2)), (n, members * k))
+    beside = xp.permute_dims(xp.reshape(flat, (n, members, k)), (1, 0, 2))
+    return Local(beside, mixing=mixing), None
+
+
+def merged_all(results: Iterable[tuple[Any, Any]]) -> tuple[list[Any], Any]:
+    """Local states, and what was brought home, merged in the order of the rows."""
+    kept, total = [], None
+    for local, part in results:
+        kept.append(local)
+        # In the order of the rows: sums do not depend on the number of threads.
+        total = part if total is None else merged(total, part)
+    return kept, total
+
+
+def merged(total: Any, part: Any) -> Any:
+    """Statistics merge in their own way, numbers and arrays by addition; None says nothing."""
+    if part is None:
+        return total
+    return total.merge(part) if hasattr(total, "merge") else total + part
+
+
+def evenly(count: int, parts: int) -> list[slice]:
+    """Consecutive slices of nearly equal length."""
+    edges = [count * part // parts for part in range(parts + 1)]
+    return [slice(*pair) for pair in itertools.pairwise(edges)]
+
+
+def power_of_two_near(largest: float, bits: int) -> float:
+    """Units that bring the largest entry into [1/2, 1); one where X is zero."""
+    limit = 1000 if bits == 64 else 120
+    exponent = max(-limit, min(limit, math.frexp(largest)[1]))
+    return 2.0**exponent if largest > 0 else 1.0

@@ -1,0 +1,131 @@
+"""The first look at X that is read block by block: what to know of rows that are elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from robustnmf.arrays import (
+    Array,
+    DenseBlock,
+    MaskedBlock,
+    Namespace,
+    has_holes,
+    namespace,
+)
+
+
+@dataclass(frozen=True)
+class KnownRows:
+    """Sizes and masses of the rows of a block, which answer for it where nobody reads the rows."""
+
+    by_degree: dict[float, Array]
+    mass: Array
+    entry_mass: Array
+
+    def __len__(self) -> int:
+        return int(self.mass.shape[0])
+
+    @property
+    def xp(self) -> Namespace:
+        """Array namespace of the rows."""
+        return namespace(self.mass)
+
+    @property
+    def sq_norms(self) -> Array:
+        """Squared norm of each row."""
+        return self.by_degree[2.0]
+
+    def sizes(self, degree: float) -> Array:
+        """Sum of the entries of whole rows to some power."""
+        return self.by_degree[degree]
+
+    def scaled(self, scale: float) -> KnownRows:
+        """The same in units of a scale."""
+        by_degree = {d: sizes * scale**-d for d, sizes in self.by_degree.items()}
+        return replace(self, by_degree=by_degree)
+
+    def counting_all(self, counted: Array) -> KnownRows:
+        """Rows that are all zero, and count all the same."""
+        return replace(self, mass=counted, entry_mass=counted)
+
+    def block(self, rows: Array, scale: float, complete: bool, fill: float) -> DenseBlock:
+        """The block of these rows, which need not find out again what is known of them."""
+        block = block_of(rows, scale, None, complete, fill)
+        block._sizes = dict(self.by_degree)
+        block.mass = self.mass
+        return block
+
+
+@dataclass(frozen=True)
+class Look:
+    """What a first look at a block of rows finds; looks merge."""
+
+    least: float
+    largest: float
+    holes: bool
+    known: bool
+    """Whether any entry is."""
+    rows: int
+    first_negative: tuple[int, int, float] | None = None
+    endless: bool = False
+
+    def merge(self, later: Look) -> Look:
+        """The same of these rows and those that follow."""
+        negative = self.first_negative
+        if negative is None and later.first_negative is not None:
+            row, column, value = later.first_negative
+            negative = row + self.rows, column, value
+        return Look(
+            min(self.least, later.least), max(self.largest, later.largest),
+            self.holes or later.holes, self.known or later.known, self.rows + later.rows,
+            negative, self.endless or later.endless,
+        )  # fmt: skip
+
+
+def looked_at(rows: Array, mass: Array | None, degrees: Iterable[float]) -> tuple[KnownRows, Look]:
+    """What to know of rows, in the units in which they are given."""
+    xp = namespace(rows)
+    holes = has_holes(rows)
+    block = block_of(rows, 1.0, mass, not holes, 1.0)
+    values = xp.where(xp.isnan(rows), xp.zeros_like(rows), rows) if holes else rows
+    filled = xp.where(xp.isnan(rows), xp.full_like(rows, xp.inf), rows) if holes else rows
+    some = rows.shape[0] > 0
+    least = float(xp.min(filled)) if some else float("inf")
+    largest = float(xp.max(values)) if some else 0.0
+    negative = None
+    if least < 0:
+        place = int(xp.argmax(xp.astype(xp.reshape(values < 0, (-1,)), xp.int8)))
+        row, column = divmod(place, int(rows.shape[1]))
+        negative = row, column, float(values[row, column])
+    known = KnownRows(
+        {d: block.sizes(d) for d in {1.0, 2.0, *degrees}}, block.mass, block.entry_mass
+    )
+    look = Look(
+        least, largest, holes, least < float("inf"), int(rows.shape[0]), negative,
+        largest == float("inf"),
+    )  # fmt: skip
+    return known, look
+
+
+def block_of(
+    rows: Array, scale: float, mass: Array | None, complete: bool, fill: float
+) -> DenseBlock:
+    """The block of dense rows, with or without holes."""
+    if complete:
+        return DenseBlock(rows, scale, mass)
+    xp = namespace(rows)
+    known = ~xp.isnan(rows)
+    filled = xp.where(known, rows, xp.full_like(rows, fill * scale))
+    return MaskedBlock(filled, known, scale, mass)
+
+
+def as_floats(rows: Any) -> np.ndarray:
+    """Rows as they can be computed with: floats stay, all else becomes float64."""
+    rows = np.asarray(rows)
+    if rows.ndim != 2:
+        raise ValueError(f"a block of X has shape {rows.shape}, but rows and features are needed.")
+    return rows if rows.dtype in (np.float32, np.float64) else rows.astype(np.float64)

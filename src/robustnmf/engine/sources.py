@@ -1,0 +1,178 @@
+"""Where stored rows come from: files, memory maps, Zarr and HDF5, functions that yield blocks.
+
+A source has a shape and a dtype, and reads its blocks one after the other, as often as asked.
+"""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from robustnmf.engine._look import as_floats
+
+WORTH_STORING = 64 * 2**20
+"""Bytes of a memory map from which it is read block by block."""
+
+
+class Source(ABC):
+    """Rows that are read block by block."""
+
+    shape: tuple[int, int]
+    dtype: np.dtype
+    chunk_rows: int = 1
+    """Rows that are stored together."""
+
+    @abstractmethod
+    def read(self, step: int) -> Iterator[Callable[[], np.ndarray]]:
+        """For every block of so many rows, a function that reads it; called in order."""
+
+    def take(self, places: Iterable[int]) -> np.ndarray:
+        """A few chosen rows."""
+        wanted = list(places)
+        found: dict[int, np.ndarray] = {}
+        at = 0
+        for read in self.read(self.chunk_rows):
+            rows = read()
+            found |= {p: rows[p - at] for p in wanted if at <= p < at + len(rows)}
+            at += len(rows)
+        return np.stack([found[p] for p in wanted])
+
+
+class Sliced(Source):
+    """Anything two-dimensional that hands out rows when it is sliced."""
+
+    def __init__(self, array: Any):
+        self.array = array
+        self.shape = int(array.shape[0]), int(array.shape[1])
+        self.dtype = np.dtype(array.dtype)
+        chunks = getattr(array, "chunks", None)
+        self.chunk_rows = int(chunks[0]) if chunks else 1
+
+    def read(self, step: int) -> Iterator[Callable[[], np.ndarray]]:
+        for at in range(0, self.shape[0], step):
+            yield partial(self._rows, at, min(at + step, self.shape[0]))
+
+    def take(self, places: Iterable[int]) -> np.ndarray:
+        return np.concatenate([self._rows(p, p + 1) for p in places])
+
+    def _rows(self, start: int, stop: int) -> np.ndarray:
+        return as_floats(self.array[start:stop, :])
+
+
+class RawFile(Sliced):
+    """Rows one after the other in a file, read past any memory map: pages of a map stay mapped."""
+
+    def __init__(self, path: str | os.PathLike, offset: int, dtype: np.dtype, shape: tuple):
+        self.path, self.offset = Path(path), offset
+        self.dtype, self.shape = np.dtype(dtype), shape
+
+    def _rows(self, start: int, stop: int) -> np.ndarray:
+        features = self.shape[1]
+        at = self.offset + start * features * self.dtype.itemsize
+        rows = np.fromfile(self.path, self.dtype, (stop - start) * features, offset=at)
+        if rows.size != (stop - start) * features:
+            raise OSError(
+                f"{self.path} ends before row {stop}; it is shorter than its header says."
+            )
+        return as_floats(rows.reshape(-1, features))
+
+
+class Yielded(Source):
+    """Blocks that a function yields, every time it is called."""
+
+    def __init__(self, blocks: Callable[[], Iterable[Any]]):
+        self.blocks = blocks
+        rows, features, dtypes = 0, None, set()
+        for block in blocks():
+            block = as_floats(block)
+            if features not in (None, block.shape[1]):
+                raise ValueError(
+                    f"X yields a block with {block.shape[1]} features after blocks with "
+                    f"{features}; all need the same."
+                )
+            rows, features = rows + len(block), block.shape[1]
+            dtypes.add(block.dtype)
+        if features is None:
+            raise ValueError("X yields no blocks; at least one sample is needed.")
+        self.shape, self.dtype = (rows, features), np.result_type(*dtypes)
+
+    def read(self, step: int) -> Iterator[Callable[[], np.ndarray]]:
+        blocks = iter(self.blocks())
+        seen = 0
+        while True:
+            # Looked for here, in order; what costs is done by whoever yields.
+            block = next(blocks, None)
+            if block is None:
+                break
+            rows = as_floats(block).astype(self.dtype, copy=False)
+            seen += len(rows)
+            yield partial(_given, rows)
+        if seen != self.shape[0]:
+            raise ValueError(
+                f"X has yielded {self.shape[0]} samples at first and {seen} now. The function "
+                "must yield the same blocks every time."
+            )
+
+
+def _given(rows: np.ndarray) -> np.ndarray:
+    return rows
+
+
+def source_of(X: Any) -> Source | None:
+    """The source that X stands for; None where it is a table in memory."""
+    if isinstance(X, (str, os.PathLike)):
+        return _npy(Path(X))
+    if isinstance(X, np.memmap):
+        return _mapped(X) if X.nbytes >= WORTH_STORING and X.ndim == 2 else None
+    if isinstance(X, Iterator):
+        raise TypeError(
+            "X is a generator, which can be gone through once, but every pass reads X again. Pass "
+            "the function that makes it, for example lambda: blocks(path)."
+        )
+    if callable(X) and not hasattr(X, "__array__"):
+        return Yielded(X)
+    module = type(X).__module__.partition(".")[0]
+    if module in {"zarr", "h5py"} and len(getattr(X, "shape", ())) == 2:
+        return Sliced(X)
+    return None
+
+
+def _npy(path: Path) -> Source:
+    if not path.exists():
+        raise FileNotFoundError(f"X is the path {path}, where there is no file.")
+    with path.open("rb") as file:
+        try:
+            version = np.lib.format.read_magic(file)
+            read = np.lib.format.read_array_header_1_0
+            if version != (1, 0):
+                read = np.lib.format.read_array_header_2_0
+            shape, fortran, dtype = read(file)
+        except ValueError as error:
+            raise ValueError(
+                f"X is the path {path}, which is no .npy file ({error}). Save X with numpy.save, "
+                "or pass an array."
+            ) from error
+        offset = file.tell()
+    if dtype.hasobject:
+        raise ValueError(f"{path} holds Python objects, which are never read. Save X as numbers.")
+    if len(shape) != 2:
+        raise ValueError(
+            f"{path} holds an array of shape {shape}; samples and features are needed."
+        )
+    if fortran:
+        return Sliced(np.load(path, mmap_mode="r", allow_pickle=False))
+    return RawFile(path, offset, dtype, shape)
+
+
+def _mapped(X: np.memmap) -> Source:
+    """The file behind a memory map, where its rows lie one after the other."""
+    whole = not isinstance(X.base, np.memmap) and X.flags.c_contiguous
+    if whole and X.filename is not None:
+        return RawFile(X.filename, X.offset, X.dtype, X.shape)
+    return Sliced(X)

@@ -1,0 +1,137 @@
+"""X as a Dask array: the same numbers on any scheduler, also when a worker dies."""
+
+import os
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+from sklearn.utils._testing import ignore_warnings
+
+from robustnmf import ConvexNMF, HuberRNMF, RobustNMF
+from tests.problems import noisy_low_rank
+
+da = pytest.importorskip("dask.array", reason="needs Dask: pip install robustnmf[dask]")
+distributed = pytest.importorskip("distributed", reason="needs Dask: pip install robustnmf[dask]")
+
+X = noisy_low_rank(400, 30, 4, outliers=20)
+CHUNKS = ((150, 150, 40, 60), 30)
+MODELS = {
+    "trimmed": RobustNMF(4),
+    "entropy": RobustNMF(4, weighting="entropy", init="nndsvda"),
+    "several starts": RobustNMF(4, weighting="entropy", init="random", n_init=2),
+    "divergence": RobustNMF(4, loss="kullback-leibler", init="random"),
+    "entries": HuberRNMF(4),
+}
+
+
+def fitted(model, data, **arguments):
+    return model.set_params(random_state=0, max_iter=50, tol=0).fit(data, **arguments)
+
+
+@ignore_warnings
+@pytest.mark.parametrize("name", MODELS)
+def test_the_fit_is_the_same_as_in_memory(name):
+    weights = np.random.default_rng(0).integers(0, 3, 400).astype(float)
+    expected = fitted(MODELS[name], X, sample_weight=weights)
+    components, energies = expected.components_, expected.energies_
+    importances, size = expected.sample_importances_, expected.effective_sample_size_
+    model = fitted(MODELS[name], da.from_array(X, chunks=CHUNKS), sample_weight=weights)
+    assert isinstance(model.components_, np.ndarray)
+    np.testing.assert_allclose(model.components_, components, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(model.energies_.compute(), energies, rtol=1e-8)
+    np.testing.assert_allclose(model.sample_importances_.compute(), importances, rtol=1e-8)
+    assert model.effective_sample_size_ == pytest.approx(size)
+
+
+@ignore_warnings
+def test_codes_are_lazy_and_lie_as_the_samples_do():
+    data = da.from_array(X, chunks=CHUNKS)
+    model = RobustNMF(4, random_state=0)
+    codes = model.fit_transform(data)
+    assert isinstance(codes, da.Array)
+    assert codes.chunks == (CHUNKS[0], (4,))
+    np.testing.assert_allclose(codes.compute(), model.transform(X), rtol=1e-7, atol=1e-9)
+    again, scores = model.transform(data), model.score_samples(data)
+    assert again.chunks == codes.chunks
+    np.testing.assert_allclose(again.compute(), model.transform(X), rtol=1e-12)
+    np.testing.assert_allclose(scores.compute(), model.score_samples(X), rtol=1e-12)
+    assert model.objective(data) == pytest.approx(model.objective(X), rel=1e-10)
+
+
+@ignore_warnings
+def test_missing_values_and_integers():
+    table = X.copy()
+    table[::7, ::5] = np.nan
+    arguments = {"init": "random", "random_state": 0, "max_iter": 20, "tol": 0}
+    for data in (table, (10 * X).astype(np.int32)):
+        expected = RobustNMF(3, **arguments).fit(data)
+        model = RobustNMF(3, **arguments).fit(da.from_array(data, chunks=(90, -1)))
+        np.testing.assert_allclose(model.components_, expected.components_, rtol=1e-8)
+
+
+def test_bad_arrays_are_refused():
+    cut = da.from_array(X, chunks=(100, 10))
+    with pytest.raises(ValueError, match=r"rechunk\(\{1: -1\}\)"):
+        RobustNMF(2).fit(cut)
+    unknown = da.from_array(X, chunks=(100, 30))
+    unknown = unknown[unknown[:, 0] > 0]
+    with pytest.raises(ValueError, match="compute_chunk_sizes"):
+        RobustNMF(2).fit(unknown)
+    with pytest.raises(ValueError, match="2D data"):
+        RobustNMF(2).fit(da.ones(3))
+    with pytest.raises(ValueError, match="minimum of 1"):
+        RobustNMF(2).fit(da.ones((0, 3)))
+    with pytest.raises(ValueError, match="Dask array with Convex"):
+        ConvexNMF(2).fit(da.from_array(X, chunks=(100, 30)))
+    negative = X.copy()
+    negative[160, 3] = -1.0
+    with pytest.raises(ValueError, match=r"first at \[160, 3\]"):
+        RobustNMF(2).fit(da.from_array(negative, chunks=(100, 30)))
+    model = RobustNMF(2, random_state=0, max_iter=5, tol=0).fit(X)
+    with pytest.raises(ValueError, match="30 features"):
+        model.transform(da.ones((10, 5)))
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        yield client
+
+
+@ignore_warnings
+def test_a_cluster_gives_the_same_and_keeps_codes_to_itself(cluster):
+    expected = RobustNMF(4, random_state=0, max_iter=30, tol=0).fit(X)
+    data = da.from_array(X, chunks=CHUNKS).persist()
+    model = RobustNMF(4, random_state=0, max_iter=30, tol=0)
+    codes = model.fit_transform(data)
+    np.testing.assert_allclose(model.components_, expected.components_, rtol=1e-9, atol=1e-12)
+    assert len(distributed.futures_of(codes)) > 0  # they are on the workers
+
+
+@ignore_warnings
+def test_a_fit_survives_the_death_of_a_worker(cluster):
+    arguments = {"weighting": "entropy", "random_state": 0, "max_iter": 40, "tol": 0}
+    expected = RobustNMF(4, **arguments).fit(X).components_
+    data = da.from_array(X, chunks=(100, 30)).persist()
+    pids = cluster.run(os.getpid)
+    killed = threading.Event()
+
+    def kill():
+        time.sleep(1.0)
+        os.kill(next(iter(pids.values())), signal.SIGKILL)
+        killed.set()
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    # Long enough to be hit in the middle: the killer waits a second.
+    while not killed.is_set():
+        found = RobustNMF(4, **arguments).fit(data).components_
+    killer.join()
+    np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-10)

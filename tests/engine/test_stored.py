@@ -1,0 +1,226 @@
+"""X that is read block by block: the same numbers as in memory, read once a pass, clear errors."""
+
+import os
+
+import numpy as np
+import pytest
+from sklearn.utils._testing import ignore_warnings
+
+from robustnmf import ConvexNMF, HuberRNMF, RobustNMF, RobustNMFDetector
+from robustnmf.engine import Stored, source_of
+from robustnmf.engine.sources import RawFile, Sliced
+from tests.problems import noisy_low_rank
+
+X = noisy_low_rank(600, 30, 4, outliers=20)
+
+
+def blocks_of(table, rows=130):
+    return lambda: (table[at : at + rows] for at in range(0, len(table), rows))
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch):
+    monkeypatch.setattr("robustnmf.engine.stored.BLOCK_BYTES", 20_000)
+    monkeypatch.setattr("robustnmf.engine.sources.WORTH_STORING", 0)
+
+
+def npy(table, folder):
+    path = folder / "x.npy"
+    np.save(path, table)
+    return path
+
+
+def kept(kind, table, folder):
+    """A table as it is kept elsewhere."""
+    if kind == "npy":
+        return npy(table, folder)
+    if kind == "path as text":
+        return str(npy(table, folder))
+    if kind == "column by column":
+        return npy(np.asfortranarray(table), folder)
+    if kind == "memmap":
+        return np.load(npy(table, folder), mmap_mode="r")
+    if kind == "part of a memmap":
+        whole = np.concatenate([table, table], axis=1)
+        return np.load(npy(whole, folder), mmap_mode="r")[:, : table.shape[1]]
+    if kind == "function":
+        return blocks_of(table)
+    if kind == "zarr":
+        zarr = pytest.importorskip("zarr")
+        array = zarr.create_array(
+            str(folder / "x.zarr"), shape=table.shape, chunks=(70, table.shape[1]),
+            dtype=table.dtype,
+        )  # fmt: skip
+        array[:] = table
+        return array
+    h5py = pytest.importorskip("h5py")
+    return h5py.File(folder / "x.h5", "w").create_dataset("x", data=table, chunks=(90, 30))
+
+
+KINDS = [
+    "npy", "path as text", "column by column", "memmap", "part of a memmap", "function", "zarr",
+    "hdf5",
+]  # fmt: skip
+MODELS = {
+    "trimmed": RobustNMF(4),
+    "entropy": RobustNMF(4, weighting="entropy"),
+    "several starts": RobustNMF(4, weighting="entropy", init="random", n_init=2),
+    "divergence": RobustNMF(4, loss="kullback-leibler", init="nndsvda"),
+    "entries": HuberRNMF(4),
+    "mixtures": ConvexNMF(4),
+    "orthogonal": RobustNMF(4, structure="orthogonal", init="random"),
+}
+
+
+@ignore_warnings
+@pytest.mark.parametrize("kind", KINDS)
+def test_wherever_x_is_kept_the_fit_is_the_same(kind, tmp_path):
+    expected = RobustNMF(4, random_state=0, max_iter=50, tol=0).fit(X)
+    stored = kept(kind, X, tmp_path)
+    model = RobustNMF(4, random_state=0, max_iter=50, tol=0)
+    codes = model.fit_transform(stored)
+    np.testing.assert_allclose(model.components_, expected.components_, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(model.energies_, expected.energies_, rtol=1e-8)
+    assert codes.shape == (600, 4)
+    assert model.n_features_in_ == 30
+    np.testing.assert_allclose(model.transform(stored), expected.transform(X), rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(model.objective(stored), expected.objective(X), rtol=1e-9)
+
+
+@ignore_warnings
+@pytest.mark.parametrize("name", MODELS)
+def test_every_method_reads_stored_data(name, tmp_path):
+    weights = np.random.default_rng(0).integers(0, 3, 600).astype(float)
+    path = npy(X, tmp_path)
+    fits = [
+        MODELS[name].set_params(random_state=0, max_iter=30, tol=0).fit(data, sample_weight=weights)
+        .components_
+        for data in (X, path)
+    ]  # fmt: skip
+    np.testing.assert_allclose(fits[1], fits[0], rtol=1e-7, atol=1e-10)
+
+
+@ignore_warnings
+@pytest.mark.parametrize("dtype", ["float32", "uint8", "int64", "float16", "bool"])
+def test_numbers_of_any_kind_are_read_as_in_memory(dtype, tmp_path):
+    table = np.minimum(10 * X / X.max(), 10).astype(dtype)
+    path = npy(table, tmp_path)
+    arguments = {"random_state": 0, "max_iter": 20, "tol": 0}
+    expected = RobustNMF(3, **arguments).fit(table)
+    model = RobustNMF(3, **arguments).fit(path)
+    assert model.components_.dtype == expected.components_.dtype
+    tolerance = 1e-3 if dtype == "float32" else 1e-9
+    np.testing.assert_allclose(model.components_, expected.components_, rtol=tolerance, atol=1e-4)
+
+
+@ignore_warnings
+def test_missing_values_may_be_stored(tmp_path):
+    table = X.copy()
+    table[::7, ::5] = np.nan
+    arguments = {"init": "random", "random_state": 0, "max_iter": 20, "tol": 0}
+    expected = RobustNMF(3, **arguments).fit(table)
+    path = npy(table, tmp_path)
+    np.testing.assert_allclose(
+        RobustNMF(3, **arguments).fit(path).components_, expected.components_, rtol=1e-8
+    )
+    with pytest.raises(ValueError, match="init='random'"):
+        RobustNMF(3, init="nndsvda").fit(path)
+
+
+def test_detectors_score_stored_data(tmp_path):
+    path = npy(X, tmp_path)
+    detector = RobustNMFDetector(4, random_state=0).fit(path)
+    np.testing.assert_allclose(detector.score_samples(path), detector.score_samples(X), rtol=1e-9)
+    with pytest.raises(TypeError, match="in memory"):
+        detector.explain(path)
+
+
+def test_blocks_are_read_once_a_pass():
+    reads = []
+
+    def blocks():
+        reads.append(0)
+        for at in range(0, 600, 100):
+            reads[-1] += 1
+            yield X[at : at + 100]
+
+    engine = Stored(source_of(blocks))
+    before = len(reads)
+    engine.sweep(lambda block, local: (None, block.sq_norms.sum()))
+    assert len(reads) == before + 1
+    engine.sweep(lambda block, local: (None, block.sq_norms.sum()), data=False)
+    assert len(reads) == before + 1
+    assert set(reads) == {6}
+
+
+def test_files_are_read_past_their_maps(tmp_path):
+    path = npy(X, tmp_path)
+    mapped = np.load(path, mmap_mode="r")
+    assert isinstance(source_of(mapped), RawFile)
+    assert isinstance(source_of(mapped[:, :10]), Sliced)
+    assert isinstance(source_of(mapped[10:]), Sliced)
+    rows = [read() for read in source_of(mapped).read(250)]
+    np.testing.assert_array_equal(np.concatenate(rows), X)
+    assert source_of(X) is None
+
+
+def bad_files(folder):
+    (folder / "text.npy").write_text("no numbers")
+    np.save(folder / "cube.npy", np.ones((2, 2, 2)))
+    np.save(folder / "names.npy", np.array([["a", "b"]]))
+    np.save(folder / "objects.npy", np.array([[1, None]], dtype=object), allow_pickle=True)
+    np.save(folder / "empty.npy", np.ones((0, 3)))
+    negative = X.copy()
+    negative[411, 7] = -2.0
+    np.save(folder / "negative.npy", negative)
+    endless = X.copy()
+    endless[3, 3] = np.inf
+    np.save(folder / "endless.npy", endless)
+    np.save(folder / "nothing.npy", np.full((5, 3), np.nan))
+    np.save(folder / "short.npy", X)
+    size = os.path.getsize(folder / "short.npy")
+    with (folder / "short.npy").open("rb+") as file:
+        file.truncate(size - 1000)
+
+
+@pytest.mark.parametrize(
+    ("name", "error", "message"),
+    [
+        ("absent", FileNotFoundError, "no file"),
+        ("text", ValueError, "no .npy file"),
+        ("cube", ValueError, "samples and features are needed"),
+        ("names", ValueError, "real numbers"),
+        ("objects", ValueError, "never read"),
+        ("empty", ValueError, "minimum of 1"),
+        ("negative", ValueError, r"first at \[411, 7\] = -2"),
+        ("endless", ValueError, "infinity"),
+        ("nothing", ValueError, "nothing else"),
+        ("short", OSError, "shorter"),
+    ],
+)
+def test_bad_files_are_refused(name, error, message, tmp_path):
+    bad_files(tmp_path)
+    with pytest.raises(error, match=message):
+        RobustNMF(2).fit(tmp_path / f"{name}.npy")
+
+
+def test_bad_generators_are_refused():
+    with pytest.raises(TypeError, match="Pass the function"):
+        RobustNMF(2).fit(X[at : at + 100] for at in range(0, 600, 100))
+    with pytest.raises(ValueError, match="yields no blocks"):
+        RobustNMF(2).fit(lambda: iter([]))
+    with pytest.raises(ValueError, match="all need the same"):
+        RobustNMF(2).fit(lambda: iter([X, X[:, :3]]))
+    turns = iter([5, 3, 1, 1])
+
+    def unsteady():
+        return (X[:100] for _ in range(next(turns)))
+
+    with pytest.raises(ValueError, match="the same blocks every time"):
+        RobustNMF(2).fit(unsteady)
+
+
+def test_features_of_new_data_are_counted(tmp_path):
+    model = RobustNMF(2, random_state=0, max_iter=5, tol=0).fit(X)
+    with pytest.raises(ValueError, match="30 features"):
+        model.transform(npy(X[:, :10], tmp_path))
