@@ -1,17 +1,18 @@
-# The whole vocabulary: demo, test, check, docs, bench (and clean).
+# The whole vocabulary: demo, test, check, docs, bench, bench-scale (and clean).
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# Tests run on all cores; BLAS threads would only fight with them for the same ones.
+# Tests run on all cores; BLAS threads would only fight with them for the same ones. With
+# SCIPY_ARRAY_API scikit-learn lets arrays of other libraries through.
 JOBS ?= auto
 
-.PHONY: demo test check docs bench format clean
+.PHONY: demo test check docs bench bench-scale format clean
 
 demo: $(VENV)/.demo
 	@$(BIN)/robustnmf demo --out demo
 
 test: $(VENV)/.dev
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS)
+	SCIPY_ARRAY_API=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS)
 
 check: $(VENV)/.dev
 	$(BIN)/ruff format --check .
@@ -39,7 +40,10 @@ bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/contamination.py
 	$(BIN)/python benchmarks/cost.py
 	$(BIN)/python benchmarks/missing.py
-	$(BIN)/python benchmarks/sparse.py
+	$(BIN)/python benchmarks/sparse_rows.py
+
+bench-scale: $(VENV)/.bench
+	$(BIN)/python benchmarks/scale.py
 
 # One stamp per set of extras, renewed when the project file changes.
 $(VENV)/.demo: pyproject.toml | $(VENV)/bin/python

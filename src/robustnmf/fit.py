@@ -13,6 +13,7 @@ from threading import Event
 from typing import Any
 
 from robustnmf.arrays import Array, eps, namespace, on_device_of, to_numpy
+from robustnmf.checkpoint import Checkpoint
 from robustnmf.passes import Local, Statistics
 from robustnmf.state import GATED, Fitted, Problem, Reading, Start, State, Track
 from robustnmf.weightings import Batch, Gate, Profile, Tally, Weighting
@@ -30,6 +31,7 @@ def fit(
     max_iter: int,
     tol: float,
     callback: Callback | None = None,
+    checkpoint: Checkpoint | None = None,
 ) -> list[Fitted]:
     """Fit every member of a batch.
 
@@ -43,11 +45,13 @@ def fit(
     the energies after each pass until their median changes by less than ``REST`` over
     ``WINDOW`` passes, or half of the iterations are spent; from then on phi is fixed, and
     the history starts there.
+
+    With a checkpoint the fit goes on where it was interrupted, if it was.
     """
     with engine.at_work():
         shares = engine.shares(len(weightings))
-        if len(shares) == 1 or callback is not None:
-            return _fit(engine, problem, weightings, start, max_iter, tol, callback)
+        if len(shares) == 1 or callback is not None or checkpoint is not None:
+            return _fit(engine, problem, weightings, start, max_iter, tol, callback, checkpoint)
 
         # Members know nothing of each other: a thread for some, rather than for some rows.
         halted = Event()
@@ -73,17 +77,19 @@ def _fit(
     max_iter: int,
     tol: float,
     callback: Callback | None,
+    checkpoint: Checkpoint | None = None,
 ) -> list[Fitted]:
-    tracks = [Track(i, w, w) for i, w in enumerate(weightings)]
-    locals_ = engine.begin(start.codes, start.mixing)
-    basis = problem.hold(start.basis)
-    state = State.at(tracks, locals_, basis)
     # Penalties are in proportion to all samples, and would be too much for some of them.
     gated = 0 if problem.pays else min(GATED, max_iter // 4)
-    state = _energies_only(engine, problem, state)
-    state = _follow(engine, problem, state, gated=gated, freeze=max_iter == 0)
-    results: dict[int, Fitted] = {}
-    for iteration in range(max_iter + 1):
+    resumed = None if checkpoint is None else checkpoint.resumed(engine, len(weightings), max_iter)
+    if resumed is None:
+        state = _begun(engine, problem, weightings, start)
+        state = _follow(engine, problem, state, gated=gated, freeze=max_iter == 0)
+        resumed = 0, state, {}
+    first, state, results = resumed
+    for iteration in range(first, max_iter + 1):
+        if checkpoint is not None:
+            checkpoint.offer(engine, iteration, state, results)
         last = iteration == max_iter
         before = state
         state, statistics, back = _pass(engine, problem, state, move=iteration > 0, gather=not last)
@@ -107,6 +113,13 @@ def _fit(
         freeze = 2 * (iteration + 1) >= max_iter
         state = _follow(engine, problem, state, gated=gated, freeze=freeze)
     return [results[i] for i in range(len(weightings))]
+
+
+def _begun(engine: Any, problem: Problem, weightings: Sequence[Weighting], start: Start) -> State:
+    """Before the first pass, with energies where weightings need them."""
+    tracks = [Track(i, w, w) for i, w in enumerate(weightings)]
+    locals_ = engine.begin(start.codes, start.mixing)
+    return _energies_only(engine, problem, State.at(tracks, locals_, problem.hold(start.basis)))
 
 
 def encode(

@@ -15,6 +15,9 @@ from robustnmf.weightings import Batch, Gate, Profile, Tally, Weighting
 
 WINDOW = 10
 REST = 0.01
+CIRCLE = 12
+"""Passes after which circles of two, three, four, six or twelve are at their beginning."""
+
 PATIENCE = 5
 GATED = 20
 
@@ -264,11 +267,24 @@ class Track:
         median = profile.typical
         self.medians.append(median)
         self.weighting = self.asked.settle(profile)
-        past = self.medians[-1 - WINDOW : -WINDOW]
-        if freeze or any(abs(before - median) <= REST * before for before in past):
+        if freeze or self._rests():
             self.asked = self.weighting
             # What was measured under other parameters is no bar for the objective from here on.
             self.ahead, self.steps, self.reading = 0.0, 0, None
+
+    def _rests(self) -> bool:
+        """Whether typical energies stay where they are, or go round in a circle."""
+        if len(self.medians) <= WINDOW:
+            return False
+        before, now = self.medians[-1 - WINDOW], self.medians[-1]
+        if abs(before - now) <= REST * before:
+            return True
+        if len(self.medians) < 2 * CIRCLE:
+            return False
+        before, now = (
+            sum(part) for part in (self.medians[-2 * CIRCLE : -CIRCLE], self.medians[-CIRCLE:])
+        )
+        return abs(before - now) <= REST * before
 
     def stalled(self, tol: float) -> bool:
         """Whether the last passes each lowered the objective by no more than tol of it."""

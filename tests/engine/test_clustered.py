@@ -7,6 +7,7 @@ import time
 
 import numpy as np
 import pytest
+from sklearn.exceptions import NotFittedError
 from sklearn.utils._testing import ignore_warnings
 
 from robustnmf import ConvexNMF, HuberRNMF, RobustNMF
@@ -69,6 +70,23 @@ def test_missing_values_and_integers():
         expected = RobustNMF(3, **arguments).fit(data)
         model = RobustNMF(3, **arguments).fit(da.from_array(data, chunks=(90, -1)))
         np.testing.assert_allclose(model.components_, expected.components_, rtol=1e-8)
+
+
+@ignore_warnings
+def test_zeros_codes_and_dtypes():
+    weights = np.where(np.arange(400) < 5, 1.0, 0.0)
+    table = X.copy()
+    table[:5] = 0.0
+    model = RobustNMF(2, random_state=0, max_iter=5, tol=0)
+    model.fit(da.from_array(table, chunks=(100, 30)), sample_weight=weights)
+    model.fit(X)
+    data = da.from_array(X.astype(np.float32), chunks=(100, 30))
+    codes = model.transform(data)
+    assert codes.dtype == codes.compute().dtype == np.float32
+    back = model.inverse_transform(model.transform(da.from_array(X, chunks=(100, 30))))
+    np.testing.assert_allclose(back.compute(), model.inverse_transform(model.transform(X)))
+    with pytest.raises(NotFittedError):
+        RobustNMF(2).transform(data)
 
 
 def test_bad_arrays_are_refused():

@@ -4,6 +4,7 @@ import os
 
 import numpy as np
 import pytest
+import scipy.sparse
 from sklearn.utils._testing import ignore_warnings
 
 from robustnmf import ConvexNMF, HuberRNMF, RobustNMF, RobustNMFDetector
@@ -204,7 +205,58 @@ def test_bad_files_are_refused(name, error, message, tmp_path):
         RobustNMF(2).fit(tmp_path / f"{name}.npy")
 
 
+@ignore_warnings
+def test_functions_may_use_one_buffer_and_yield_nothing_at_times():
+    def blocks():
+        buffer = np.empty((100, 30))
+        for at in range(0, 600, 100):
+            buffer[:] = X[at : at + 100]
+            yield buffer
+            yield X[:0]
+
+    arguments = {"random_state": 0, "max_iter": 20, "tol": 0}
+    expected = RobustNMF(3, **arguments).fit(X).components_
+    found = RobustNMF(3, **arguments).fit(blocks).components_
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
+
+
+@ignore_warnings
+def test_what_was_written_to_a_map_alone_is_read_there(tmp_path):
+    mapped = np.load(npy(X, tmp_path), mmap_mode="c")
+    mapped[:100] *= 3
+    arguments = {"random_state": 0, "max_iter": 20, "tol": 0}
+    expected = RobustNMF(3, **arguments).fit(np.array(mapped)).components_
+    found = RobustNMF(3, **arguments).fit(mapped).components_
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
+
+
+@ignore_warnings
+def test_starts_share_one_reader(tmp_path):
+    active, most = [], []
+
+    def blocks():
+        active.append(1)
+        most.append(len(active))
+        yield X
+        active.pop()
+
+    RobustNMF(3, init="random", n_init=4, random_state=0, max_iter=5, tol=0).fit(blocks)
+    assert max(most) == 1
+
+
 def test_bad_generators_are_refused():
+    with pytest.raises(ValueError, match="real numbers"):
+        RobustNMF(2).fit(lambda: iter([X * 1j]))
+    with pytest.raises(TypeError, match="sparse"):
+        RobustNMF(2).fit(lambda: iter([scipy.sparse.csr_array(X)]))
+    cuts = iter([100, 100, 200, 200, 200])
+
+    def other_cuts():
+        rows = next(cuts)
+        return (X[at : at + rows] for at in range(0, 600, rows))
+
+    with pytest.raises(ValueError, match="the same blocks every time"):
+        RobustNMF(2).fit(other_cuts)
     with pytest.raises(TypeError, match="Pass the function"):
         RobustNMF(2).fit(X[at : at + 100] for at in range(0, 600, 100))
     with pytest.raises(ValueError, match="yields no blocks"):

@@ -5,6 +5,7 @@ samples would be fitted with different ranks.
 """
 
 import pytest
+from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from robustnmf import RobustNMF, RobustNMFDetector
@@ -39,4 +40,7 @@ def expected_failures(estimator):
     expected_failed_checks=expected_failures,
 )
 def test_scikit_learn_checks(estimator, check):
+    if "array_api" in check.func.__name__ and "tol" in estimator.get_params():
+        # Rounding decides after how many passes a fit stops, and how long its history is.
+        estimator = clone(estimator).set_params(max_iter=20, tol=0)
     check(estimator)

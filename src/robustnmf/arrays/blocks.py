@@ -17,9 +17,12 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any, ClassVar
 
+import numpy as np
+
 from robustnmf.arrays.namespace import Array, Namespace, namespace, wide
 
 CHUNK_NUMBERS = 100_000
+DEVICE_NUMBERS = 2**27
 
 
 class DenseBlock:
@@ -96,7 +99,9 @@ class DenseBlock:
 
     def _power_sums(self, degree: float) -> Array:
         """Sum over each row of its known entries to some power; a few rows at a time."""
-        step = max(1, CHUNK_NUMBERS // self.rows.shape[1])
+        # Small enough for a cache, or large enough to be worth a launch on a device.
+        numbers = CHUNK_NUMBERS if isinstance(self.rows, np.ndarray) else DEVICE_NUMBERS
+        step = max(1, numbers // self.rows.shape[1])
         edges = [*range(0, len(self), step), len(self)]
         chunks = (self.rows[at:stop, :] for at, stop in pairwise(edges))
         sums = [self.xp.sum(self._powers(self._in_units(wide(c)), degree), axis=1) for c in chunks]

@@ -100,9 +100,25 @@ def to_numpy(x: Array) -> np.ndarray:
         return x
     if array_api_compat.is_dask_array(x):
         return to_numpy(x.compute())
+    if array_api_compat.is_torch_array(x):
+        x = x.detach()
     if array_api_compat.is_torch_array(x) or array_api_compat.is_cupy_array(x):
         x = array_api_compat.to_device(x, "cpu")
     return x if isinstance(x, np.ndarray) else np.from_dlpack(x)
+
+
+def is_foreign(x: Any) -> bool:
+    """Whether x is an array of another library than NumPy that computes where its arrays are."""
+    return (
+        array_api_compat.is_torch_array(x)
+        or array_api_compat.is_cupy_array(x)
+        or type(x).__module__.startswith("array_api_strict")
+    )
+
+
+def host_dtype(like: Array) -> np.dtype:
+    """NumPy's name for the dtype of an array of floats."""
+    return np.dtype(np.float64 if like.dtype == namespace(like).float64 else np.float32)
 
 
 def column(values: Sequence[float], like: Array, dtype: Any, *, ndim: int) -> Array:

@@ -1,9 +1,9 @@
 """Where blocks live. An engine has one verb, ``sweep``: visit all blocks, merge."""
 
 from robustnmf.engine._base import Engine
-from robustnmf.engine._look import Look
+from robustnmf.engine._look import Look, looked_at
 from robustnmf.engine.memory import InMemory
 from robustnmf.engine.sources import Source, source_of
 from robustnmf.engine.stored import Stored
 
-__all__ = ["Engine", "InMemory", "Look", "Source", "Stored", "source_of"]
+__all__ = ["Engine", "InMemory", "Look", "Source", "Stored", "looked_at", "source_of"]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 
 from robustnmf.arrays import (
     Array,
@@ -25,6 +26,7 @@ class KnownRows:
     by_degree: dict[float, Array]
     mass: Array
     entry_mass: Array
+    counted: Array
 
     def __len__(self) -> int:
         return int(self.mass.shape[0])
@@ -48,9 +50,9 @@ class KnownRows:
         by_degree = {d: sizes * scale**-d for d, sizes in self.by_degree.items()}
         return replace(self, by_degree=by_degree)
 
-    def counting_all(self, counted: Array) -> KnownRows:
+    def counting_all(self) -> KnownRows:
         """Rows that are all zero, and count all the same."""
-        return replace(self, mass=counted, entry_mass=counted)
+        return replace(self, mass=self.counted, entry_mass=self.counted)
 
     def block(self, rows: Array, scale: float, complete: bool, fill: float) -> DenseBlock:
         """The block of these rows, which need not find out again what is known of them."""
@@ -70,6 +72,8 @@ class Look:
     known: bool
     """Whether any entry is."""
     rows: int
+    heard: bool = True
+    """Whether any row counts."""
     first_negative: tuple[int, int, float] | None = None
     endless: bool = False
 
@@ -82,7 +86,7 @@ class Look:
         return Look(
             min(self.least, later.least), max(self.largest, later.largest),
             self.holes or later.holes, self.known or later.known, self.rows + later.rows,
-            negative, self.endless or later.endless,
+            self.heard or later.heard, negative, self.endless or later.endless,
         )  # fmt: skip
 
 
@@ -102,10 +106,14 @@ def looked_at(rows: Array, mass: Array | None, degrees: Iterable[float]) -> tupl
         row, column = divmod(place, int(rows.shape[1]))
         negative = row, column, float(values[row, column])
     known = KnownRows(
-        {d: block.sizes(d) for d in {1.0, 2.0, *degrees}}, block.mass, block.entry_mass
+        {d: block.sizes(d) for d in {1.0, 2.0, *degrees}},
+        block.mass,
+        block.entry_mass,
+        block.counted,
     )
     look = Look(
-        least, largest, holes, least < float("inf"), int(rows.shape[0]), negative,
+        least, largest, holes, least < float("inf"), int(rows.shape[0]),
+        bool(xp.any(block.mass > 0)), negative,
         largest == float("inf"),
     )  # fmt: skip
     return known, look
@@ -125,7 +133,11 @@ def block_of(
 
 def as_floats(rows: Any) -> np.ndarray:
     """Rows as they can be computed with: floats stay, all else becomes float64."""
+    if scipy.sparse.issparse(rows):
+        raise TypeError("a block of X is sparse; blocks need to be dense. Yield block.toarray().")
     rows = np.asarray(rows)
     if rows.ndim != 2:
         raise ValueError(f"a block of X has shape {rows.shape}, but rows and features are needed.")
+    if rows.dtype.kind not in "fiub":
+        raise ValueError(f"a block of X holds {rows.dtype}, but real numbers are needed.")
     return rows if rows.dtype in (np.float32, np.float64) else rows.astype(np.float64)

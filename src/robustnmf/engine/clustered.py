@@ -69,16 +69,12 @@ class Clustered(Engine):
         bits = 8 * self.dtype.itemsize
         self.scale = power_of_two_near(found.largest, bits) if scale is None else scale
         in_units = self.scale
-        empty = found.largest == 0
-        pairs = list(zip(known, masses, strict=True))
+        heard = found.heard
 
-        def scaled(_: None, pair: tuple[KnownRows, Any]) -> tuple[KnownRows, None]:
-            rows, mass = pair
-            if empty:
-                rows = rows.counting_all(np.ones(len(rows)) if mass is None else mass)
-            return rows.scaled(in_units), None
+        def scaled(_: None, rows: KnownRows) -> tuple[KnownRows, None]:
+            return (rows if heard else rows.counting_all()).scaled(in_units), None
 
-        self.blocks: list[Any] = self._run(scaled, pairs, data=False)[0]
+        self.blocks: list[Any] = self._run(scaled, known, data=False)[0]
 
     def split(self, table: Array, axis: int = 0) -> list[Array]:
         places = np.cumsum(self.rows)[:-1]

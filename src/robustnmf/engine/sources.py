@@ -16,7 +16,7 @@ import numpy as np
 
 from robustnmf.engine._look import as_floats
 
-WORTH_STORING = 64 * 2**20
+WORTH_STORING = 2**30
 """Bytes of a memory map from which it is read block by block."""
 
 
@@ -91,6 +91,8 @@ class Yielded(Source):
         rows, features, dtypes = 0, None, set()
         for block in blocks():
             block = as_floats(block)
+            if not len(block):
+                continue
             if features not in (None, block.shape[1]):
                 raise ValueError(
                     f"X yields a block with {block.shape[1]} features after blocks with "
@@ -110,7 +112,10 @@ class Yielded(Source):
             block = next(blocks, None)
             if block is None:
                 break
-            rows = as_floats(block).astype(self.dtype, copy=False)
+            # A copy: whoever yields may use one buffer for all blocks.
+            rows = np.array(as_floats(block), dtype=self.dtype)
+            if not len(rows):
+                continue
             seen += len(rows)
             yield partial(_given, rows)
         if seen != self.shape[0]:
@@ -127,7 +132,7 @@ def _given(rows: np.ndarray) -> np.ndarray:
 def source_of(X: Any) -> Source | None:
     """The source that X stands for; None where it is a table in memory."""
     if isinstance(X, (str, os.PathLike)):
-        return _npy(Path(X))
+        return _npy(Path(X).expanduser())
     if isinstance(X, np.memmap):
         return _mapped(X) if X.nbytes >= WORTH_STORING and X.ndim == 2 else None
     if isinstance(X, Iterator):
@@ -146,6 +151,11 @@ def source_of(X: Any) -> Source | None:
 def _npy(path: Path) -> Source:
     if not path.exists():
         raise FileNotFoundError(f"X is the path {path}, where there is no file.")
+    if path.is_dir():
+        raise ValueError(
+            f"X is the path {path}, a folder. Paths are for .npy files; for a Zarr array pass "
+            f"zarr.open({str(path)!r})."
+        )
     with path.open("rb") as file:
         try:
             version = np.lib.format.read_magic(file)
@@ -156,7 +166,7 @@ def _npy(path: Path) -> Source:
         except ValueError as error:
             raise ValueError(
                 f"X is the path {path}, which is no .npy file ({error}). Save X with numpy.save, "
-                "or pass an array."
+                "or pass an array, for example h5py.File(path)['x']."
             ) from error
         offset = file.tell()
     if dtype.hasobject:
@@ -173,6 +183,8 @@ def _npy(path: Path) -> Source:
 def _mapped(X: np.memmap) -> Source:
     """The file behind a memory map, where its rows lie one after the other."""
     whole = not isinstance(X.base, np.memmap) and X.flags.c_contiguous
-    if whole and X.filename is not None:
-        return RawFile(X.filename, X.offset, X.dtype, X.shape)
+    # What was written to a copy on write is in no file, and a file may be gone.
+    name = X.filename
+    if whole and X.mode != "c" and name is not None and os.path.isfile(name):
+        return RawFile(name, X.offset, X.dtype, X.shape)
     return Sliced(X)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from robustnmf.engine._look import KnownRows, Look, looked_at
 from robustnmf.engine.sources import Source
 
 BLOCK_BYTES = 8 * 2**20
+MOST_BYTES = 64 * 2**20
 AHEAD = 2
 """Blocks that are read before they are needed."""
 
@@ -58,6 +60,8 @@ class Stored(Engine):
         self.sample_weight = sample_weight
         bytes_a_row = copies * self.shape[1] * self.dtype.itemsize
         self.step = block_rows or _whole_chunks(BLOCK_BYTES // bytes_a_row, source.chunk_rows)
+        if not block_rows and self.step * bytes_a_row > MOST_BYTES:  # chunks of many rows
+            self.step = max(1, MOST_BYTES // bytes_a_row)
         looks, found = [], None
         at = 0
         for rows in self._read():
@@ -71,11 +75,8 @@ class Stored(Engine):
         self.complete = not found.holes
         bits = 8 * self.dtype.itemsize
         self.scale = power_of_two_near(found.largest, bits) if scale is None else scale
-        if not any(known.mass.any() for known in looks):
-            counted = np.ones(at) if sample_weight is None else sample_weight
-            pieces = np.split(counted, np.cumsum([len(known) for known in looks])[:-1])
-            pairs = zip(looks, pieces, strict=True)
-            looks = [known.counting_all(piece) for known, piece in pairs]
+        if not found.heard:
+            looks = [known.counting_all() for known in looks]
         self.blocks: list[KnownRows] = [known.scaled(self.scale) for known in looks]
 
     def sweep(
@@ -87,14 +88,21 @@ class Stored(Engine):
 
         def loaded(item: tuple[np.ndarray, tuple[KnownRows, Any]]) -> tuple[Any, Any]:
             rows, (known, local) = item
+            if len(rows) != len(known):
+                raise ValueError(
+                    f"X has yielded {len(known)} samples in a block at first and {len(rows)} now. "
+                    "The function must yield the same blocks every time."
+                )
             return visit(known.block(rows, self.scale, self.complete, self.fill), local)
 
-        items = zip(self._read(), pairs, strict=True)
-        return merged_all(self._visits(loaded, items, len(self.blocks)))
+        with closing(self._read()) as rows:
+            items = zip(rows, pairs, strict=True)
+            return merged_all(self._visits(loaded, items, len(self.blocks)))
 
-    def _read(self) -> Iterator[np.ndarray]:
+    def _read(self) -> Generator[np.ndarray, None, None]:
         """The rows of all blocks, each read while those before it are computed."""
-        with ThreadPoolExecutor(1, "read") as reader:
+        reader = ThreadPoolExecutor(1, "read")
+        try:
             pending: deque[Future] = deque()
             for read in self.source.read(self.step):
                 pending.append(reader.submit(read))
@@ -102,6 +110,12 @@ class Stored(Engine):
                     yield self._rows(pending.popleft())
             while pending:
                 yield self._rows(pending.popleft())
+        finally:
+            reader.shutdown(cancel_futures=True)
+
+    def shares(self, members: int) -> list[slice]:
+        """All members together: a source is read by one at a time."""
+        return [slice(0, members)]
 
     def _rows(self, read: Future) -> np.ndarray:
         return read.result().astype(self.dtype, copy=False)

@@ -16,11 +16,13 @@ from sklearn.utils import Tags, check_array
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from robustnmf.arrays import host_dtype, is_foreign, namespace, on_device_of, to_numpy
 from robustnmf.combinations import Parts, refusal
-from robustnmf.engine import Engine
+from robustnmf.engine import Engine, looked_at
 from robustnmf.estimators._collapse import warn_if_collapsed
 from robustnmf.estimators._input import check_weights
 from robustnmf.estimators._job import prepared
+from robustnmf.estimators._partial import PartialFit
 from robustnmf.estimators._progress import (
     CallbackSupportMixin,
     finished,
@@ -33,7 +35,9 @@ from robustnmf.estimators._table import (
     ACCEPTED,
     FLOATS,
     check_look,
+    check_same_namespace,
     elsewhere,
+    floats_of,
     header_of,
     mapped,
     usable,
@@ -46,7 +50,11 @@ from robustnmf.structures import Free
 
 
 class BaseRobustNMF(
-    CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+    CallbackSupportMixin,
+    PartialFit,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    BaseEstimator,
 ):
     """Factorisation ``X ~ codes @ components_``; subclasses say what it is made of."""
 
@@ -65,7 +73,15 @@ class BaseRobustNMF(
         raise NotImplementedError
 
     def fit(
-        self, X: Any, y: Any = None, *, W: Any = None, H: Any = None, sample_weight: Any = None
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        W: Any = None,
+        H: Any = None,
+        sample_weight: Any = None,
+        checkpoint: Any = None,
+        checkpoint_every: float = 60.0,
     ):
         """Learn the basis from X.
 
@@ -82,17 +98,34 @@ class BaseRobustNMF(
         sample_weight : array-like (n_samples,), optional
             How many times each sample counts: two is the same as the sample twice, zero the
             same as the sample absent. Combines with the adaptive weights.
+        checkpoint : path, optional
+            File that the state of the fit is written to from time to time. Where it exists, the
+            fit goes on from it, with the same result as if it had never stopped; when the fit is
+            over, it is deleted.
+        checkpoint_every : float, default=60.0
+            Seconds between two writes.
 
         Returns
         -------
         self : the fitted estimator
         """
-        self.fit_transform(X, y, W=W, H=H, sample_weight=sample_weight)
+        self.fit_transform(
+            X, y, W=W, H=H, sample_weight=sample_weight,
+            checkpoint=checkpoint, checkpoint_every=checkpoint_every,
+        )  # fmt: skip
         return self
 
     @with_callbacks
     def fit_transform(
-        self, X: Any, y: Any = None, *, W: Any = None, H: Any = None, sample_weight: Any = None
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        W: Any = None,
+        H: Any = None,
+        sample_weight: Any = None,
+        checkpoint: Any = None,
+        checkpoint_every: float = 60.0,
     ) -> np.ndarray:
         """Learn the basis from X and return the codes of X.
 
@@ -103,7 +136,7 @@ class BaseRobustNMF(
 
         Parameters
         ----------
-        X, y, W, H, sample_weight
+        X, y, W, H, sample_weight, checkpoint, checkpoint_every
             As in ``fit``.
 
         Returns
@@ -112,15 +145,25 @@ class BaseRobustNMF(
         """
         parts = self._checked_parts()
         job = prepared(self, parts, X, W, H, sample_weight)
-        members = job.run([parts.weighting], self.max_iter, self.tol, progress_of(self, job))
+        kept = (
+            None
+            if checkpoint is None
+            else job.checkpoint(self, checkpoint, checkpoint_every, (W, H))
+        )
+        members = job.run(
+            [parts.weighting], self.max_iter, self.tol, progress_of(self, job), checkpoint=kept
+        )
         best = min(members, key=common_level(members, job.engine, job.problem))
         learned = job.learned(best)
         self._warn(best.converged, learned, job.engine, best.weighed * job.unit)
         # Nothing is set before this point: a failed fit leaves the estimator as it was.
-        validate_data(self, header_of(X), skip_check_array=True, reset=True)
-        vars(self).pop("mixing_", None)
+        validate_data(self, job.header(X), skip_check_array=True, reset=True)
+        for name in ("mixing_", "_stream", "n_steps_", "n_samples_seen_"):
+            vars(self).pop(name, None)
         vars(self).update(learned)
         finished(self)
+        if kept is not None:
+            kept.done()
         return job.codes(best)
 
     def _checked_parts(self) -> Parts:
@@ -142,8 +185,12 @@ class BaseRobustNMF(
         -------
         codes : ndarray (n_samples, n_components)
         """
+        check_is_fitted(self)
         if is_dask_array(X):
+            validate_data(self, header_of(X), skip_check_array=True, reset=False)
             return mapped(self, "transform", X, (self.components_.shape[0],))
+        # Whoever has scikit-learn dispatch is told; everybody else has arrays brought together.
+        check_same_namespace(X, self, attribute="components_", method="transform")
         return self._encode(X)[0]
 
     def inverse_transform(self, X: Any) -> np.ndarray:
@@ -159,13 +206,18 @@ class BaseRobustNMF(
         approximation : ndarray (n_samples, n_features)
         """
         check_is_fitted(self)
-        codes = check_array(X, dtype=FLOATS, input_name="X")
+        if is_dask_array(X):
+            return mapped(self, "inverse_transform", X, (self.components_.shape[1],))
+        if is_foreign(X):
+            codes = floats_of(X, type(self).__name__)
+        else:
+            codes = check_array(X, dtype=FLOATS, input_name="X")
         if codes.shape[1] != self.components_.shape[0]:
             raise ValueError(
                 f"X has {codes.shape[1]} columns, but codes of this {type(self).__name__} have "
                 f"{self.components_.shape[0]}, one for each component. Pass what transform returns."
             )
-        return codes @ self.components_
+        return codes @ self._components(codes)
 
     def score_samples(self, X: Any) -> np.ndarray:
         """How normal every sample is: its energy with the sign turned.
@@ -179,7 +231,9 @@ class BaseRobustNMF(
         scores : ndarray (n_samples,)
             High for samples that the basis describes well, low for outliers.
         """
+        check_is_fitted(self)
         if is_dask_array(X):
+            validate_data(self, header_of(X), skip_check_array=True, reset=False)
             return mapped(self, "score_samples", X, ())
         return -self._encode(X)[1]
 
@@ -207,6 +261,9 @@ class BaseRobustNMF(
         >>> model.explain([[1.0, 9.0, 3.0]]).round().argmax()
         np.int64(1)
         """
+        X = np.asarray(X) if isinstance(X, np.memmap) else X
+        if is_foreign(X):
+            return on_device_of(X, self.explain(to_numpy(floats_of(X, type(self).__name__))))
         table, unit, _ = self._checked(X)
         if elsewhere(table) is not None:
             raise TypeError(
@@ -215,7 +272,7 @@ class BaseRobustNMF(
         codes, _ = self._encode_checked(table)
         table = table.toarray() if scipy.sparse.issparse(table) else np.asarray(table)
         data = table / self._scale
-        approximation = codes.astype(data.dtype) @ (self.components_ / self._scale)
+        approximation = codes.astype(data.dtype) @ (to_numpy(self.components_) / self._scale)
         known = ~np.isnan(data)
         entries = self._problem.loss.entries(np.where(known, data, approximation), approximation)
         # What is known stands for what is not, as in energies.
@@ -235,7 +292,8 @@ class BaseRobustNMF(
         -------
         score : float
         """
-        return float(np.mean(self.score_samples(X)))
+        scores = self.score_samples(X)
+        return float(namespace(scores).mean(scores))
 
     def objective(self, X: Any, *, sample_weight: Any = None) -> float:
         """Objective phi of X under the learned basis and weighting, with the best codes.
@@ -259,7 +317,7 @@ class BaseRobustNMF(
             self._engine(table, sample_weight=weights),
             self._problem,
             self.weighting_.rescaled(1.0 / unit),
-            self.components_ / self._scale,
+            self._components(table) / self._scale,
         )
         return value * unit**self.weighting_.degree
 
@@ -267,7 +325,7 @@ class BaseRobustNMF(
         """Codes and energies of X, in the user's units."""
         table, unit, dtype = self._checked(X)
         codes, energies = self._encode_checked(table)
-        return codes.astype(dtype, copy=False), energies * unit
+        return namespace(codes).astype(codes, dtype, copy=False), energies * unit
 
     def _encode_checked(self, table: Any) -> tuple[np.ndarray, np.ndarray]:
         """Codes in the user's units, and energies in those of the engine."""
@@ -275,8 +333,17 @@ class BaseRobustNMF(
             self._engine(table),
             self._problem,
             self.weighting_.rescaled(1.0 / self._scale**self._problem.loss.degree),
-            self.components_ / self._scale,
+            self._components(table) / self._scale,
         )
+
+    def _components(self, like: Any) -> Any:
+        """The components where another array is, in its library."""
+        away, learned = is_foreign(like), self.components_
+        if not away and isinstance(learned, np.ndarray):
+            return learned
+        if not away:
+            return to_numpy(learned)
+        return on_device_of(like, learned if is_foreign(learned) else np.asarray(learned))
 
     def _energies_and_sizes(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         """Energies of samples, and what they compare with, in the user's units."""
@@ -290,13 +357,22 @@ class BaseRobustNMF(
         away = elsewhere(X)
         if away is not None:
             validate_data(self, header_of(away), skip_check_array=True, reset=False)
-            return away, self._scale**self._problem.loss.degree, self.components_.dtype
+            return away, self._scale**self._problem.loss.degree, host_dtype(self.components_)
+        if is_foreign(X):
+            given = floats_of(X, type(self).__name__)
+            validate_data(self, header_of(X), skip_check_array=True, reset=False)
+            parts = Parts(self._problem.loss, self.weighting_, Free())
+            check_look(type(self).__name__, parts, looked_at(given, None, [])[1])
+            double = host_dtype(self.components_) == np.float64
+            xp = namespace(given)
+            table = xp.astype(given, xp.float64 if double else xp.float32, copy=False)
+            return table, self._scale**self._problem.loss.degree, given.dtype
         given = validate_data(self, X, reset=False, **ACCEPTED)
         # With the basis given, it does not matter what it was made of.
         parts = Parts(self._problem.loss, self.weighting_, Free())
         given = usable(given, type(self).__name__, parts)
         with np.errstate(over="ignore"):
-            table = given.astype(self.components_.dtype, copy=False)
+            table = given.astype(host_dtype(self.components_), copy=False)
         if table.dtype != given.dtype:
             usable(table, type(self).__name__, parts)  # it may have left the range of its dtype
         return table, self._scale**self._problem.loss.degree, given.dtype
@@ -306,7 +382,7 @@ class BaseRobustNMF(
         options = {
             "scale": self._scale,
             "sample_weight": sample_weight,
-            "dtype": self.components_.dtype,
+            "dtype": host_dtype(self.components_),
             "check": partial(check_look, type(self).__name__, parts),
         }
         rank = self.components_.shape[0]
@@ -345,5 +421,6 @@ class BaseRobustNMF(
         tags.input_tags.allow_nan = True
         with suppress(KeyError):  # a name that is no part: fit says so
             tags.input_tags.sparse = refusal(*self._parts(), "sparse") is None
+        tags.array_api_support = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags

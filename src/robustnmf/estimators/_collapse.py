@@ -6,7 +6,7 @@ from typing import Any
 
 from sklearn.base import clone
 
-from robustnmf.arrays import Array
+from robustnmf.arrays import Array, namespace
 from robustnmf.estimators._warn import warn
 from robustnmf.exceptions import WeightCollapseWarning
 from robustnmf.weightings import Weighting, effective_sample_size
@@ -20,7 +20,7 @@ def warn_if_collapsed(
     Where there are no more samples than components, that is so for any weights; half of the
     samples is then the bound.
     """
-    counted = float(engine.sizes.sum())
+    counted = float(namespace(engine.sizes).sum(engine.sizes))
     bound = rank if rank < counted else counted / 2
     if size >= bound * (1 - 1e-6):
         return

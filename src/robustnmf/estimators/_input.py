@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.utils import check_array
 from sklearn.utils.validation import _check_sample_weight
 
+from robustnmf.arrays import host_dtype, is_foreign, to_numpy
 from robustnmf.structures import Structure
 
 
@@ -15,6 +16,7 @@ def check_weights(sample_weight: Any, samples: int) -> np.ndarray | None:
     """Sample weights in float64, not negative and not all zero."""
     if sample_weight is None:
         return None
+    sample_weight = to_numpy(sample_weight) if is_foreign(sample_weight) else sample_weight
     table = np.broadcast_to(0.0, (samples, 1))  # for its length alone
     weights = _check_sample_weight(sample_weight, table, dtype=np.float64, ensure_non_negative=True)
     if not weights.any():  # older scikit-learn lets this pass
@@ -33,6 +35,7 @@ def check_fixed(
             f"fixed_components and {structure!r} exclude each other: its components are "
             "mixtures of samples and cannot be given. Use structure='free'."
         )
+    fixed = to_numpy(fixed) if is_foreign(fixed) else fixed
     fixed = check_array(fixed, dtype=dtype, input_name="fixed_components")
     if fixed.shape[1] != features or len(fixed) > rank:
         raise ValueError(
@@ -53,7 +56,8 @@ def check_factor(
             f"init='custom' needs both W (codes) and H (basis); {name} is missing. "
             f"Pass {name} with shape {shape} to fit, or choose another init."
         )
-    factor = check_array(factor, dtype=like.dtype, input_name=name)
+    factor = to_numpy(factor) if is_foreign(factor) else factor
+    factor = check_array(factor, dtype=host_dtype(like), input_name=name)
     if factor.shape != shape:
         raise ValueError(
             f"{name} has shape {factor.shape}, but {what} must have shape {shape} "

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from numbers import Real
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from robustnmf.arrays import to_numpy
+from robustnmf.arrays import Array, device_of, host_dtype, is_foreign, on_device_of, to_numpy
+from robustnmf.checkpoint import Checkpoint, samples_of, told
 from robustnmf.combinations import Parts, fastest_solver, solver_refusal
-from robustnmf.engine import Engine, InMemory
+from robustnmf.engine import Engine, InMemory, Stored
 from robustnmf.estimators._input import check_fixed, check_weights
 from robustnmf.estimators._regularisation import paid
 from robustnmf.estimators._start import engine_for, rank_of, start_of
@@ -50,6 +54,7 @@ class Job:
         tol: float,
         callback: Callback | None = None,
         device: str | None = None,
+        checkpoint: Checkpoint | None = None,
     ) -> list[Fitted]:
         """Every weighting from every start, weighting by weighting, as one batch.
 
@@ -58,12 +63,55 @@ class Job:
         count = len(weightings)
         start = self.start.repeated(self.engine, count)
         scaled = [weighting.rescaled(1.0 / self.unit) for weighting in weightings]
-        members = [weighting for weighting in scaled for _ in range(len(self.start.basis))]
+        members = [weighting for weighting in scaled for _ in range(self.start.basis.shape[0])]
         engine, problem = self.engine, self.problem
         if device is not None:
             engine, problem, start = _on_device(device, engine, problem, start)
-        fitted = fit(engine, problem, members, start, max_iter=max_iter, tol=tol, callback=callback)
+        fitted = fit(
+            engine, problem, members, start,
+            max_iter=max_iter, tol=tol, callback=callback, checkpoint=checkpoint,
+        )  # fmt: skip
         return fitted if device is None else [_brought_home(member) for member in fitted]
+
+    def checkpoint(
+        self, model: Any, path: Any, every: float, start: Sequence[Any] = ()
+    ) -> Checkpoint:
+        """What this fit is written down as, every so many seconds."""
+        if not isinstance(path, (str, os.PathLike)):
+            raise TypeError(f"checkpoint is {path!r}, but the path of a file is needed.")
+        if not isinstance(every, Real) or not every >= 0:
+            raise ValueError(f"checkpoint_every is {every!r}, but seconds (>= 0) are needed.")
+        if not isinstance(self.engine, (InMemory, Stored)):
+            raise ValueError(
+                "checkpoint is for X in memory or in files. Of a Dask array what a lost worker "
+                "held is computed again, without a checkpoint."
+            )
+        return Checkpoint.at(Path(path), self._identity(model, start), self.parts.weighting, every)
+
+    def _identity(self, model: Any, start: Sequence[Any]) -> dict[str, Any]:
+        """What tells this fit from others, in words that JSON keeps."""
+        from robustnmf import __version__
+
+        engine = self.engine
+        named = {f"parameter {k}": told(v) for k, v in model.get_params().items() if k != "verbose"}
+        if not isinstance(model.random_state, (int, np.integer)):
+            named.pop("parameter random_state")  # it says nothing about where the fit was
+        return {
+            "version": __version__,
+            "estimator": type(model).__name__,
+            **named,
+            "shape of X": list(engine.shape),
+            "dtype of X": host_dtype(engine.like).name,
+            "content of X": samples_of(engine),
+            "sample_weight": told(engine.sample_weight),
+            "W": told(start[0] if start else None),
+            "H": told(start[1] if start else None),
+        }
+
+    def header(self, X: Any) -> Any:
+        """What scikit-learn reads the number and the names of features from."""
+        here = isinstance(self.engine, InMemory) and not is_foreign(X)
+        return X if here else np.empty((0, self.engine.shape[1]))
 
     def codes(self, member: Fitted) -> np.ndarray:
         """Codes in the user's units."""
@@ -86,7 +134,7 @@ class Job:
             "energies_": member.energies * self.unit,
             "sample_importances_": member.importances,
             "effective_sample_size_": float(effective_sample_size(member.importances, sizes)),
-            "objective_history_": np.array(member.history) * self.unit**member.weighting.degree,
+            "objective_history_": self._history(member),
             "codes_overlap_": overlap(member.codes),
             "reconstruction_err_": reconstruction_error(
                 member.energies, self.parts.loss, self.unit
@@ -96,6 +144,11 @@ class Job:
         if member.mixing is not None:
             learned["mixing_"] = (member.mixing / self.balance).T
         return learned
+
+    def _history(self, member: Fitted) -> Array:
+        values = np.array(member.history) * self.unit**member.weighting.degree
+        like = member.basis
+        return values if isinstance(like, np.ndarray) else on_device_of(like, values)
 
 
 def prepared(
@@ -114,13 +167,17 @@ def prepared(
     with engine.at_work():
         start, balance = start_of(model, engine, problem, rank, W, H)
     given = getattr(model, "fixed_components", None)
-    fixed = check_fixed(given, parts.structure, rank, table.shape[1], engine.like.dtype)
+    fixed = check_fixed(given, parts.structure, rank, table.shape[1], host_dtype(engine.like))
     counted = table.shape[0] if weights is None else float(weights.sum())
     shape = counted, table.shape[1]
-    pays = partial(paid, model, parts.loss, parts.weighting, shape, engine.scale, engine.like.dtype)
+    pays = partial(
+        paid, model, parts.loss, parts.weighting, shape, engine.scale, host_dtype(engine.like)
+    )
     problem = replace(problem, **pays(balance))
     if fixed is not None:
-        problem = replace(problem, fixed=fixed * (balance / engine.scale))
+        held = fixed * (balance / engine.scale)
+        away = not isinstance(engine.like, np.ndarray)
+        problem = replace(problem, fixed=on_device_of(engine.like, held) if away else held)
     return Job(parts, engine, problem, start, balance, pays())
 
 
@@ -140,7 +197,17 @@ def _on_device(
     """The same fit with its arrays as PyTorch tensors on a device."""
     import torch
 
-    if not isinstance(engine.like, np.ndarray) or engine.like.ndim != 2 or not engine.complete:
+    if not isinstance(engine, InMemory):
+        raise ValueError(
+            f"device={device!r} needs X in memory. Leave device out: X in files and on clusters is "
+            "computed with where it is."
+        )
+    if not isinstance(engine.like, np.ndarray):
+        raise ValueError(
+            f"device={device!r} is for NumPy's arrays; X is on {device_of(engine.like)} already, "
+            "and is computed with there. Leave device out."
+        )
+    if engine.like.ndim != 2 or not engine.complete:
         raise ValueError(
             f"device={device!r} needs dense X without missing values. Leave device out for "
             "sparse X or X with NaN."

@@ -9,13 +9,16 @@ import numpy as np
 from array_api_compat import is_dask_array
 from sklearn.utils import check_random_state
 
-from robustnmf.arrays import Array, namespace
+from robustnmf.arrays import Array, host_dtype, is_foreign, namespace, on_device_of
 from robustnmf.engine import Engine, InMemory, Look, Source, Stored
 from robustnmf.estimators._input import check_factor
 from robustnmf.estimators._warn import warn
 from robustnmf.inits import DETERMINISTIC, INITS
 from robustnmf.state import Problem, Start
 from robustnmf.weightings import Weighting
+
+DEVICE_BLOCK_BYTES = 2**32
+"""Of a block where another library computes: it has threads of its own, and no use for caches."""
 
 ARRAYS_OF_A_PASS = 4
 """Arrays of the size of a block that a pass holds for each member if it forms approximations."""
@@ -46,6 +49,12 @@ def engine_for(
         degree = problem.loss.degree
         return Clustered(table, check=check, degree=degree, fill=holes.hole, **options)
     options.pop("dtype", None)
+    if is_foreign(table):
+        weights = options.pop("sample_weight", None)
+        if weights is not None:
+            options["sample_weight"] = on_device_of(table, weights, namespace(table).float64)
+        bytes_a_row = copies * table.shape[1] * host_dtype(table).itemsize
+        options.setdefault("block_rows", max(1, DEVICE_BLOCK_BYTES // bytes_a_row))
     columns = members * rank
     sizes = {"columns": columns, "rank": rank}
     return InMemory(table, copies=copies, fill=holes.hole, **sizes, **options)
@@ -60,8 +69,8 @@ def rank_of(shape: tuple[int, int], n_components: int | str, init: str, W: Any, 
         )
     if n_components != "auto":
         rank = int(n_components)
-    elif np.ndim(W) == 2:
-        rank = np.shape(W)[1]
+    elif len(shape_of_codes := W.shape if hasattr(W, "shape") else np.shape(W)) == 2:
+        rank = int(shape_of_codes[1])
     else:
         rank = min(shape)
     if init in DETERMINISTIC and rank > min(shape):
@@ -123,9 +132,11 @@ def _custom_start(
     other = other if mixes else other / engine.scale
     exponent = np.log2(codes.mean(dtype=np.float64) / other.mean(dtype=np.float64)) / 2
     balance = 2.0 ** round(exponent) if abs(exponent) > 10 else 1.0
-    codes = engine.split((codes / balance)[None], axis=1)
-    other = (other * balance)[None]
+    codes, other = (codes / balance)[None], (other * balance)[None]
+    if not isinstance(engine.like, np.ndarray):
+        codes, other = (on_device_of(engine.like, factor) for factor in (codes, other))
+    codes = engine.split(codes, axis=1)
     if not mixes:
         return Start(codes, other), balance
-    mixing = engine.split(np.swapaxes(other, 1, 2), axis=1)
+    mixing = engine.split(namespace(other).matrix_transpose(other), axis=1)
     return Start(codes, problem.structure.mixed(engine, mixing), mixing), balance

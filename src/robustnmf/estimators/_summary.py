@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from robustnmf.arrays import to_numpy
+from robustnmf.arrays import namespace, to_numpy, wide
 from robustnmf.engine import Engine
 from robustnmf.fit import objective
 from robustnmf.losses import Loss
@@ -16,12 +16,12 @@ from robustnmf.state import Fitted, Problem
 def reconstruction_error(energies: np.ndarray, loss: Loss, unit: float) -> float:
     """Norm of the residual; for other losses what scikit-learn calls by that name."""
     factor = 1.0 if loss.quadratic else 2.0
-    return float(np.sqrt(factor * np.sum(energies)) * unit**0.5)
+    return float(factor * namespace(energies).sum(energies)) ** 0.5 * unit**0.5
 
 
 def overlap(codes: np.ndarray) -> float:
     """Mean cosine between different columns of the codes; zero where one has none."""
-    gram = to_numpy(codes.T @ codes.astype(np.float64))
+    gram = to_numpy(wide(codes).T @ wide(codes))
     norms = np.sqrt(np.diag(gram))
     cosines = gram / np.maximum(np.outer(norms, norms), np.finfo(np.float64).tiny)
     np.fill_diagonal(cosines, 0.0)

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+from copy import copy
 from functools import partial
 from typing import Any
 
 import numpy as np
 import scipy.sparse
-from array_api_compat import is_dask_array
+from array_api_compat import is_dask_array, is_torch_array
 from sklearn.utils import check_array
-from sklearn.utils.validation import _get_feature_names, check_is_fitted, validate_data
+from sklearn.utils.validation import _get_feature_names
 
-from robustnmf.arrays import has_holes
+from robustnmf.arrays import has_holes, is_foreign, namespace
 from robustnmf.combinations import Parts, refusal
-from robustnmf.engine import Look, Source, source_of
+from robustnmf.engine import Look, Source, looked_at, source_of
 from robustnmf.estimators._warn import warn
 from robustnmf.losses import Loss
 from robustnmf.structures import Structure
+
+try:
+    from sklearn.utils._array_api import check_same_namespace
+except ImportError:  # came with scikit-learn 1.9
+
+    def check_same_namespace(X: Any, estimator: Any, *, attribute: str, method: str) -> None:
+        """Nothing to agree on."""
+
 
 FLOATS = [np.float64, np.float32]
 LEAST, MOST = 1e-150, 1e150
@@ -39,6 +48,10 @@ def check_table(X: Any, name: str, parts: Parts) -> Any:
     source = source_of(X)
     if source is not None:
         return _worth_reading(source, name)
+    if is_foreign(X):
+        X = floats_of(X, name)
+        check_look(name, parts, looked_at(X, None, [])[1])
+        return X
     if is_dask_array(X):
         from robustnmf.engine.clustered import check_chunks
 
@@ -73,21 +86,47 @@ def elsewhere(X: Any) -> Any:
 
 def header_of(X: Any) -> Any:
     """What scikit-learn reads the number and the names of features from."""
-    away = elsewhere(X)
+    away = X if is_foreign(X) else elsewhere(X)
     return X if away is None else np.empty((0, away.shape[1]))
+
+
+def floats_of(X: Any, name: str) -> Any:
+    """A table of another library as one of floats, wherever it is."""
+    xp = namespace(X)
+    if X.ndim != 2:
+        raise ValueError(
+            f"Expected 2D array, got {X.ndim}D array instead (shape={tuple(X.shape)}). Reshape "
+            "your data: samples in rows, features in columns."
+        )
+    if not all(X.shape):
+        raise ValueError(
+            f"Found array with {X.shape[0]} sample(s) and {X.shape[1]} feature(s) "
+            f"(shape={tuple(X.shape)}) while a minimum of 1 is required by {name}."
+        )
+    if not xp.isdtype(X.dtype, ("real floating", "integral", "bool")):
+        raise ValueError(f"X holds {X.dtype}, but {name} needs real numbers.")
+    if is_torch_array(X):
+        if "strided" not in str(X.layout):
+            raise TypeError(
+                f"X has the layout {X.layout}; {name} needs a dense tensor, X.to_dense()."
+            )
+        X = X.detach()  # gradients of a fit are nobody's
+    known = X.dtype == xp.float32 or X.dtype == xp.float64
+    return X if known else xp.astype(X, xp.float64)
 
 
 def mapped(model: Any, method: str, X: Any, width: tuple[int, ...]) -> Any:
     """A method of a fitted estimator for every block of a Dask array, when it is asked for."""
     from robustnmf.engine.clustered import check_chunks
 
-    check_is_fitted(model)
     X = check_chunks(X, type(model).__name__)
-    validate_data(model, header_of(X), skip_check_array=True, reset=False)
-    dtype = np.float64 if not width else model.components_.dtype
+    dtype = np.float64 if not width or X.dtype != np.float32 else np.float32
     shape = {"chunks": (X.chunks[0], width)} if width else {"drop_axis": 1}
-    # An instance for every worker: methods are looked up there, whatever they hold.
-    return X.map_blocks(partial(_called, model, method), dtype=dtype, **shape)
+    # What is known of every sample of the fit need not travel.
+    light = copy(model)
+    for name in ("energies_", "sample_importances_", "mixing_", "_stream"):
+        vars(light).pop(name, None)
+    return X.map_blocks(partial(_called, light, method), dtype=dtype, **shape)
 
 
 def _called(model: Any, method: str, rows: Any) -> Any:

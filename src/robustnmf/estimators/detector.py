@@ -12,8 +12,15 @@ from sklearn.utils import Tags, check_array
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from robustnmf.arrays import to_numpy
-from robustnmf.estimators._table import ACCEPTED, elsewhere, header_of
+from robustnmf.arrays import is_foreign, namespace, on_device_of, to_numpy, wide
+from robustnmf.estimators._input import check_weights
+from robustnmf.estimators._table import (
+    ACCEPTED,
+    check_same_namespace,
+    elsewhere,
+    floats_of,
+    header_of,
+)
 from robustnmf.estimators.robust import RobustNMF
 from robustnmf.losses import LOSSES, Loss
 from robustnmf.weightings import Trimmed
@@ -116,7 +123,9 @@ class RobustNMFDetector(OutlierMixin, BaseEstimator):
         """
         self._validate_params()
         given, away = X, elsewhere(X)
-        if away is None:
+        if is_foreign(X):
+            X = floats_of(X, type(self).__name__)
+        elif away is None:
             X = check_array(X, estimator=type(self).__name__, input_name="X", **ACCEPTED)
         # Rows that are elsewhere are read as they are; RobustNMF refuses negative ones.
         shape = (X if away is None else away).shape
@@ -138,7 +147,8 @@ class RobustNMFDetector(OutlierMixin, BaseEstimator):
         self.n_iter_ = estimator.n_iter_
         self.offset_ = 0.0
         if self.contamination != "auto":
-            weights = 1.0 if sample_weight is None else np.asarray(sample_weight, dtype=float)
+            weights = check_weights(sample_weight, shape[0])
+            weights = np.ones(1) if weights is None else weights
             mass = np.broadcast_to(weights, shape[:1])
             self.offset_ = _level(to_numpy(self._scores(X)), mass, self.contamination)
         return self
@@ -167,6 +177,7 @@ class RobustNMFDetector(OutlierMixin, BaseEstimator):
         -------
         scores : ndarray (n_samples,)
         """
+        self._agree(X, "decision_function")
         return self.score_samples(X) - self.offset_
 
     def predict(self, X: Any) -> np.ndarray:
@@ -180,7 +191,12 @@ class RobustNMFDetector(OutlierMixin, BaseEstimator):
         -------
         labels : ndarray (n_samples,)
         """
-        return np.where(self.decision_function(X) < 0, -1, 1)
+        self._agree(X, "predict")
+        scores = self.decision_function(X)
+        if isinstance(scores, np.ndarray):
+            return np.where(scores < 0, -1, 1)
+        xp = namespace(scores)
+        return 1 - 2 * xp.astype(scores < 0, xp.int64)
 
     def explain(self, X: Any) -> np.ndarray:
         """What every feature adds to the energy of every sample.
@@ -199,40 +215,52 @@ class RobustNMFDetector(OutlierMixin, BaseEstimator):
         found = self.estimator_.explain(inside)
         return found if below is None else found - below**2
 
+    @property
+    def components_(self) -> Any:
+        """The parts that samples are measured by."""
+        return self.estimator_.components_
+
+    def _agree(self, X: Any, method: str) -> None:
+        check_is_fitted(self)
+        check_same_namespace(X, self, attribute="components_", method=method)
+
     def _checked(self, X: Any) -> Any:
         """New data, if they have the features of the fit."""
         check_is_fitted(self)
-        if elsewhere(X) is None:
+        away = elsewhere(X)
+        if away is None and not is_foreign(X):
             return validate_data(self, X, reset=False, **ACCEPTED)
         validate_data(self, header_of(X), skip_check_array=True, reset=False)
-        if self.shift_.any():
+        if away is not None and bool(namespace(self.shift_).any(self.shift_ > 0)):
             raise ValueError(
                 "this detector was fitted on data with negative values, which are not looked for "
                 "in data that are stored elsewhere. Read them into memory."
             )
-        return X
+        return X if away is not None else floats_of(X, type(self).__name__)
 
     @property
     def _quadratic(self) -> bool:
         """Whether energies are squared errors, which negative values can be a part of."""
         return RobustNMF(1, loss=self.loss)._parts().loss.quadratic
 
-    def _shift(self, X: Any) -> np.ndarray:
+    def _shift(self, X: Any) -> Any:
         """By how much features are raised to hold no negative values."""
-        nothing = np.zeros(X.shape[1])
         if scipy.sparse.issparse(X) or not self._quadratic:
-            return nothing  # RobustNMF says what is wrong with negative values there
-        return -np.fmin(np.fmin.reduce(X, axis=0), nothing)
+            return np.zeros(X.shape[1])  # RobustNMF says what is wrong with negative values there
+        xp = namespace(X)
+        below = xp.where(X < 0, X, xp.zeros_like(X))
+        return -xp.min(wide(below), axis=0)
 
     def _scores(self, X: Any) -> np.ndarray:
         inside, below = _raised(X, self.shift_)
         energies, sizes = self.estimator_._energies_and_sizes(inside)
         if below is not None:
-            energies = energies + np.nansum(below**2, axis=1)
+            energies = energies + namespace(below).sum(wide(below) ** 2, axis=1)
         cutoffs = self.estimator_.weighting_.among(sizes).cutoff
-        tiny = np.finfo(float).tiny
-        logs = np.log(np.maximum(energies, tiny)) - np.log(np.maximum(cutoffs, tiny))
-        return -np.maximum(logs, BELOW_ANY)
+        xp, tiny = namespace(energies), float(np.finfo(float).tiny)
+        logs = xp.log(xp.maximum(energies, tiny + 0 * energies))
+        logs = logs - xp.log(xp.maximum(cutoffs, tiny + 0 * energies))
+        return -xp.maximum(logs, BELOW_ANY + 0 * logs)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -240,6 +268,7 @@ class RobustNMFDetector(OutlierMixin, BaseEstimator):
         tags.input_tags.positive_only = not self._quadratic
         tags.input_tags.allow_nan = inner.allow_nan
         tags.input_tags.sparse = inner.sparse
+        tags.array_api_support = True
         return tags
 
 
@@ -255,19 +284,19 @@ def _rank(n_components: int | str, shape: tuple[int, int]) -> int:
     return max(1, min(DEFAULT_RANK, shape[1] // 3, shape[0]))
 
 
-def _raised(X: Any, shift: np.ndarray) -> tuple[Any, np.ndarray | None]:
+def _raised(X: Any, shift: Any) -> tuple[Any, Any]:
     """X raised to be nonnegative, and what is still missing where it lies below zero."""
-    if not shift.any():
+    if not bool(namespace(shift).any(shift > 0)):
         return X, None
     table = X.toarray() if scipy.sparse.issparse(X) else X
-    raised = table + shift.astype(X.dtype)
-    return np.maximum(raised, 0.0), _whole(np.minimum(raised, 0.0))
-
-
-def _whole(below: np.ndarray) -> np.ndarray:
-    """What is known stands for what is not, as in energies; squares of it add to those."""
-    known = np.isfinite(below).sum(axis=1, keepdims=True)
-    return below * np.sqrt(below.shape[1] / np.maximum(known, 1))
+    xp = namespace(table)
+    raised = table + xp.astype(on_device_of(table, shift), table.dtype)
+    nothing = xp.zeros_like(raised)
+    below = xp.where(raised < 0, raised, nothing)
+    # What is known stands for what is not, as in energies; squares of it add to those.
+    known = xp.sum(xp.astype(xp.isfinite(raised), table.dtype), axis=1, keepdims=True)
+    whole = (table.shape[1] / xp.where(known > 0, known, 1 + 0 * known)) ** 0.5
+    return xp.where(raised < 0, nothing, raised), below * whole
 
 
 def _level(scores: np.ndarray, mass: np.ndarray, share: float) -> float:

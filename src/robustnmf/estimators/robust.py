@@ -46,6 +46,9 @@ class RobustNMF(BaseRobustNMF):
     l1_ratio : float in [0, 1], default=0.0
         Share of absolute values in what is paid; the rest are squares. Large absolute values may
         empty a component in the first passes of "hals"; "mu" is slower to let go.
+    forget_factor : float in (0, 1], default=0.9
+        Share of what earlier minibatches said that is left when one more has been seen by
+        ``partial_fit``. One forgets nothing.
     <common>
 
     <attributes>
@@ -72,6 +75,7 @@ class RobustNMF(BaseRobustNMF):
         "alpha_W": [Interval(Real, 0, None, closed="left")],
         "alpha_H": [Interval(Real, 0, None, closed="left"), StrOptions({"same"})],
         "l1_ratio": [Interval(Real, 0, 1, closed="both")],
+        "forget_factor": [Interval(Real, 0, 1, closed="right")],
     }
 
     def __init__(
@@ -85,6 +89,7 @@ class RobustNMF(BaseRobustNMF):
         alpha_W=0.0,
         alpha_H="same",
         l1_ratio=0.0,
+        forget_factor=0.9,
         solver="auto",
         init="robust",
         n_init=1,
@@ -101,6 +106,7 @@ class RobustNMF(BaseRobustNMF):
         self.alpha_W = alpha_W
         self.alpha_H = alpha_H
         self.l1_ratio = l1_ratio
+        self.forget_factor = forget_factor
         self.solver = solver
         self.init = init
         self.n_init = n_init

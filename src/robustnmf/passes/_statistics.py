@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 from robustnmf.arrays import Array, log_gap, namespace
@@ -75,6 +76,12 @@ class Statistics:
         both = zip(self._at(log_scale), other._at(log_scale), strict=True)
         sums = tuple(mine + theirs for mine, theirs in both)
         return replace(self, tally=tally, log_scale=log_scale, sums=sums)
+
+    def faded(self, share: float) -> Statistics:
+        """The same, counting for a share of what it did."""
+        return replace(
+            self, tally=self.tally.faded(share), log_scale=self.log_scale + math.log(share)
+        )
 
     def _at(self, log_scale: Array) -> list[Array]:
         """The sums in units of a larger ``exp(log_scale)``."""

@@ -55,6 +55,10 @@ class Tally:
         gap = log_gap(self.shift, shift)
         return xp.exp(gap) * self.excess + self.count * xp.expm1(gap)
 
+    def faded(self, share: float) -> Tally:
+        """The tally of the same rows, each counting for a share of what it did."""
+        return Tally(self.shift, share * self.excess, share * self.count)
+
     def part(self, members: slice) -> Tally:
         """The tally of consecutive members."""
         return Tally(self.shift[members, :], self.excess[members, :], self.count[members, :])

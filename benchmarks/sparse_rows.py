@@ -1,6 +1,6 @@
 """Sparse Kullback-Leibler factorisation: peak memory and seconds per pass, beside scikit-learn.
 
-    make bench        (or: python benchmarks/sparse.py [--quick])
+    make bench        (or: python benchmarks/sparse_rows.py [--quick])
 
 Poisson counts of a low-rank rate, 200,000 x 20,000 with density 1e-3, rank 20, float64. Every
 contender runs in a process of its own on the same data from the same start, so that its peak

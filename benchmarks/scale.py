@@ -1,0 +1,255 @@
+"""Any size: files larger than memory, Dask, streams; and the table with the figures of a GPU.
+
+    make bench-scale        (or: python benchmarks/scale.py [--gigabytes 16] [--only files ...])
+
+files      a .npy file of float32, k = 20: peak resident memory of the process that fits it, and
+           seconds per pass over those of reading the file from one end to the other.
+dask       an array of 2 GB in chunks of 64 MB: one worker with one thread over a fit in memory on
+           one thread; two such workers over one. Workers are processes, X is persisted.
+equal      components after 50 passes from one start, in float64, against NumPy in memory.
+stream     seconds of ``partial_fit`` with plain weights until the basis describes samples held
+           back as well as MiniBatchNMF's does after an epoch, which takes as many times longer.
+
+Rows of the GPU come from results/scale_gpu.json (``python benchmarks/scale_gpu.py`` on a machine
+that has one). A pass is the difference between a long and a short fit over the difference in
+passes. The file is written to a folder of its own (``--folder``) and deleted again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from machine import RESULTS, described, written
+from targets import met
+
+from robustnmf import RobustNMF
+
+FEATURES = 1000
+SHORT, LONG = 3, 8
+
+CHILD = """
+import json, resource, sys, time, warnings
+import numpy as np
+from robustnmf import RobustNMF
+warnings.simplefilter("ignore")
+path, passes = sys.argv[1], int(sys.argv[2])
+begin = time.perf_counter()
+RobustNMF(20, weighting="entropy", init="random", random_state=0, max_iter=passes, tol=0).fit(path)
+seconds = time.perf_counter() - begin
+print(json.dumps([seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024]))
+"""
+
+
+def low_rank(rows: int, seed: int, features: int = FEATURES, k: int = 20) -> np.ndarray:
+    """Nonnegative rows of some rank with noise, float32."""
+    parts = np.random.default_rng(0).gamma(0.5, size=(k, features)).astype(np.float32)
+    rng = np.random.default_rng(seed)
+    codes = rng.gamma(0.5, size=(rows, k)).astype(np.float32)
+    return codes @ parts + 0.1 * rng.random((rows, features), dtype=np.float32)
+
+
+def files(gigabytes: float, folder: Path) -> list[dict]:
+    """A file that is read block by block."""
+    block = 50_000
+    count = max(1, round(gigabytes * 2**30 / (4 * FEATURES) / block))
+    path = folder / "x.npy"
+    table = np.lib.format.open_memmap(path, "w+", np.float32, (count * block, FEATURES))
+    for i in range(count):
+        table[i * block : (i + 1) * block] = low_rank(block, i)
+        print(f"\rwriting {path.name}: {i + 1} of {count}", end="", flush=True)
+    table.flush()
+    del table
+    print()
+    reads, passes, memory = [], [], []
+    for _ in range(2):
+        reads.append(_read_through(path))
+        (short, _), (long, peak) = (_child(path, n) for n in (SHORT, LONG))
+        passes.append((long - short) / (LONG - SHORT))
+        memory.append(peak)
+        print(f"read {reads[-1]:.2f} s, pass {passes[-1]:.2f} s, peak {peak:.0f} MB", flush=True)
+    codes = count * block * 20 * 4 / 2**20
+    size = path.stat().st_size / 2**30
+    path.unlink()
+    return [
+        {"figure": f"file of {size:.1f} GB, k = 20: MB at the peak ({codes:.0f} of them codes)",
+         "target": f"<= {1024 + codes:.0f}", "values": memory},
+        {"figure": "seconds of a pass over reading the file through", "target": "<= 1.5",
+         "values": [p / r for p, r in zip(passes, reads, strict=True)]},
+    ]  # fmt: skip
+
+
+def _read_through(path: Path) -> float:
+    begin = time.perf_counter()
+    with path.open("rb", buffering=0) as file:
+        buffer = bytearray(8 * 2**20)
+        while file.readinto(buffer):
+            pass
+    return time.perf_counter() - begin
+
+
+def _child(path: Path, passes: int) -> tuple[float, float]:
+    done = subprocess.run(
+        [sys.executable, "-c", CHILD, str(path), str(passes)],
+        check=True, capture_output=True, text=True,
+    )  # fmt: skip
+    seconds, peak = json.loads(done.stdout.splitlines()[-1])
+    return seconds, peak
+
+
+def on_dask(gigabytes: float) -> list[dict]:
+    """One and two workers, and the same fit in memory."""
+    import dask.array as da
+    from distributed import Client, LocalCluster
+    from threadpoolctl import threadpool_limits
+
+    rows = round(gigabytes * 2**30 / (8 * FEATURES))
+    X = low_rank(rows, 0).astype(np.float64)
+    chunk = 64 * 2**20 // (8 * FEATURES)
+    arguments = {"weighting": "entropy", "init": "random", "random_state": 0, "tol": 0}
+
+    def a_pass(data: object) -> float:
+        times = []
+        for passes in (SHORT, LONG):
+            begin = time.perf_counter()
+            RobustNMF(20, max_iter=passes, **arguments).fit(data)
+            times.append(time.perf_counter() - begin)
+        return (times[1] - times[0]) / (LONG - SHORT)
+
+    seconds: dict[str, list[float]] = {"memory": [], "1": [], "2": []}
+    for _ in range(3):
+        with threadpool_limits(1):
+            seconds["memory"].append(a_pass(X))
+        for workers in (1, 2):
+            cluster = LocalCluster(
+                n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None,
+                memory_limit=0,
+            )  # fmt: skip
+            with cluster, Client(cluster):
+                data = da.from_array(X, chunks=(chunk, FEATURES)).persist()
+                seconds[str(workers)].append(a_pass(data))
+        print({name: f"{times[-1]:.2f} s a pass" for name, times in seconds.items()}, flush=True)
+    pairs = list(zip(seconds["1"], seconds["2"], seconds["memory"], strict=True))
+    return [
+        {"figure": f"Dask, {gigabytes:g} GB: two workers over one", "target": ">= 1.6",
+         "values": [one / two for one, two, _ in pairs]},
+        {"figure": f"Dask, {gigabytes:g} GB: time of one worker over memory on one thread",
+         "target": "<= 1.25", "values": [one / memory for one, _, memory in pairs]},
+    ]  # fmt: skip
+
+
+def equal(folder: Path) -> list[dict]:
+    """The largest difference between components, relative to the largest component."""
+    import dask.array as da
+    import torch
+
+    X = low_rank(20_000, 0, 200, 8).astype(np.float64)
+    path = folder / "equal.npy"
+    np.save(path, X)
+    rng = np.random.default_rng(0)
+    start = {"W": 0.1 + rng.random((20_000, 8)), "H": 0.1 + rng.random((8, 200))}
+    model = RobustNMF(8, weighting="entropy", init="custom", max_iter=50, tol=0)
+    expected = model.fit(X, **start).components_
+    found = {
+        "torch": torch.asarray(X),
+        "file": path,
+        "Dask": da.from_array(X, chunks=(3000, 200)),
+    }
+    figures = []
+    for name, data in found.items():
+        components = np.asarray(model.fit(data, **start).components_)
+        worst = float(np.abs(components - expected).max() / expected.max())
+        figures.append({"figure": f"{name} beside NumPy, 50 passes", "target": "<= 1e-9",
+                        "values": [worst]})  # fmt: skip
+    path.unlink()
+    return figures
+
+
+def stream(rows: int) -> list[dict]:
+    """Minibatches of 1,000 against MiniBatchNMF."""
+    from sklearn.decomposition import MiniBatchNMF
+
+    from robustnmf.experiments.residuals import squared_errors
+
+    X = low_rank(rows, 0, 500, 10).astype(np.float64)
+    held_back = low_rank(2000, 10**6, 500, 10).astype(np.float64)
+    ratios = []
+    for seed in range(3):
+        peer = MiniBatchNMF(10, init="nndsvda", batch_size=1000, random_state=seed)
+        begin = time.perf_counter()
+        for at in range(0, rows, 1000):
+            peer.partial_fit(X[at : at + 1000])
+        theirs = time.perf_counter() - begin
+        goal = squared_errors(held_back, peer.components_).sum()
+        model = RobustNMF(10, weighting="uniform", random_state=seed)
+        ours = 0.0
+        for at in range(0, rows, 1000):
+            begin = time.perf_counter()
+            model.partial_fit(X[at : at + 1000])
+            ours += time.perf_counter() - begin
+            if squared_errors(held_back, model.components_).sum() <= goal:
+                break
+        ratios.append(theirs / ours)
+        print(f"MiniBatchNMF {theirs:.2f} s, partial_fit {ours:.2f} s", flush=True)
+    return [{"figure": f"MiniBatchNMF's time over partial_fit's to one error, {rows} x 500",
+             "target": ">= 3", "values": ratios}]  # fmt: skip
+
+
+def table(figures: list[dict]) -> str:
+    """The figures in Markdown."""
+    rows = ["| figure | target | measured (median) | range | |", "|---|---|---|---|---|"]
+    for figure in figures:
+        values = np.array(figure["values"])
+        middle = float(np.median(values))
+        spread = f"{values.min():.3g} to {values.max():.3g}" if len(values) > 1 else ""
+        verdict = ""
+        if figure["target"] != "reported":
+            verdict = "met" if met(figure["target"], middle) else "**missed**"
+        cells = (figure["figure"], figure["target"], f"{middle:.4g}", spread, verdict)
+        rows.append("| " + " | ".join(cells) + " |")
+    return "\n".join(rows) + "\n"
+
+
+def main() -> None:
+    """Measure, write, print."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--gigabytes", type=float, default=16.0)
+    parser.add_argument("--folder", type=Path, help="where the file goes")
+    parser.add_argument("--only", nargs="+", choices=["files", "dask", "equal", "stream"])
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    path = RESULTS / "scale.json"
+    known = json.loads(path.read_text()) if path.is_file() else {"parts": {}}
+    parts = dict(known["parts"])
+    with tempfile.TemporaryDirectory(dir=options.folder) as name:
+        folder = Path(name)
+        measured = {
+            "files": lambda: files(options.gigabytes, folder),
+            "dask": lambda: on_dask(2.0),
+            "equal": lambda: equal(folder),
+            "stream": lambda: stream(100_000),
+        }
+        for part in options.only or measured:
+            parts[part] = measured[part]()
+            written("scale.json", {"machine": described(__file__), "parts": parts})
+    figures = [figure for part in measured if part in parts for figure in parts[part]]
+    gpu = RESULTS / "scale_gpu.json"
+    if gpu.is_file():
+        figures += json.loads(gpu.read_text())["figures"]
+    found = table(figures)
+    (RESULTS / "scale.md").write_text(found)
+    print(found)
+
+
+if __name__ == "__main__":
+    main()

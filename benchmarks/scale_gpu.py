@@ -1,0 +1,107 @@
+"""What a pass takes on a GPU, and how much sooner it is there than on two cores.
+
+    python benchmarks/scale_gpu.py        (needs PyTorch and a GPU)
+
+1,000,000 x 1,000 in float32, 50 components, entropy weights, multiplicative updates: milliseconds
+per pass, in full float32 and with TF32 allowed. A pass is the difference between a long and a short
+fit over the difference in passes. Beside it the time of one copy of X on the GPU, of which two
+would be the least that a pass can take. Then 100,000 x 1,000 with 20 components from one start,
+on the GPU and on two threads of the processor beside it.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+import torch
+from threadpoolctl import threadpool_limits
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from machine import described, written
+
+from robustnmf import Entropy, RobustNMF
+
+SHORT, LONG, REPEATS = 10, 210, 3
+
+
+def drawn(rows: int, features: int, k: int) -> torch.Tensor:
+    """Nonnegative rows of some rank with noise, on the GPU."""
+    make = torch.Generator("cuda").manual_seed(0)
+    shapes = (rows, k), (k, features)
+    codes, parts = (torch.rand(s, generator=make, device="cuda") ** 3 for s in shapes)
+    return codes @ parts + 0.1 * torch.rand((rows, features), generator=make, device="cuda")
+
+
+def seconds(X: object, k: int, passes: int, **start: object) -> tuple[float, float]:
+    """Time and last objective of a fit."""
+    model = RobustNMF(
+        k, weighting=Entropy(50.0), solver="mu", init="custom", max_iter=passes, tol=0
+    )
+    torch.cuda.synchronize()
+    begin = time.perf_counter()
+    model.fit(X, **start)
+    torch.cuda.synchronize()
+    return time.perf_counter() - begin, float(model.objective_history_[-1])
+
+
+def factors(rows: int, features: int, k: int) -> dict[str, np.ndarray]:
+    """A start."""
+    rng = np.random.default_rng(0)
+    return {"W": 0.1 + rng.random((rows, k), dtype=np.float32),
+            "H": 0.1 + rng.random((k, features), dtype=np.float32)}  # fmt: skip
+
+
+def a_pass(X: object, k: int, **start: object) -> float:
+    """Seconds of one pass."""
+    (short, _), (long, _) = (seconds(X, k, n, **start) for n in (SHORT, LONG))
+    return (long - short) / (LONG - SHORT)
+
+
+def main() -> None:
+    """Measure and write."""
+    warnings.simplefilter("ignore")
+    name = torch.cuda.get_device_name()
+    figures = []
+    X, start = drawn(1_000_000, 1000, 50), factors(1_000_000, 1000, 50)
+    copies = []
+    for _ in range(REPEATS + 1):
+        torch.cuda.synchronize()
+        begin = time.perf_counter()
+        X.clone()
+        torch.cuda.synchronize()
+        copies.append(1e3 * (time.perf_counter() - begin))
+    figures.append({"figure": f"{name}: ms to copy 1,000,000 x 1,000 float32", "target": "reported",
+                    "values": copies[1:]})  # fmt: skip
+    seconds(X, 50, 3, **start)
+    for allowed, target in ((False, "<= 5"), (True, "<= 3")):
+        torch.backends.cuda.matmul.allow_tf32 = allowed
+        values = [1e3 * a_pass(X, 50, **start) for _ in range(REPEATS)]
+        what = "TF32" if allowed else "float32"
+        figures.append({"figure": f"{name}: ms per pass, 1,000,000 x 1,000, k = 50, {what}",
+                        "target": target, "values": values})  # fmt: skip
+        print(figures[-1], flush=True)
+    torch.backends.cuda.matmul.allow_tf32 = False
+    del X
+    X, start = drawn(100_000, 1000, 20), factors(100_000, 1000, 20)
+    there = [seconds(X, 20, 50, **start) for _ in range(REPEATS + 1)][1:]
+    table = X.cpu().numpy()
+    with threadpool_limits(2):
+        here = [seconds(table, 20, 50, **start) for _ in range(2)][1:]
+    ratios = [here[0][0] / gpu for gpu, _ in there]
+    apart = abs(there[0][1] / here[0][1] - 1)
+    figures.append({"figure": f"{name} over two threads, 100,000 x 1,000, k = 20, 50 passes "
+                              f"(objectives {apart:.0e} apart)",
+                    "target": "reported", "values": ratios})  # fmt: skip
+    print(figures[-1], flush=True)
+    content = {"gpu": name, "torch": torch.__version__, **described(__file__)}
+    content["command"] = "python benchmarks/scale_gpu.py"
+    written("scale_gpu.json", {**content, "figures": figures})
+
+
+if __name__ == "__main__":
+    main()

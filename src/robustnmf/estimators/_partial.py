@@ -1,0 +1,126 @@
+"""Learning from minibatches, for estimators whose sums over samples add up."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import validate_data
+
+from robustnmf.engine import Engine
+from robustnmf.estimators._input import check_weights
+from robustnmf.estimators._job import prepared
+from robustnmf.estimators._stream import Stream
+from robustnmf.estimators._summary import common_level
+from robustnmf.solvers import SOLVERS
+from robustnmf.structures import Free
+
+FIRST_PASSES = 100
+"""Iterations that the first minibatch may take."""
+
+FORGET_FACTOR = 0.9
+
+
+def _streams(model: Any) -> bool:
+    """Whether minibatches of what this estimator learns add up."""
+    loss, weighting, structure = model._parts()
+    if not loss.quadratic or weighting.per_entry or type(structure) is not Free:
+        raise AttributeError(
+            f"partial_fit of {type(model).__name__} needs the squared error, weights of samples "
+            f"and free structure, whose sums over minibatches add up; got {loss!r}, {weighting!r}, "
+            f"{structure!r}."
+        )
+    return True
+
+
+def _refuse_holes(engine: Engine) -> None:
+    if not engine.complete:
+        raise ValueError(
+            "X contains NaN, but partial_fit needs complete samples: sums over rows with missing "
+            "values do not add up over minibatches. Leave those rows out, or impute them."
+        )
+
+
+class PartialFit:
+    """What an estimator needs to learn from one minibatch after the other."""
+
+    @available_if(_streams)
+    def partial_fit(self, X: Any, y: Any = None, *, sample_weight: Any = None):
+        """Learn from one more minibatch.
+
+        The first one is fitted as ``fit`` would, in at most ``FIRST_PASSES`` iterations; those
+        that follow each move the basis towards what all of them say, the earlier the less
+        (``forget_factor``). Automatic weights follow a histogram of the energies of all of them.
+        After a ``fit`` it starts over.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix (n_samples, n_features)
+            Minibatch; some hundred samples and more tell parts from accidents. Without missing
+            values.
+        y : ignored
+        sample_weight : array-like (n_samples,), optional
+            How many times each sample counts.
+
+        Returns
+        -------
+        self : the fitted estimator
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from robustnmf import RobustNMF
+        >>> rng = np.random.default_rng(0)
+        >>> parts = rng.gamma(1.0, size=(3, 8))
+        >>> model = RobustNMF(3, random_state=0)
+        >>> for _ in range(5):
+        ...     model = model.partial_fit(rng.gamma(1.0, size=(200, 3)) @ parts)
+        >>> model.n_steps_, model.n_samples_seen_
+        (5, 1000)
+        """
+        parts = self._checked_parts()
+        stream: Stream | None = getattr(self, "_stream", None)
+        if stream is None:
+            job = prepared(self, parts, X, None, None, sample_weight)
+            _refuse_holes(job.engine)
+            # Whatever solver: the sums of a stream are quadratic, and descent by coordinates
+            # finds their minimum.
+            job = replace(job, problem=replace(job.problem, solver=SOLVERS["hals"]()))
+            passes = min(self.max_iter, FIRST_PASSES)
+            members = job.run([parts.weighting], passes, self.tol)
+            first = min(members, key=common_level(members, job.engine, job.problem))
+            engine, unit = job.engine, job.unit
+            basis, weighting = first.basis, first.weighting
+            asked = parts.weighting.rescaled(1.0 / unit)
+            stream = Stream(job.problem, asked, engine.typical_size(parts.loss.degree))
+            header = job.header(X)
+            learned = {**job.encoder(basis, weighting), "n_steps_": 0, "n_samples_seen_": 0}
+        else:
+            table, unit, _ = self._checked(X)
+            engine = self._engine(table, check_weights(sample_weight, table.shape[0]))
+            _refuse_holes(engine)
+            basis = self._components(table) / self._scale
+            weighting = self.weighting_.rescaled(1.0 / unit)
+            learned = {"n_steps_": self.n_steps_, "n_samples_seen_": self.n_samples_seen_}
+        forget = float(getattr(self, "forget_factor", FORGET_FACTOR))
+        with engine.at_work():
+            stream, basis, weighting = stream.after(engine, basis, weighting, forget)
+        learned |= {
+            "components_": basis * engine.scale,
+            "weighting_": weighting.rescaled(unit),
+            "n_steps_": learned["n_steps_"] + 1,
+            "n_samples_seen_": learned["n_samples_seen_"] + engine.shape[0],
+            "_stream": stream,
+        }
+        # Nothing is set before this point: a failed step leaves the estimator as it was.
+        if learned["n_steps_"] == 1:
+            self._forget()
+            validate_data(self, header, skip_check_array=True, reset=True)
+        vars(self).update(learned)
+        return self
+
+    def _forget(self) -> None:
+        """Drop what an earlier fit has learned and this one may not have."""
+        for name in [name for name in vars(self) if name.endswith("_")]:
+            delattr(self, name)

@@ -1,0 +1,95 @@
+r"""Minibatches: what they say adds up, and what they said long ago fades.
+
+A minibatch gives the same weighted sums as a block of a pass, :math:`A^T w X` and
+:math:`A^T w A`, with the best codes for the present basis. What is remembered is
+
+.. math::
+
+    S_t = f S_{t-1} + A_t^T w_t [X_t, A_t]
+
+with the forgetting factor f, and the basis goes to the minimum of the quadratic function that
+these sums stand for. Automatic weights are read off a histogram of energies that fades alike.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from robustnmf.arrays import Array
+from robustnmf.engine import Engine
+from robustnmf.passes import Local, Statistics
+from robustnmf.state import Problem
+from robustnmf.weightings import Batch, LogHistogram, Profile, Weighting, counts_beyond, counts_of
+
+STEPS = 3
+"""Updates of the basis for what one minibatch has added."""
+
+
+@dataclass(frozen=True)
+class Stream:
+    """What is remembered of minibatches; in the units of their engine.
+
+    ``asked`` is the weighting as given, ``unit`` the size of a typical sample of the first one.
+    """
+
+    problem: Problem
+    asked: Weighting
+    unit: float
+    statistics: Statistics | None = None
+    counts: np.ndarray | None = None
+
+    def after(
+        self, engine: Engine, basis: Array, weighting: Weighting, forget: float
+    ) -> tuple[Stream, Array, Weighting]:
+        """The stream with one more minibatch, its basis (k, m) and its weighting."""
+        bases = basis[None, ...]
+        batch = Batch([weighting], bases)
+        look = self.problem.look(engine, batch, bases, bases)
+
+        def coded(block: Any, _: None) -> tuple[Local, None]:
+            codes, seen = look.encode(block, batch)
+            return Local(codes, energies=look.energies(block, codes, seen)), None
+
+        locals_ = engine.sweep(coded)[0]
+        counts, weighting = self._settled(engine, locals_, weighting, forget)
+        settled = Batch([weighting], bases)
+
+        def gathered(block: Any, local: Local) -> tuple[None, Statistics]:
+            codes, seen = look.stay(block, local.codes)
+            return None, look.gather(block, Local(codes), settled, seen)[1]
+
+        found: Statistics = engine.sweep(gathered, locals_)[1]
+        if self.statistics is not None:
+            found = self.statistics.faded(forget).merge(found)
+        for _ in range(STEPS):
+            _, bases = self.problem.basis_step(engine, None, bases, settled, found)
+        return Stream(self.problem, self.asked, self.unit, found, counts), bases[0, ...], weighting
+
+    def _settled(
+        self, engine: Engine, locals_: list[Local], weighting: Weighting, forget: float
+    ) -> tuple[np.ndarray | None, Weighting]:
+        """The histogram with these energies, and the weighting that follows from it."""
+        if not self.asked.settles:
+            return None, weighting
+        degree, unit = self.problem.loss.degree, self.unit
+
+        def count(block: Any, local: Local) -> tuple[None, np.ndarray]:
+            return None, counts_of(local.energies, block.sizes(degree), block.mass, unit)
+
+        def larger(log: float, log_share: float) -> LogHistogram:
+            def beyond(block: Any, local: Local) -> tuple[None, np.ndarray]:
+                energies: Array = local.energies
+                known = block.sizes(degree), block.mass, unit
+                return None, counts_beyond(energies[0, ...], *known, log, log_share)
+
+            return LogHistogram(engine.sweep(beyond, locals_, data=False)[1])
+
+        counts = engine.sweep(count, locals_, data=False)[1]
+        if self.counts is not None:
+            counts = forget * self.counts + counts
+        of_energies, of_shares = (LogHistogram(found) for found in counts[:, 0, :])
+        profile = Profile(of_energies, of_shares, larger, unit, engine.shape[1])
+        return counts, self.asked.settle(profile)

@@ -1,0 +1,153 @@
+"""Minibatches: nearly as good as all data at once, robust, and forgetting."""
+
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse
+from sklearn.base import clone
+from sklearn.utils._testing import ignore_warnings
+
+from robustnmf import EWRNMF, FWRNMF, NMFL2, ConvexNMF, EucNMF, HuberRNMF, RobustNMF
+from robustnmf.experiments.residuals import squared_errors
+
+PARTS = np.random.default_rng(0).gamma(0.5, size=(4, 30))
+OTHERS = np.random.default_rng(1).gamma(0.5, size=(4, 30))
+
+
+def drawn(n, seed, parts=PARTS, bad=0):
+    """Samples of some parts with a little noise; the first of them are bad."""
+    rng = np.random.default_rng(seed)
+    X = rng.gamma(1.0, size=(n, len(parts))) @ parts + 0.05 * rng.random((n, parts.shape[1]))
+    X[:bad] = 4 * X.max() * rng.random((bad, parts.shape[1]))
+    return X
+
+
+def streamed(model, batches, **arguments):
+    for batch in batches:
+        model.partial_fit(batch, **arguments)
+    return model
+
+
+TEST = drawn(500, 99)
+METHODS = [
+    RobustNMF(4), RobustNMF(4, weighting="uniform"), RobustNMF(4, weighting="cauchy"), EucNMF(4),
+    NMFL2(4), EWRNMF(4), FWRNMF(4, p="auto"), RobustNMF(4, solver="mu", weighting="entropy"),
+]  # fmt: skip
+
+
+@ignore_warnings
+@pytest.mark.parametrize("model", METHODS, ids=str)
+def test_minibatches_teach_as_much_as_all_data_at_once(model):
+    batches = [drawn(200, seed) for seed in range(10)]
+    whole = clone(model).set_params(random_state=0).fit(np.concatenate(batches))
+    stream = streamed(clone(model).set_params(random_state=0), batches)
+    errors = [squared_errors(TEST, m.components_).sum() for m in (whole, stream)]
+    assert errors[1] < 1.1 * errors[0]
+    assert (stream.n_steps_, stream.n_samples_seen_) == (10, 2000)
+    assert stream.transform(TEST).shape == (500, 4)
+
+
+@ignore_warnings
+def test_bad_samples_lose_their_say_in_every_minibatch():
+    clean = streamed(RobustNMF(4, random_state=0), [drawn(200, seed) for seed in range(8)])
+    batches = [drawn(200, seed, bad=30) for seed in range(8)]
+    robust = streamed(RobustNMF(4, random_state=0), batches)
+    plain = streamed(RobustNMF(4, weighting="uniform", random_state=0), batches)
+    errors = [squared_errors(TEST, m.components_).sum() for m in (clean, robust, plain)]
+    assert errors[1] < 1.2 * errors[0]
+    assert errors[2] > 10 * errors[0]
+
+
+@ignore_warnings
+def test_what_was_long_ago_is_forgotten():
+    batches = [drawn(200, seed) for seed in range(5)]
+    batches += [drawn(200, seed, OTHERS) for seed in range(20)]
+    new = drawn(300, 77, OTHERS)
+    errors = [
+        squared_errors(new, streamed(model, batches).components_).sum()
+        for model in (
+            RobustNMF(4, weighting="uniform", forget_factor=0.5, random_state=0),
+            RobustNMF(4, weighting="uniform", forget_factor=1.0, random_state=0),
+        )
+    ]
+    assert errors[0] < 0.5 * errors[1]
+
+
+@ignore_warnings
+def test_weights_are_repetitions_and_zero_is_absence():
+    batches = [drawn(150, seed) for seed in range(3)]
+    weights = np.random.default_rng(0).integers(0, 3, 150)
+    weighted = streamed(RobustNMF(3, random_state=0), batches, sample_weight=weights.astype(float))
+    repeated = streamed(
+        RobustNMF(3, random_state=0), [np.repeat(b, weights, axis=0) for b in batches]
+    )
+    np.testing.assert_allclose(weighted.components_, repeated.components_, rtol=1e-3)
+
+
+@ignore_warnings
+@pytest.mark.parametrize("kind", ["float32", "sparse", "torch"])
+def test_other_kinds_of_data(kind):
+    batches = [drawn(200, seed) for seed in range(4)]
+    expected = streamed(RobustNMF(3, random_state=0), batches).components_
+    if kind == "torch":
+        torch = pytest.importorskip("torch", reason="needs PyTorch: pip install robustnmf[torch]")
+        given = [torch.asarray(batch) for batch in batches]
+    elif kind == "sparse":
+        given = [scipy.sparse.csr_array(batch) for batch in batches]
+    else:
+        given = [batch.astype(np.float32) for batch in batches]
+    found = streamed(RobustNMF(3, random_state=0), given).components_
+    assert type(found) is (type(given[0]) if kind == "torch" else np.ndarray)
+    if kind == "float32":
+        errors = [squared_errors(TEST, basis).sum() for basis in (found, expected)]
+        assert errors[0] == pytest.approx(errors[1], rel=0.05)
+    else:
+        np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-6, atol=1e-6)
+
+
+def test_what_does_not_add_up_is_not_offered():
+    for model in (HuberRNMF(2), ConvexNMF(2), RobustNMF(2, loss="kullback-leibler")):
+        assert not hasattr(model, "partial_fit")
+        with pytest.raises(AttributeError, match="partial_fit"):
+            model.partial_fit(TEST)
+    broken = TEST.copy()
+    broken[0, 0] = np.nan
+    with pytest.raises(ValueError, match="partial_fit needs complete samples"):
+        RobustNMF(2).partial_fit(broken)
+
+
+@ignore_warnings
+def test_a_bad_minibatch_changes_nothing():
+    model = streamed(RobustNMF(3, random_state=0), [drawn(200, 0), drawn(200, 1)])
+    before = pickle.dumps(model)
+    for bad, message in ((-TEST, "Negative values"), (TEST[:, :5], "30 features")):
+        with pytest.raises(ValueError, match=message):
+            model.partial_fit(bad)
+    broken = TEST.copy()
+    broken[3, 3] = np.nan
+    with pytest.raises(ValueError, match="complete samples"):
+        model.partial_fit(broken)
+    assert pickle.dumps(model) == before
+
+
+@ignore_warnings
+def test_fits_and_streams_start_over():
+    X = drawn(300, 0)
+    fitted = RobustNMF(3, random_state=0).fit(X)
+    model = streamed(RobustNMF(3, random_state=0), [drawn(200, 5, OTHERS)] * 2).fit(X)
+    np.testing.assert_array_equal(model.components_, fitted.components_)
+    assert not hasattr(model, "n_steps_")
+    again = fitted.partial_fit(drawn(200, 5))
+    assert again.n_steps_ == 1
+    assert not hasattr(again, "objective_history_")
+    fresh = RobustNMF(3, random_state=0).partial_fit(drawn(200, 5))
+    np.testing.assert_array_equal(again.components_, fresh.components_)
+
+
+def test_a_minibatch_of_zeros_says_nothing():
+    model = streamed(RobustNMF(3, random_state=0), [drawn(200, 0), drawn(200, 1)])
+    before = model.components_.copy()
+    model.partial_fit(np.zeros((50, 30)))
+    assert np.isfinite(model.components_).all()
+    np.testing.assert_allclose(model.components_, before, rtol=0.1, atol=0.1)
