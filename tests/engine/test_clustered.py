@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
 from sklearn.utils._testing import ignore_warnings
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from robustnmf import ConvexNMF, HuberRNMF, RobustNMF
 from tests.problems import noisy_low_rank
@@ -89,6 +90,15 @@ def test_zeros_codes_and_dtypes():
         RobustNMF(2).transform(data)
 
 
+def test_blas_keeps_its_threads():
+    data = da.from_array(X, chunks=(100, 30))
+    model = RobustNMF(2, random_state=0, max_iter=5, tol=0).fit(X)
+    with threadpool_limits(3):
+        model.transform(data).compute(scheduler="threads", num_workers=4)
+        found = [lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas"]
+        assert found == [3] * len(found)
+
+
 def test_bad_arrays_are_refused():
     cut = da.from_array(X, chunks=(100, 10))
     with pytest.raises(ValueError, match=r"rechunk\(\{1: -1\}\)"):
@@ -125,9 +135,9 @@ def cluster():
 
 @ignore_warnings
 def test_a_cluster_gives_the_same_and_keeps_codes_to_itself(cluster):
-    expected = RobustNMF(4, random_state=0, max_iter=30, tol=0).fit(X)
+    expected = RobustNMF(4, random_state=0, max_iter=10, tol=0).fit(X)
     data = da.from_array(X, chunks=CHUNKS).persist()
-    model = RobustNMF(4, random_state=0, max_iter=30, tol=0)
+    model = RobustNMF(4, random_state=0, max_iter=10, tol=0)
     codes = model.fit_transform(data)
     np.testing.assert_allclose(model.components_, expected.components_, rtol=1e-9, atol=1e-12)
     assert len(distributed.futures_of(codes)) > 0  # they are on the workers

@@ -5,5 +5,15 @@ from robustnmf.engine._look import Look, looked_at
 from robustnmf.engine.memory import InMemory
 from robustnmf.engine.sources import Source, source_of
 from robustnmf.engine.stored import Stored
+from robustnmf.engine.threads import one_of_many
 
-__all__ = ["Engine", "InMemory", "Look", "Source", "Stored", "looked_at", "source_of"]
+__all__ = [
+    "Engine",
+    "InMemory",
+    "Look",
+    "Source",
+    "Stored",
+    "looked_at",
+    "one_of_many",
+    "source_of",
+]

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
-from threading import Lock
+from threading import Lock, local
 from typing import Any, TypeVar
 
 from threadpoolctl import ThreadpoolController
@@ -64,6 +64,23 @@ def _controller() -> ThreadpoolController:
     return ThreadpoolController()
 
 
+_FREE = local()
+
+
+@contextmanager
+def one_of_many() -> Iterator[None]:
+    """Fits of this thread leave BLAS alone meanwhile: others fit beside it.
+
+    Limits that threads set and take back in turn leave BLAS on one thread for good.
+    """
+    before = getattr(_FREE, "on", False)
+    _FREE.on = True
+    try:
+        yield
+    finally:
+        _FREE.on = before
+
+
 class Threads:
     """Work that is done side by side while it is open, one after the other while it is not."""
 
@@ -74,7 +91,7 @@ class Threads:
     @contextmanager
     def open(self) -> Iterator[None]:
         """Have threads at hand; opening them again inside changes nothing."""
-        if self._pool is not None:
+        if self._pool is not None or getattr(_FREE, "on", False):
             yield
             return
         with _BLAS.on_one_thread() as count:

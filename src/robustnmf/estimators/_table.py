@@ -14,7 +14,7 @@ from sklearn.utils.validation import _get_feature_names
 
 from robustnmf.arrays import has_holes, is_foreign, namespace
 from robustnmf.combinations import Parts, refusal
-from robustnmf.engine import Look, Source, looked_at, source_of
+from robustnmf.engine import Look, Source, looked_at, one_of_many, source_of
 from robustnmf.estimators._warn import warn
 from robustnmf.losses import Loss
 from robustnmf.structures import Structure
@@ -130,7 +130,8 @@ def mapped(model: Any, method: str, X: Any, width: tuple[int, ...]) -> Any:
 
 
 def _called(model: Any, method: str, rows: Any) -> Any:
-    return getattr(model, method)(rows)
+    with one_of_many():
+        return getattr(model, method)(rows)
 
 
 def check_look(name: str, parts: Parts, look: Look) -> None:
