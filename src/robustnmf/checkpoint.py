@@ -111,7 +111,7 @@ class Checkpoint:
         like = engine.like
 
         def here(array: np.ndarray) -> Array:
-            return array if isinstance(like, np.ndarray) else on_device_of(like, array)
+            return on_device_of(like, array)
 
         try:
             tracks = [_track_of(track) for track in told["tracks"]]

@@ -1,7 +1,7 @@
 """Where blocks live. An engine has one verb, ``sweep``: visit all blocks, merge."""
 
 from robustnmf.engine._base import Engine
-from robustnmf.engine._look import Look, looked_at
+from robustnmf.engine._look import Look, look_at, refuse_nothing
 from robustnmf.engine.memory import InMemory
 from robustnmf.engine.sources import Source, source_of
 from robustnmf.engine.stored import Stored
@@ -13,7 +13,8 @@ __all__ = [
     "Look",
     "Source",
     "Stored",
-    "looked_at",
+    "look_at",
     "one_of_many",
+    "refuse_nothing",
     "source_of",
 ]

@@ -135,10 +135,19 @@ class Engine(ABC):
         return float(size / count)
 
     def profiles(
-        self, locals_: Sequence[Any], degree: float, energies: Callable[[Any], Array]
+        self,
+        locals_: Sequence[Any],
+        degree: float,
+        energies: Callable[[Any], Array],
+        *,
+        unit: float | None = None,
+        earlier: np.ndarray | float = 0.0,
     ) -> list[Profile]:
-        """How energies (members, rows) of local states are spread over the samples that count."""
-        unit = self.typical_size(degree)
+        """How energies (members, rows) of local states are spread over the samples that count.
+
+        In units of a typical sample unless told otherwise, with the counts of earlier ones.
+        """
+        unit = self.typical_size(degree) if unit is None else unit
 
         def count(block: Any, local: Any) -> tuple[None, np.ndarray]:
             return None, counts_of(energies(local), block.sizes(degree), block.mass, unit)
@@ -153,7 +162,7 @@ class Engine(ABC):
 
             return larger
 
-        counts = self.sweep(count, locals_, data=False)[1]
+        counts = earlier + self.sweep(count, locals_, data=False)[1]
         return [
             Profile(LogHistogram(of_energies), LogHistogram(of_shares), larger_of(j), unit,
                     self.shape[1])

@@ -17,6 +17,7 @@ from robustnmf.arrays import (
     has_holes,
     namespace,
 )
+from robustnmf.engine._base import Engine, power_of_two_near
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,39 @@ class KnownRows:
         return block
 
 
+class Elsewhere(Engine):
+    """An engine whose rows are elsewhere: it keeps what the first look at them has found."""
+
+    def _read_as(self, shape: tuple[int, int], stored: np.dtype, dtype: Any) -> None:
+        """Note what is read, in its own dtype or in another."""
+        self.shape = shape
+        floats = stored if stored in (np.float32, np.float64) else np.dtype(np.float64)
+        self.dtype = np.dtype(dtype or floats)
+        self.like = np.empty((0, shape[1]), dtype=self.dtype)
+
+    def _read_in(self, found: Look, scale: float | None) -> None:
+        """Note what the first look at all rows says about how to read them."""
+        self.complete = not found.holes
+        bits = 8 * self.dtype.itemsize
+        self.scale = power_of_two_near(found.largest, bits) if scale is None else scale
+
+    def filled(self) -> Engine:
+        """Itself; nothing is guessed for holes of what is not in memory."""
+        if not self.complete:
+            raise ValueError(
+                "X is not in memory and has missing values; starts from its SVD and orthogonal "
+                "structures need whole rows. Use init='random', or fill in the missing values."
+            )
+        return self
+
+    def fill_samples(self) -> None:
+        self.filled()
+
+    def shares(self, members: int) -> list[slice]:
+        """All members together: rows are read once for all of them."""
+        return [slice(0, members)]
+
+
 @dataclass(frozen=True)
 class Look:
     """What a first look at a block of rows finds; looks merge."""
@@ -92,9 +126,17 @@ class Look:
 
 def looked_at(rows: Array, mass: Array | None, degrees: Iterable[float]) -> tuple[KnownRows, Look]:
     """What to know of rows, in the units in which they are given."""
+    look = look_at(rows)
+    block = block_of(rows, 1.0, mass, not look.holes, 1.0)
+    sizes = {d: block.sizes(d) for d in {1.0, 2.0, *degrees}}
+    known = KnownRows(sizes, block.mass, block.entry_mass, block.counted)
+    return known, replace(look, heard=bool(block.xp.any(block.mass > 0)))
+
+
+def look_at(rows: Array) -> Look:
+    """What there is to refuse in rows."""
     xp = namespace(rows)
     holes = has_holes(rows)
-    block = block_of(rows, 1.0, mass, not holes, 1.0)
     values = xp.where(xp.isnan(rows), xp.zeros_like(rows), rows) if holes else rows
     filled = xp.where(xp.isnan(rows), xp.full_like(rows, xp.inf), rows) if holes else rows
     some = rows.shape[0] > 0
@@ -105,18 +147,10 @@ def looked_at(rows: Array, mass: Array | None, degrees: Iterable[float]) -> tupl
         place = int(xp.argmax(xp.astype(xp.reshape(values < 0, (-1,)), xp.int8)))
         row, column = divmod(place, int(rows.shape[1]))
         negative = row, column, float(values[row, column])
-    known = KnownRows(
-        {d: block.sizes(d) for d in {1.0, 2.0, *degrees}},
-        block.mass,
-        block.entry_mass,
-        block.counted,
-    )
-    look = Look(
+    return Look(
         least, largest, holes, least < float("inf"), int(rows.shape[0]),
-        bool(xp.any(block.mass > 0)), negative,
-        largest == float("inf"),
+        first_negative=negative, endless=largest == float("inf"),
     )  # fmt: skip
-    return known, look
 
 
 def block_of(
@@ -129,6 +163,15 @@ def block_of(
     known = ~xp.isnan(rows)
     filled = xp.where(known, rows, xp.full_like(rows, fill * scale))
     return MaskedBlock(filled, known, scale, mass)
+
+
+def refuse_nothing(shape: tuple[int, ...], name: str) -> None:
+    """Refuse tables without samples or features."""
+    if not all(shape):
+        raise ValueError(
+            f"Found array with {shape[0]} sample(s) and {shape[1]} feature(s) "
+            f"(shape={tuple(shape)}) while a minimum of 1 is required by {name}."
+        )
 
 
 def as_floats(rows: Any) -> np.ndarray:

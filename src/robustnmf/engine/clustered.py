@@ -18,14 +18,21 @@ import numpy as np
 from dask.delayed import Delayed, delayed
 
 from robustnmf.arrays import Array, to_numpy
-from robustnmf.engine._base import Engine, Visit, merged, power_of_two_near
-from robustnmf.engine._look import KnownRows, Look, as_floats, looked_at
+from robustnmf.engine._base import Visit, merged
+from robustnmf.engine._look import (
+    Elsewhere,
+    KnownRows,
+    Look,
+    as_floats,
+    looked_at,
+    refuse_nothing,
+)
 
 FAN_IN = 8
 """Parts that one task of the tree merges."""
 
 
-class Clustered(Engine):
+class Clustered(Elsewhere):
     """Blocks of a Dask array, one for every chunk of rows.
 
     Parameters
@@ -48,10 +55,7 @@ class Clustered(Engine):
         fill: float = 1.0,
     ):
         super().__init__()
-        self.shape = int(X.shape[0]), int(X.shape[1])
-        floats = X.dtype if X.dtype in (np.float32, np.float64) else np.dtype(np.float64)
-        self.dtype = np.dtype(dtype or floats)
-        self.like = np.empty((0, self.shape[1]), dtype=self.dtype)
+        self._read_as((int(X.shape[0]), int(X.shape[1])), X.dtype, dtype)
         self.fill = fill
         self.rows: tuple[int, ...] = tuple(int(n) for n in X.chunks[0])
         self.chunks = list(X.to_delayed().ravel())
@@ -61,15 +65,11 @@ class Clustered(Engine):
         def look(rows: Any, mass: Any) -> tuple[KnownRows, Look]:
             return looked_at(rows, mass, [degree])
 
-        self.complete, self.scale = True, 1.0
         found: Look
         known, found = self._run(look, masses)
         check(found)
-        self.complete = not found.holes
-        bits = 8 * self.dtype.itemsize
-        self.scale = power_of_two_near(found.largest, bits) if scale is None else scale
-        in_units = self.scale
-        heard = found.heard
+        self._read_in(found, scale)
+        in_units, heard = self.scale, found.heard
 
         def scaled(_: None, rows: KnownRows) -> tuple[KnownRows, None]:
             return (rows if heard else rows.counting_all()).scaled(in_units), None
@@ -114,23 +114,8 @@ class Clustered(Engine):
         *stay, total = dask.persist(*kept, _tree(parts, name), optimize_graph=False)
         return list(stay), total.compute()
 
-    def filled(self) -> Engine:
-        """Itself; nothing is guessed for holes."""
-        if not self.complete:
-            raise ValueError(
-                "X is a Dask array with missing values; starts from its SVD need whole rows. Use "
-                "init='random', or fill in the missing values."
-            )
-        return self
-
-    def fill_samples(self) -> None:
-        self.filled()
-
     def samples(self, index: Array) -> Array:
         raise NotImplementedError
-
-    def shares(self, members: int) -> list[slice]:
-        return [slice(0, members)]
 
     def collect(self, locals_: list[Any], name: str) -> Array:
         """One field of the local states (members, samples, ...), as a Dask array."""
@@ -177,11 +162,7 @@ def check_chunks(X: da.Array, name: str) -> da.Array:
             f"the features of X are in {X.numblocks[1]} chunks, but every block needs whole "
             "samples. Use X.rechunk({1: -1}), which keeps the chunks over samples where they fit."
         )
-    if not all(X.shape):
-        raise ValueError(
-            f"Found array with {X.shape[0]} sample(s) and {X.shape[1]} feature(s) "
-            f"(shape={X.shape}) while a minimum of 1 is required by {name}."
-        )
+    refuse_nothing(X.shape, name)
     some = [i for i, rows in enumerate(X.chunks[0]) if rows]
     return X if len(some) == X.numblocks[0] else da.concatenate([X.blocks[i] for i in some])
 

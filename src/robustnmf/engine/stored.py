@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from robustnmf.arrays import Array
-from robustnmf.engine._base import Engine, Visit, merged, merged_all, power_of_two_near
-from robustnmf.engine._look import KnownRows, Look, looked_at
+from robustnmf.engine._base import Visit, merged, merged_all
+from robustnmf.engine._look import Elsewhere, KnownRows, Look, looked_at
 from robustnmf.engine.sources import Source
 
 BLOCK_BYTES = 8 * 2**20
@@ -21,7 +21,7 @@ AHEAD = 2
 """Blocks that are read before they are needed."""
 
 
-class Stored(Engine):
+class Stored(Elsewhere):
     """Blocks of a source; in memory are what is known of rows, and the few that are visited.
 
     Parameters
@@ -53,10 +53,8 @@ class Stored(Engine):
         fill: float = 1.0,
     ):
         super().__init__()
-        self.source, self.shape, self.fill = source, source.shape, fill
-        floats = source.dtype if source.dtype in (np.float32, np.float64) else np.dtype(np.float64)
-        self.dtype = np.dtype(dtype or floats)
-        self.like = np.empty((0, self.shape[1]), dtype=self.dtype)
+        self.source, self.fill = source, fill
+        self._read_as(source.shape, source.dtype, dtype)
         self.sample_weight = sample_weight
         bytes_a_row = copies * self.shape[1] * self.dtype.itemsize
         self.step = block_rows or _whole_chunks(BLOCK_BYTES // bytes_a_row, source.chunk_rows)
@@ -72,9 +70,7 @@ class Stored(Engine):
             at += len(rows)
         assert found is not None
         check(found)
-        self.complete = not found.holes
-        bits = 8 * self.dtype.itemsize
-        self.scale = power_of_two_near(found.largest, bits) if scale is None else scale
+        self._read_in(found, scale)
         if not found.heard:
             looks = [known.counting_all() for known in looks]
         self.blocks: list[KnownRows] = [known.scaled(self.scale) for known in looks]
@@ -113,24 +109,8 @@ class Stored(Engine):
         finally:
             reader.shutdown(cancel_futures=True)
 
-    def shares(self, members: int) -> list[slice]:
-        """All members together: a source is read by one at a time."""
-        return [slice(0, members)]
-
     def _rows(self, read: Future) -> np.ndarray:
         return read.result().astype(self.dtype, copy=False)
-
-    def filled(self) -> Engine:
-        """Itself; nothing is guessed for holes of what does not fit into memory."""
-        if not self.complete:
-            raise ValueError(
-                "X is stored and has missing values; starts from its SVD and orthogonal structures "
-                "need whole rows. Use init='random', or fill in the missing values."
-            )
-        return self
-
-    def fill_samples(self) -> None:
-        self.filled()
 
     def samples(self, index: Array) -> Array:
         rows = self.source.take(int(i) for i in index)

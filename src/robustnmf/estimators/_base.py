@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from robustnmf.arrays import host_dtype, is_foreign, namespace, on_device_of, to_numpy
 from robustnmf.combinations import Parts, refusal
-from robustnmf.engine import Engine, looked_at
+from robustnmf.engine import Engine, look_at
 from robustnmf.estimators._collapse import warn_if_collapsed
 from robustnmf.estimators._input import check_weights
 from robustnmf.estimators._job import prepared
@@ -269,7 +269,7 @@ class BaseRobustNMF(
             raise TypeError(
                 f"explain needs samples in memory, but X is {X!r}. Read the samples of interest."
             )
-        codes, _ = self._encode_checked(table)
+        codes, _ = self._encode_checked(table, self._engine(table))
         table = table.toarray() if scipy.sparse.issparse(table) else np.asarray(table)
         data = table / self._scale
         approximation = codes.astype(data.dtype) @ (to_numpy(self.components_) / self._scale)
@@ -324,13 +324,13 @@ class BaseRobustNMF(
     def _encode(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         """Codes and energies of X, in the user's units."""
         table, unit, dtype = self._checked(X)
-        codes, energies = self._encode_checked(table)
+        codes, energies = self._encode_checked(table, self._engine(table))
         return namespace(codes).astype(codes, dtype, copy=False), energies * unit
 
-    def _encode_checked(self, table: Any) -> tuple[np.ndarray, np.ndarray]:
+    def _encode_checked(self, table: Any, engine: Engine) -> tuple[np.ndarray, np.ndarray]:
         """Codes in the user's units, and energies in those of the engine."""
         return encode(
-            self._engine(table),
+            engine,
             self._problem,
             self.weighting_.rescaled(1.0 / self._scale**self._problem.loss.degree),
             self._components(table) / self._scale,
@@ -338,18 +338,15 @@ class BaseRobustNMF(
 
     def _components(self, like: Any) -> Any:
         """The components where another array is, in its library."""
-        away, learned = is_foreign(like), self.components_
-        if not away and isinstance(learned, np.ndarray):
-            return learned
-        if not away:
-            return to_numpy(learned)
-        return on_device_of(like, learned if is_foreign(learned) else np.asarray(learned))
+        learned = self.components_
+        return on_device_of(like, learned) if is_foreign(like) else to_numpy(learned)
 
     def _energies_and_sizes(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         """Energies of samples, and what they compare with, in the user's units."""
         table, unit, _ = self._checked(X)
-        sizes = self._engine(table).row_sizes(self._problem.loss.degree)
-        return self._encode_checked(table)[1] * unit, sizes * unit
+        engine = self._engine(table)
+        sizes = engine.row_sizes(self._problem.loss.degree)
+        return self._encode_checked(table, engine)[1] * unit, sizes * unit
 
     def _checked(self, X: Any) -> tuple[Any, float, np.dtype]:
         """New data in the precision of the fit, the unit of their energies, their own dtype."""
@@ -362,7 +359,7 @@ class BaseRobustNMF(
             given = floats_of(X, type(self).__name__)
             validate_data(self, header_of(X), skip_check_array=True, reset=False)
             parts = Parts(self._problem.loss, self.weighting_, Free())
-            check_look(type(self).__name__, parts, looked_at(given, None, [])[1])
+            check_look(type(self).__name__, parts, look_at(given))
             double = host_dtype(self.components_) == np.float64
             xp = namespace(given)
             table = xp.astype(given, xp.float64 if double else xp.float32, copy=False)

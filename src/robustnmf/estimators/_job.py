@@ -147,8 +147,7 @@ class Job:
 
     def _history(self, member: Fitted) -> Array:
         values = np.array(member.history) * self.unit**member.weighting.degree
-        like = member.basis
-        return values if isinstance(like, np.ndarray) else on_device_of(like, values)
+        return on_device_of(member.basis, values)
 
 
 def prepared(
@@ -175,9 +174,8 @@ def prepared(
     )
     problem = replace(problem, **pays(balance))
     if fixed is not None:
-        held = fixed * (balance / engine.scale)
-        away = not isinstance(engine.like, np.ndarray)
-        problem = replace(problem, fixed=on_device_of(engine.like, held) if away else held)
+        held = on_device_of(engine.like, fixed * (balance / engine.scale))
+        problem = replace(problem, fixed=held)
     return Job(parts, engine, problem, start, balance, pays())
 
 

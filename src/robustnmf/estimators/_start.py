@@ -40,14 +40,13 @@ def engine_for(
     """
     complete, holes = (problem.kind(weighting.per_entry, known) for known in (True, False))
     copies = 1 if complete.quadratic else ARRAYS_OF_A_PASS * members
+    looked = {"check": check, "degree": problem.loss.degree, "fill": holes.hole}
     if isinstance(table, Source):
-        degree = problem.loss.degree
-        return Stored(table, check=check, degree=degree, copies=copies, fill=holes.hole, **options)
+        return Stored(table, copies=copies, **looked, **options)
     if is_dask_array(table):
         from robustnmf.engine.clustered import Clustered
 
-        degree = problem.loss.degree
-        return Clustered(table, check=check, degree=degree, fill=holes.hole, **options)
+        return Clustered(table, **looked, **options)
     options.pop("dtype", None)
     if is_foreign(table):
         weights = options.pop("sample_weight", None)
@@ -132,9 +131,8 @@ def _custom_start(
     other = other if mixes else other / engine.scale
     exponent = np.log2(codes.mean(dtype=np.float64) / other.mean(dtype=np.float64)) / 2
     balance = 2.0 ** round(exponent) if abs(exponent) > 10 else 1.0
-    codes, other = (codes / balance)[None], (other * balance)[None]
-    if not isinstance(engine.like, np.ndarray):
-        codes, other = (on_device_of(engine.like, factor) for factor in (codes, other))
+    factors = (codes / balance)[None], (other * balance)[None]
+    codes, other = (on_device_of(engine.like, factor) for factor in factors)
     codes = engine.split(codes, axis=1)
     if not mixes:
         return Start(codes, other), balance

@@ -22,7 +22,7 @@ from robustnmf.arrays import Array
 from robustnmf.engine import Engine
 from robustnmf.passes import Local, Statistics
 from robustnmf.state import Problem
-from robustnmf.weightings import Batch, LogHistogram, Profile, Weighting, counts_beyond, counts_of
+from robustnmf.weightings import Batch, Weighting
 
 STEPS = 3
 """Updates of the basis for what one minibatch has added."""
@@ -74,22 +74,9 @@ class Stream:
         """The histogram with these energies, and the weighting that follows from it."""
         if not self.asked.settles:
             return None, weighting
-        degree, unit = self.problem.loss.degree, self.unit
-
-        def count(block: Any, local: Local) -> tuple[None, np.ndarray]:
-            return None, counts_of(local.energies, block.sizes(degree), block.mass, unit)
-
-        def larger(log: float, log_share: float) -> LogHistogram:
-            def beyond(block: Any, local: Local) -> tuple[None, np.ndarray]:
-                energies: Array = local.energies
-                known = block.sizes(degree), block.mass, unit
-                return None, counts_beyond(energies[0, ...], *known, log, log_share)
-
-            return LogHistogram(engine.sweep(beyond, locals_, data=False)[1])
-
-        counts = engine.sweep(count, locals_, data=False)[1]
-        if self.counts is not None:
-            counts = forget * self.counts + counts
-        of_energies, of_shares = (LogHistogram(found) for found in counts[:, 0, :])
-        profile = Profile(of_energies, of_shares, larger, unit, engine.shape[1])
+        (profile,) = engine.profiles(
+            locals_, self.problem.loss.degree, lambda local: local.energies,
+            unit=self.unit, earlier=0.0 if self.counts is None else forget * self.counts,
+        )  # fmt: skip
+        counts = np.stack([profile.energies.counts, profile.shares.counts])[:, None, :]
         return counts, self.asked.settle(profile)

@@ -14,7 +14,7 @@ from sklearn.utils.validation import _get_feature_names
 
 from robustnmf.arrays import has_holes, is_foreign, namespace
 from robustnmf.combinations import Parts, refusal
-from robustnmf.engine import Look, Source, looked_at, one_of_many, source_of
+from robustnmf.engine import Look, Source, look_at, one_of_many, refuse_nothing, source_of
 from robustnmf.estimators._warn import warn
 from robustnmf.losses import Loss
 from robustnmf.structures import Structure
@@ -50,7 +50,7 @@ def check_table(X: Any, name: str, parts: Parts) -> Any:
         return _worth_reading(source, name)
     if is_foreign(X):
         X = floats_of(X, name)
-        check_look(name, parts, looked_at(X, None, [])[1])
+        check_look(name, parts, look_at(X))
         return X
     if is_dask_array(X):
         from robustnmf.engine.clustered import check_chunks
@@ -68,12 +68,7 @@ def check_table(X: Any, name: str, parts: Parts) -> Any:
 
 def _worth_reading(source: Source, name: str) -> Source:
     """The source, if it has samples, features and numbers."""
-    n, m = source.shape
-    if not n or not m:
-        raise ValueError(
-            f"Found array with {n} sample(s) and {m} feature(s) (shape={source.shape}) while a "
-            f"minimum of 1 is required by {name}."
-        )
+    refuse_nothing(source.shape, name)
     if source.dtype.kind not in "fiub":
         raise ValueError(f"X holds {source.dtype}, but {name} needs real numbers.")
     return source
@@ -98,11 +93,7 @@ def floats_of(X: Any, name: str) -> Any:
             f"Expected 2D array, got {X.ndim}D array instead (shape={tuple(X.shape)}). Reshape "
             "your data: samples in rows, features in columns."
         )
-    if not all(X.shape):
-        raise ValueError(
-            f"Found array with {X.shape[0]} sample(s) and {X.shape[1]} feature(s) "
-            f"(shape={tuple(X.shape)}) while a minimum of 1 is required by {name}."
-        )
+    refuse_nothing(X.shape, name)
     if not xp.isdtype(X.dtype, ("real floating", "integral", "bool")):
         raise ValueError(f"X holds {X.dtype}, but {name} needs real numbers.")
     if is_torch_array(X):
