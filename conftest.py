@@ -2,4 +2,8 @@
 
 from importlib.util import find_spec
 
-collect_ignore = [] if find_spec("dask") else ["src/robustnmf/engine/clustered.py"]
+NEEDS = {
+    "dask": "src/robustnmf/engine/clustered.py",
+    "triton": "src/robustnmf/arrays/gpu_kernels.py",
+}
+collect_ignore = [path for extra, path in NEEDS.items() if find_spec(extra) is None]

@@ -12,11 +12,15 @@ from dataclasses import replace
 from threading import Event
 from typing import Any
 
-from robustnmf.arrays import Array, eps, namespace, on_device_of, to_numpy
+from robustnmf.arrays import Array, again, eps, namespace, on_device_of, to_numpy
 from robustnmf.checkpoint import Checkpoint
 from robustnmf.passes import Local, Statistics
+from robustnmf.settling import energies_only, follow, objectives, opened, readings
 from robustnmf.state import GATED, Fitted, Problem, Reading, Start, State, Track
-from robustnmf.weightings import Batch, Gate, Profile, Tally, Weighting
+from robustnmf.weightings import Batch, Weighting
+
+WORTH_RECORDING = 5
+"""Passes ahead from which on a device records one and plays it, rather than be told of each."""
 
 Callback = Callable[[int, State], bool]
 """Told after every pass; whether the fit is to stop where it is."""
@@ -84,20 +88,23 @@ def _fit(
     resumed = None if checkpoint is None else checkpoint.resumed(engine, len(weightings), max_iter)
     if resumed is None:
         state = _begun(engine, problem, weightings, start)
-        state = _follow(engine, problem, state, gated=gated, freeze=max_iter == 0)
+        state = follow(engine, problem, state, gated=gated, freeze=max_iter == 0)
         resumed = 0, state, {}
     first, state, results = resumed
-    for iteration in range(first, max_iter + 1):
+    watched = tol > 0 or callback is not None or checkpoint is not None
+    iteration = first
+    while True:
         if checkpoint is not None:
             checkpoint.offer(engine, iteration, state, results)
         last = iteration == max_iter
         before = state
-        state, statistics, back = _pass(engine, problem, state, move=iteration > 0, gather=not last)
+        state, statistics = _pass(engine, problem, state, move=iteration > 0, gather=not last)
+        back = _recorded(problem, state, statistics)
         if any(back):
             state = state.restored(engine, back, before)
         if callback is not None and callback(iteration, state):
             last = True
-            state = _opened(engine, problem, state)
+            state = opened(engine, problem, state)
         done = [j for j, t in enumerate(state.tracks) if last or t.stalled(tol)]
         if done:
             leaving = state.keep(engine, done)
@@ -111,7 +118,11 @@ def _fit(
             back = [back[j] for j in stay]
         state = _stepped(engine, problem, state, statistics, back)
         freeze = 2 * (iteration + 1) >= max_iter
-        state = _follow(engine, problem, state, gated=gated, freeze=freeze)
+        state = follow(engine, problem, state, gated=gated, freeze=freeze)
+        iteration += 1
+        if not watched and engine.on_one_device and problem.steady(state.tracks):
+            state, iteration = _unwatched(engine, problem, state, iteration, max_iter)
+            watched = True  # what is left, or all of it where that did not work out
     return [results[i] for i in range(len(weightings))]
 
 
@@ -119,7 +130,7 @@ def _begun(engine: Any, problem: Problem, weightings: Sequence[Weighting], start
     """Before the first pass, with energies where weightings need them."""
     tracks = [Track(i, w, w) for i, w in enumerate(weightings)]
     locals_ = engine.begin(start.codes, start.mixing)
-    return _energies_only(engine, problem, State.at(tracks, locals_, problem.hold(start.basis)))
+    return energies_only(engine, problem, State.at(tracks, locals_, problem.hold(start.basis)))
 
 
 def encode(
@@ -155,7 +166,7 @@ def objective(engine: Any, problem: Problem, weighting: Weighting, basis: Array)
 
 def _pass(
     engine: Any, problem: Problem, state: State, *, move: bool, gather: bool
-) -> tuple[State, Statistics, list[bool]]:
+) -> tuple[State, Statistics]:
     """Visit all blocks once; the last pass of a fit gathers no sums."""
     weighting = state.weighting
     look = problem.look(engine, weighting, state.basis, state.previous)
@@ -174,26 +185,59 @@ def _pass(
         codes, seen = look.move(block, start, weighting)
         return finish(block, replace(local, codes=codes), weighting, seen)
 
-    return _recorded(engine, problem, state, visit)
-
-
-def _recorded(
-    engine: Any, problem: Problem, state: State, visit: Callable
-) -> tuple[State, Statistics, list[bool]]:
-    """Sweep, and note the objective of every member; which of them must go back."""
     locals_, statistics = engine.sweep(visit, state.locals)
-    readings = _readings(problem, state.weighting, statistics.tally, state.basis)
-    back = [track.record(found) for track, found in zip(state.tracks, readings, strict=True)]
-    return replace(state, locals=locals_), statistics, back
+    return replace(state, locals=locals_), statistics
 
 
-def _readings(problem: Problem, weighting: Batch, tally: Tally, basis: Array) -> list[Reading]:
-    """The objective of every member."""
-    paid = problem.basis_paid(weighting, tally, basis)
-    found = [weighting.value_of(tally) + paid[0], weighting.level_of(tally) + paid[1], paid[1]]
-    # One trip from the device for all of them.
-    rows = to_numpy(namespace(basis).concat(found, axis=1)).tolist()
-    return [Reading(*row) for row in rows]
+def _recorded(problem: Problem, state: State, statistics: Statistics) -> list[bool]:
+    """Note the objective of every member; which of them must go back."""
+    found = readings(problem, state.weighting, statistics.tally, state.basis)
+    return [track.record(reading) for track, reading in zip(state.tracks, found, strict=True)]
+
+
+def _unwatched(
+    engine: Any, problem: Problem, state: State, iteration: int, max_iter: int
+) -> tuple[State, int]:
+    """All passes but the last, of members that nothing happens to on the way.
+
+    Where a device had to be asked for something after all, the state is as it was.
+    """
+    if max_iter - iteration < WORTH_RECORDING:
+        return state, iteration
+    names = [name for name in ("codes", "mixing") if getattr(state.locals[0], name) is not None]
+    back = [False] * len(state.tracks)
+
+    def step(arrays: Sequence[Array]) -> tuple[Sequence[Array], Array]:
+        basis, previous, *rest = arrays
+        fields = zip(*(iter(rest),) * len(names), strict=True)
+        locals_ = [Local(**dict(zip(names, local, strict=True))) for local in fields]
+        now = replace(state, locals=locals_, basis=basis, previous=previous, reached=basis)
+        now, statistics = _pass(engine, problem, now, move=True, gather=True)
+        note = objectives(problem, now.weighting, statistics.tally, now.basis)
+        return _carried(_stepped(engine, problem, now, statistics, back), names), note
+
+    found = again(step, _carried(state, names), max_iter - iteration)
+    if found is None:
+        return state, iteration
+    (basis, previous, *rest), notes = found
+    fields = zip(*(iter(rest),) * len(names), strict=True)
+    locals_ = [
+        replace(old, **dict(zip(names, local, strict=True)))
+        for old, local in zip(state.locals, fields, strict=True)
+    ]
+    by_member = to_numpy(namespace(notes).permute_dims(notes, (1, 2, 0))).tolist()
+    for track, (values, levels, paid) in zip(state.tracks, by_member, strict=True):
+        track.values += values
+        track.levels += levels
+        track.reading = Reading(values[-1], levels[-1], paid[-1])
+    state = replace(state, locals=locals_, basis=basis, previous=previous, reached=basis)
+    return state, max_iter
+
+
+def _carried(state: State, names: list[str]) -> list[Array]:
+    """The arrays that one pass hands to the next."""
+    local = [getattr(local, name) for local in state.locals for name in names]
+    return [state.basis, state.previous, *local]
 
 
 def _stepped(
@@ -216,77 +260,6 @@ def _stepped(
         track.run_on()
     further = problem.solver.further(basis, state.reached, state.ahead)
     return replace(state, basis=further, previous=state.basis, reached=basis)
-
-
-def _energies_only(engine: Any, problem: Problem, state: State) -> State:
-    """Measure the start, for weightings that need energies before they can weigh."""
-    if not any(track.asked.settles for track in state.tracks):
-        return state
-    look = problem.look(engine, state.weighting, state.basis, state.basis)
-
-    def visit(block: Any, local: Local) -> tuple[Local, None]:
-        codes, seen = look.stay(block, local.codes)
-        energies = look.penalised(block, codes, look.energies(block, codes, seen))
-        return replace(local, energies=energies), None
-
-    return replace(state, locals=engine.sweep(visit, state.locals)[0])
-
-
-def _follow(engine: Any, problem: Problem, state: State, *, gated: int, freeze: bool) -> State:
-    """Let automatic parameters follow the energies of the last pass."""
-    settling = [j for j, track in enumerate(state.tracks) if track.asked.settles]
-    if not settling:
-        return state
-    profiles = _profiles(engine, problem, state, settling)
-    for j, profile in zip(settling, profiles, strict=True):
-        state.tracks[j].follow(profile, gated=gated, freeze=freeze)
-    state = state.reweighted()
-    if not problem.extrapolates or state.weighting.per_entry:
-        return state
-    _read_again(engine, problem, state)
-    xp = namespace(state.basis)
-    still = on_device_of(state.basis, [t.ahead == 0 for t in state.tracks])
-    return replace(state, basis=xp.where(still[:, None, None], state.reached, state.basis))
-
-
-def _profiles(engine: Any, problem: Problem, state: State, members: list[int]) -> list[Profile]:
-    """How the energies of some members are spread."""
-    index = on_device_of(state.basis, members)
-
-    def energies(local: Local) -> Array:
-        return namespace(local.energies).take(local.energies, index, axis=0)
-
-    return engine.profiles(state.locals, problem.loss.degree, energies)
-
-
-def _opened(engine: Any, problem: Problem, state: State) -> State:
-    """The state of a fit that is stopped early, with weightings in place of gates."""
-    gated = [j for j, track in enumerate(state.tracks) if isinstance(track.weighting, Gate)]
-    if not gated:
-        return state
-    profiles = _profiles(engine, problem, state, gated)
-    for j, profile in zip(gated, profiles, strict=True):
-        state.tracks[j].weighting = state.tracks[j].asked.settle(profile)
-    state = state.reweighted()
-    _read_again(engine, problem, state)
-    for j in gated:
-        state.tracks[j].note()
-    return state
-
-
-def _read_again(engine: Any, problem: Problem, state: State) -> None:
-    """The objective of members where they stand, under weightings that still change."""
-    weighting = state.weighting
-
-    def visit(block: Any, local: Local) -> tuple[Local, Tally]:
-        sizes = block.sizes(problem.loss.degree) if weighting.relative else None
-        return local, weighting.weigh(local.energies, block.mass, sizes).tally
-
-    tally = engine.sweep(visit, state.locals, data=False)[1]
-    readings = _readings(problem, weighting, tally, state.previous)
-    for track, found in zip(state.tracks, readings, strict=True):
-        if track.asked.settles:
-            track.reading = found
 
 
 def _finish(
@@ -315,17 +288,25 @@ def _finish(
             codes, seen = look.stay(block, codes)
             return look.measure(block, replace(local, codes=codes), weighting, seen)
 
-        state = _recorded(engine, problem, state, visit)[0]
+        locals_, statistics = engine.sweep(visit, state.locals)
+        state = replace(state, locals=locals_)
+        _recorded(problem, state, statistics)
     codes = engine.collect(state.locals, "codes")
     weighed = engine.collect(state.locals, "energies")
     energies = engine.collect(state.locals, "losses") if problem.pays else weighed
     mixes = problem.structure.mixes_samples
     mixing = engine.collect(state.locals, "mixing") if mixes else None
     _assert_finite(codes, state.basis, energies)
+    # All members in one trip: after that they are parts of one array.
+    codes, basis, importances, weighed = map(
+        engine.result, (codes, state.basis, importances, weighed)
+    )
+    energies = engine.result(energies) if problem.pays else weighed
+    mixing = None if mixing is None else engine.result(mixing)
     return {
         track.member: Fitted(
             codes[j, ...],
-            state.basis[j, ...],
+            basis[j, ...],
             energies[j, ...],
             importances[j, ...],
             track.weighting,

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
 
-from robustnmf.arrays import Array, column, namespace, on_device_of, wide
+from robustnmf.arrays import Array, at_least, at_most, column, namespace, on_device_of, wide
 from robustnmf.losses import Loss
 from robustnmf.passes import DivergencePass, EntryPass, GramPass, MaskedPass, Pass, Statistics
-from robustnmf.solvers import Penalty, Solver, Update
+from robustnmf.solvers import Penalty, Solver
 from robustnmf.structures import Structure
 from robustnmf.weightings import Batch, Gate, Profile, Tally, Weighting
 
@@ -77,7 +77,8 @@ class Problem:
         company = self.structure.company(basis)
         penalty = Penalty(self.loss.unit, self.loss.degree, *self.codes_pay, company)
         update = self.update(penalty.curved)
-        return kind(self.loss, update, basis, previous, penalty, self.solver.quadratic)
+        plain = self.solver.multiplies and update.keywords["exponent"] == 1.0
+        return kind(self.loss, update, basis, previous, penalty, self.solver.quadratic, plain)
 
     def kind(self, per_entry: bool, complete: bool) -> type[Pass]:
         """The pass for weights of entries or of rows: by Gram matrices where they say all."""
@@ -92,12 +93,16 @@ class Problem:
         """Whether the basis runs on; a mixture of samples stays where its mixing is."""
         return self.solver.extrapolates and not self.structure.mixes_samples
 
+    def steady(self, tracks: list[Track]) -> bool:
+        """Whether passes follow each other with nothing to decide in between."""
+        return not self.solver.extrapolates and not any(track.asked.settles for track in tracks)
+
     @property
     def pays(self) -> bool:
         """Whether energies are more than the loss."""
         return any(self.codes_pay) or self.structure.pays
 
-    def update(self, curved: bool) -> Update:
+    def update(self, curved: bool) -> partial:
         """Step of a factor; a smaller exponent than the loss allows descends as well."""
         exponent = self.loss.curved_exponent if curved else self.loss.exponent
         return partial(self.solver.step, exponent=exponent * self.structure.exponent)
@@ -118,8 +123,8 @@ class Problem:
             tally = statistics.tally
             scale = statistics.log_scale - weighting.log_normaliser(tally)
             scale = scale + weighting.log_units(tally)[0]
-            by = xp.astype(xp.exp(xp.minimum(scale, 0.0)), basis.dtype)
-            paid = xp.astype(xp.exp(-xp.maximum(scale, 0.0)), basis.dtype)
+            by = xp.astype(xp.exp(at_most(scale, 0.0)), basis.dtype)
+            paid = xp.astype(xp.exp(-at_least(scale, 0.0)), basis.dtype)
             terms = terms.scaled(by[:, :, None])
             ridge = by * ridge + self.basis_pays.ridge * paid
             lasso = self.basis_pays.lasso * paid[:, :, None]

@@ -1,5 +1,6 @@
 """The only place that knows array libraries apart."""
 
+from robustnmf.arrays.again import again, unwatched
 from robustnmf.arrays.blocks import DenseBlock
 from robustnmf.arrays.coordinates import (
     beyond,
@@ -13,11 +14,14 @@ from robustnmf.arrays.masked import MaskedBlock, hide
 from robustnmf.arrays.namespace import (
     Array,
     Namespace,
+    at_least,
+    at_most,
     column,
     counting,
     device_of,
     eps,
     floored,
+    from_gpu,
     has_holes,
     host_dtype,
     identity_like,
@@ -43,6 +47,9 @@ __all__ = [
     "MaskedBlock",
     "Namespace",
     "SparseBlock",
+    "again",
+    "at_least",
+    "at_most",
     "beyond",
     "column",
     "counting",
@@ -50,6 +57,7 @@ __all__ = [
     "device_of",
     "eps",
     "floored",
+    "from_gpu",
     "has_holes",
     "hide",
     "host_dtype",
@@ -71,5 +79,6 @@ __all__ = [
     "smallest",
     "sweep_coordinates",
     "to_numpy",
+    "unwatched",
     "wide",
 ]

@@ -19,7 +19,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from robustnmf.arrays.namespace import Array, Namespace, namespace, wide
+from robustnmf.arrays import gpu
+from robustnmf.arrays.coordinates import scaled_rows
+from robustnmf.arrays.namespace import Array, Namespace, namespace, smallest, wide
 
 CHUNK_NUMBERS = 100_000
 DEVICE_NUMBERS = 2**27
@@ -132,8 +134,9 @@ class DenseBlock:
         xp = self.xp
         members, k, features = basis.shape
         flat = self._in_units(xp.reshape(basis, (members * k, features)))
-        product = xp.reshape(self.rows @ flat.T, (len(self), members, k))
-        return xp.permute_dims(product, (1, 0, 2))
+        kernels = gpu.has_products(self.rows, members * k)
+        product = gpu.projected(self.rows, flat) if kernels else self.rows @ flat.T
+        return xp.permute_dims(xp.reshape(product, (len(self), members, k)), (1, 0, 2))
 
     def wide_project(self, directions: Array) -> Array:
         """``X directions`` (rows, directions) in float64."""
@@ -145,6 +148,34 @@ class DenseBlock:
         members, rows, k = codes.shape
         flat = xp.reshape(xp.permute_dims(codes, (0, 2, 1)), (members * k, rows))
         return xp.reshape(self._in_units(flat @ self.rows), (members, k, self.rows.shape[1]))
+
+    def weighted_sums(self, codes: Array, weights: Array) -> tuple[Array, Array]:
+        """``codes^T w X`` and ``codes^T w codes``, for weights (members, rows, 1)."""
+        if self._has_products(codes):
+            members, _, k = codes.shape
+            tables = [self.rows, codes[0, ...]] if members == 1 else [self.rows]
+            found = gpu.weighted_cross(codes, weights[:, :, 0], *tables)
+            cross = self.xp.reshape(self._in_units(found[0]), (members, k, self.rows.shape[1]))
+            if members == 1:
+                return cross, found[1][None, ...]
+            return cross, self.xp.matrix_transpose(codes * weights) @ codes
+        weighted = scaled_rows(codes, weights)
+        return self.cross(weighted), self.xp.matrix_transpose(weighted) @ codes
+
+    def multiplied(self, codes: Array, basis: Array, gram: Array) -> tuple[Array, Array] | None:
+        """Codes after a multiplicative step, and what ``quadratic_part`` makes of them.
+
+        In one go with the product that both need, where there is a kernel for that.
+        """
+        if codes.shape[0] > 1 or not self._has_products(codes):
+            return None
+        basis = self._in_units(basis[0, ...])
+        return gpu.projected_and_multiplied(self.rows, basis, gram[0, ...], codes, smallest(codes))
+
+    def _has_products(self, codes: Array) -> bool:
+        return type(self) is DenseBlock and gpu.has_products(
+            self.rows, codes.shape[0] * codes.shape[2]
+        )
 
     @property
     def samples(self) -> DenseBlock:

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from robustnmf.arrays.namespace import Array, floored, namespace, smallest, wide
+from robustnmf.arrays import gpu
+from robustnmf.arrays.namespace import Array, at_least, floored, namespace, smallest, wide
 
 
 def sweep_coordinates(
@@ -49,11 +50,13 @@ def sweep_coordinates(
     diagonal = xp.linalg.diagonal(gram)
     one = xp.ones_like(diagonal)
     steps = xp.where(present, 1.0 / xp.where(present, diagonal, one), 0 * one)
+    if gpu.has_loops(factor, factor.shape[-1]):
+        return gpu.swept(factor, linear, gram, steps, sweeps, fixed)
     moved = xp.asarray(factor, copy=True)
     for _ in range(sweeps):
         for j in range(fixed, factor.shape[-1]):
             slope = linear[:, :, j] - (moved @ gram[:, :, j : j + 1])[:, :, 0]
-            moved[:, :, j] = xp.maximum(moved[:, :, j] + slope * steps[:, j : j + 1], 0.0)
+            moved[:, :, j] = at_least(moved[:, :, j] + slope * steps[:, j : j + 1], 0.0)
     return moved
 
 
@@ -70,6 +73,8 @@ def quadratic_part(codes: Array, linear: Array, gram: Array) -> Array:
         out = np.empty(codes.shape[:2])
         quadratic_tiles(codes, linear, gram, out)
         return out
+    if gpu.has_loops(codes, codes.shape[-1]):
+        return gpu.left_over(codes, codes @ gram, linear)
     return namespace(codes).vecdot(wide(codes), wide(codes @ gram) - 2 * wide(linear))
 
 
@@ -79,7 +84,7 @@ def beyond(factor: Array, before: Array, ahead: Array) -> Array:
         from robustnmf.arrays.kernels import beyond_entries
 
         return beyond_entries(factor, before, ahead)
-    return namespace(factor).maximum(factor + ahead * (factor - before), 0.0)
+    return at_least(factor + ahead * (factor - before), 0.0)
 
 
 def scaled_rows(table: Array, factors: Array) -> Array:
@@ -107,5 +112,7 @@ def multiplied(factor: Array, negative: Array, positive: Array) -> Array:
         from robustnmf.arrays.kernels import multiplied_entries
 
         return multiplied_entries(factor, negative, positive, factor.dtype.type(least))
+    if gpu.has_kernels(factor) and gpu.is_dense(factor, negative, positive):
+        return gpu.multiplied(factor, negative, positive, least)
     moved = factor * negative / floored(positive)
     return namespace(moved).where(moved < least, 0 * moved, moved)

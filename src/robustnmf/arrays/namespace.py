@@ -59,14 +59,28 @@ def noise(x: Array) -> float:
     return eps(x) ** 2
 
 
+def at_least(x: Array, least: float | Array) -> Array:
+    """The larger of x and a number; for PyTorch without a copy of that to the device."""
+    if array_api_compat.is_torch_array(x):
+        return x.clamp(min=least)
+    return namespace(x).maximum(x, least)
+
+
+def at_most(x: Array, most: float | Array) -> Array:
+    """The smaller of x and a number."""
+    if array_api_compat.is_torch_array(x):
+        return x.clamp(max=most)
+    return namespace(x).minimum(x, most)
+
+
 def floored(x: Array) -> Array:
     """Raise x to the smallest normal number, so that it can be divided by."""
-    return namespace(x).maximum(x, smallest(x))
+    return at_least(x, smallest(x))
 
 
 def positive(x: Array) -> Array:
     """Raise x to ``eps**2``: an approximation that a divergence may divide by, twice."""
-    return namespace(x).maximum(x, noise(x))
+    return at_least(x, noise(x))
 
 
 def safe_log(x: Array) -> Array:
@@ -105,6 +119,21 @@ def to_numpy(x: Array) -> np.ndarray:
     if array_api_compat.is_torch_array(x) or array_api_compat.is_cupy_array(x):
         x = array_api_compat.to_device(x, "cpu")
     return x if isinstance(x, np.ndarray) else np.from_dlpack(x)
+
+
+def from_gpu(x: Array) -> np.ndarray:
+    """A tensor of PyTorch by way of memory that a GPU writes to directly, in steps of 64 MB."""
+    import torch
+
+    flat = x.contiguous().view(-1)
+    out = np.empty(flat.shape[0], dtype=host_dtype(x))
+    step = 2**26 // out.itemsize
+    pages = torch.empty(min(step, out.size), dtype=x.dtype, pin_memory=True)
+    for at in range(0, out.size, step):
+        part = flat[at : at + step]
+        pages[: part.shape[0]].copy_(part)
+        out[at : at + step] = pages[: part.shape[0]].numpy()
+    return out.reshape(x.shape)
 
 
 def is_foreign(x: Any) -> bool:

@@ -51,6 +51,9 @@ class Engine(ABC):
     complete: bool
     blocks: list[Any]
 
+    on_one_device = False
+    """Whether X is whole, on one device that is not the host: it need not be told of every pass."""
+
     def __init__(self) -> None:
         self.threads = Threads()
         self._typical: dict[float, float] = {}
@@ -107,6 +110,10 @@ class Engine(ABC):
     def collect(self, locals_: list[Local], name: str) -> Array:
         """One field of the local states for all samples (members, samples, ...)."""
         return self.whole([getattr(local, name) for local in locals_], axis=1)
+
+    def result(self, array: Array) -> Array:
+        """An array of all members where the results of a fit are wanted."""
+        return array
 
     @cached_property
     def mass(self) -> Array:

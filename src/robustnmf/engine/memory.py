@@ -14,10 +14,13 @@ from robustnmf.arrays import (
     MaskedBlock,
     SparseBlock,
     floored,
+    from_gpu,
     has_holes,
+    is_foreign,
     namespace,
     on_device_of,
     row_slice,
+    to_numpy,
 )
 from robustnmf.engine._base import Engine, Visit, merged_all, power_of_two_near
 from robustnmf.engine._look import block_of
@@ -51,6 +54,8 @@ class InMemory(Engine):
         How many times every sample counts; once by default.
     fill : float, default=1.0
         What stands for an entry that is not known, in units of scale.
+    bring_home : bool, default=False
+        Whether results are wanted as arrays of NumPy, wherever X is.
     """
 
     def __init__(
@@ -64,8 +69,10 @@ class InMemory(Engine):
         rank: int = 1,
         sample_weight: Array | None = None,
         fill: float = 1.0,
+        bring_home: bool = False,
     ):
         super().__init__()
+        self.bring_home = bring_home
         sparse = scipy.sparse.issparse(X)
         self.like: Array = X.data if sparse else X
         self.shape: tuple[int, int] = X.shape
@@ -77,6 +84,7 @@ class InMemory(Engine):
             n, row_bytes, max(1, numbers) + SWEEPS_COST * rank, columns
         )
         self.complete = sparse or not has_holes(X)
+        self.on_one_device = is_foreign(X) and self.complete
         self.blocks: list[Any] = []
         for at in range(0, n, step):
             stop = min(at + step, n)
@@ -136,6 +144,11 @@ class InMemory(Engine):
                     break
                 at -= len(block)
         return xp.concat(rows)
+
+    def result(self, array: Array) -> Array:
+        if not self.bring_home:
+            return array
+        return to_numpy(array) if getattr(array, "is_cuda", False) is False else from_gpu(array)
 
     def sweep(
         self, visit: Visit, locals_: Sequence[Any] | None = None, *, data: bool = True

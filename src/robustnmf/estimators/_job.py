@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from robustnmf.arrays import Array, device_of, host_dtype, is_foreign, on_device_of, to_numpy
+from robustnmf.arrays import Array, device_of, host_dtype, is_foreign, on_device_of
 from robustnmf.checkpoint import Checkpoint, samples_of, told
 from robustnmf.combinations import Parts, fastest_solver, solver_refusal
 from robustnmf.engine import Engine, InMemory, Stored
@@ -61,17 +61,15 @@ class Job:
         On a device it is PyTorch that computes there; what comes back is NumPy's again.
         """
         count = len(weightings)
-        start = self.start.repeated(self.engine, count)
         scaled = [weighting.rescaled(1.0 / self.unit) for weighting in weightings]
         members = [weighting for weighting in scaled for _ in range(self.start.basis.shape[0])]
-        engine, problem = self.engine, self.problem
+        engine, problem, start = self.engine, self.problem, self.start
         if device is not None:
             engine, problem, start = _on_device(device, engine, problem, start)
-        fitted = fit(
-            engine, problem, members, start,
+        return fit(
+            engine, problem, members, start.repeated(engine, count),
             max_iter=max_iter, tol=tol, callback=callback, checkpoint=checkpoint,
         )  # fmt: skip
-        return fitted if device is None else [_brought_home(member) for member in fitted]
 
     def checkpoint(
         self, model: Any, path: Any, every: float, start: Sequence[Any] = ()
@@ -216,16 +214,10 @@ def _on_device(
 
     there = InMemory(
         moved(engine.like), scale=engine.scale, block_rows=engine.shape[0],
-        sample_weight=moved(engine.sample_weight),
+        sample_weight=moved(engine.sample_weight), bring_home=True,
     )  # fmt: skip
     codes, mixing = (
         part and [moved(engine.whole(part, axis=1))] for part in (start.codes, start.mixing)
     )
     starts = Start(codes, moved(start.basis), mixing)
     return there, replace(problem, fixed=moved(problem.fixed)), starts
-
-
-def _brought_home(member: Fitted) -> Fitted:
-    names = ("codes", "basis", "energies", "importances", "weighed", "mixing")
-    arrays = {name: getattr(member, name) for name in names}
-    return replace(member, **{name: to_numpy(a) for name, a in arrays.items() if a is not None})

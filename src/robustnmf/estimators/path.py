@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
+from robustnmf.arrays import is_foreign
 from robustnmf.estimators._job import Job, prepared
 from robustnmf.estimators._progress import progress_of
 from robustnmf.estimators.robust import RobustNMF
@@ -153,8 +154,12 @@ def fit_path(
     # Weightings that read X alike share a batch, if what a basis pays is the same to them.
     pays = model.alpha_W != 0 or model.alpha_H not in ("same", 0)
 
-    def kind(i: int) -> tuple[bool, float]:
-        return asked[i].per_entry, asked[i].degree if pays else 1.0
+    there = device is not None or is_foreign(X)
+
+    def kind(i: int) -> tuple[bool, bool, float]:
+        # On a device, members that settle have to be watched; others would wait for them.
+        settles = there and asked[i].settles
+        return asked[i].per_entry, settles, asked[i].degree if pays else 1.0
 
     for _, group in groupby(sorted(range(len(asked)), key=kind), key=kind):
         places = list(group)

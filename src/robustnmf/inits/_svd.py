@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from robustnmf.arrays import Array, eps, floored, namespace, on_device_of
+from robustnmf.arrays import Array, at_least, eps, floored, namespace, on_device_of
 
 OVERSAMPLING = 10
 
@@ -49,7 +49,7 @@ def aligned(engine: Any, right: Array, counts: Counts) -> tuple[Array, Array, li
     products, gram = engine.sweep(onto, counts)
     squares, rotation = xp.linalg.eigh(0.5 * (gram + gram.T))
     rotation = xp.take(rotation, xp.argsort(squares, descending=True), axis=1)
-    singular = xp.maximum(xp.sort(squares, descending=True), 0.0) ** 0.5
+    singular = at_least(xp.sort(squares, descending=True), 0.0) ** 0.5
     turned = engine.sweep(lambda block, product: (product @ rotation, None), products, data=False)
     return singular, rotation.T @ right, turned[0]
 
@@ -83,10 +83,10 @@ def signed_parts(
     by = unit(left_norms)
 
     def sized(block: Any, parts: Array) -> tuple[Array, None]:
-        return xp.maximum(parts * by, 0.0) * root, None
+        return at_least(parts * by, 0.0) * root, None
 
     codes = engine.sweep(sized, left, data=False)[0]
-    basis = xp.maximum(right * unit(right_norms)[:, None], 0.0) * root[:, None]
+    basis = at_least(right * unit(right_norms)[:, None], 0.0) * root[:, None]
     return codes, basis
 
 
@@ -111,5 +111,5 @@ def filled(
 def _part_norms(vectors: Array, axis: int) -> Array:
     """Squared norms of the positive and the negative parts (2, vectors)."""
     xp = namespace(vectors)
-    parts = (xp.maximum(vectors, 0.0), xp.maximum(-vectors, 0.0))
+    parts = (at_least(vectors, 0.0), at_least(-vectors, 0.0))
     return xp.stack([xp.sum(part**2, axis=axis) for part in parts])

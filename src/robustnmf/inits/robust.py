@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from robustnmf.arrays import Array, eps, namespace
+from robustnmf.arrays import Array, at_least, eps, namespace
 from robustnmf.inits._svd import (
     Counts,
     aligned,
@@ -35,7 +35,7 @@ def robust(engine: Any, k: int, seed: int) -> tuple[list[Array], Array]:
 
     def cap(block: Any, _: None) -> tuple[Array, None]:
         # No row counts for more than a typical one.
-        return block.mass * typical / block.xp.maximum(block.sq_norms, typical), None
+        return block.mass * typical / at_least(block.sq_norms, typical), None
 
     capped = engine.sweep(cap, data=False)[0]
     # The rounds are too few to forget where they began, so that is the same for every seed.

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from sklearn.base import BaseEstimator
 
-from robustnmf.arrays import Array, eps, namespace, positive
+from robustnmf.arrays import Array, at_least, eps, namespace, positive
 
 LEAST_CURVATURE = 0.1
 
@@ -70,7 +70,7 @@ def log_excess(over: Array, under: Array) -> Array:
     zero = xp.zeros_like(t)
     close = xp.log1p(xp.where(near, t, zero))
     far = xp.log(xp.where(near, zero + 1.0, over / under))
-    return xp.maximum(t - xp.where(near, close, far), 0.0)
+    return at_least(t - xp.where(near, close, far), 0.0)
 
 
 def power_excess(
@@ -88,7 +88,7 @@ def power_excess(
     t = xp.where(near, t, xp.zeros_like(t))
     series = 1 + (power - 4) / 5 * t * (1 + (power - 5) / 6 * t)
     series = 1 + (power - 2) / 3 * t * (1 + (power - 3) / 4 * t * series)
-    return xp.where(near, 0.5 * t**2 * series * unit, xp.maximum(direct, 0.0))
+    return xp.where(near, 0.5 * t**2 * series * unit, at_least(direct, 0.0))
 
 
 def kullback_leibler(data: Array, approximation: Array) -> Array:

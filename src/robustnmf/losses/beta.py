@@ -11,7 +11,7 @@ from numbers import Real
 
 from sklearn.utils._param_validation import Interval
 
-from robustnmf.arrays import Array, namespace, positive
+from robustnmf.arrays import Array, at_least, namespace, positive
 from robustnmf.losses._base import LEAST_CURVATURE, Loss, kullback_leibler, log_excess, power_excess
 
 
@@ -83,4 +83,4 @@ class Beta(Loss):
         y = positive(approximation)
         relative = (self.beta - 1.0) - (self.beta - 2.0) * data / y
         least = 0.0 if 1 <= self.beta <= 2 else LEAST_CURVATURE
-        return namespace(y).maximum(relative, least) * y ** (self.beta - 2.0)
+        return at_least(relative, least) * y ** (self.beta - 2.0)

@@ -2,7 +2,7 @@ r"""Itakura-Saito divergence: the loss of power spectra, blind to scale."""
 
 from __future__ import annotations
 
-from robustnmf.arrays import Array, namespace, positive
+from robustnmf.arrays import Array, at_least, positive
 from robustnmf.losses._base import LEAST_CURVATURE, Loss, log_excess
 
 
@@ -33,4 +33,4 @@ class ItakuraSaito(Loss):
 
     def curvature(self, data: Array, approximation: Array) -> Array:
         y = positive(approximation)
-        return namespace(y).maximum(2 * data / y - 1, LEAST_CURVATURE) / y**2
+        return at_least(2 * data / y - 1, LEAST_CURVATURE) / y**2

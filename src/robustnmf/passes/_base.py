@@ -19,7 +19,8 @@ class Pass(ABC):
     """The visits of a pass to a block, for one basis per member (members, k, features).
 
     ``previous`` is the basis of the pass before, ``update`` the step of the codes,
-    ``penalty`` what codes pay beside their loss. ``bounded`` asks for Gram matrices that bound
+    ``penalty`` what codes pay beside their loss, ``multiplies`` says that the step is the plain
+    multiplicative one. ``bounded`` asks for Gram matrices that bound
     second derivatives where they are not those of the loss itself.
     """
 
@@ -29,6 +30,7 @@ class Pass(ABC):
     previous: Array
     penalty: Penalty
     bounded: bool = False
+    multiplies: bool = False
 
     quadratic: ClassVar[bool] = False
     """Whether Gram matrices stand for the approximation, which then is never formed."""

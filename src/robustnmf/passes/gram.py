@@ -7,17 +7,17 @@ Gram matrix of the basis, so robust and plain NMF cost the same two products,
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from robustnmf.arrays import (
     Array,
+    at_least,
     counting,
     floored,
     identity_like,
     namespace,
     put,
     quadratic_part,
-    scaled_rows,
     wide,
 )
 from robustnmf.losses import Frobenius
@@ -35,8 +35,17 @@ from robustnmf.weightings import Batch
 CLOSE = 1e-6
 
 
+class Rest(NamedTuple):
+    """The terms of the energies (members, rows) that codes have a part in."""
+
+    rest: Array
+
+
 class GramPass(Pass):
-    """What it sees of a block is the projection of the rows on the basis."""
+    """What it sees of a block is the projection of the rows on the basis.
+
+    Or what becomes of that in the energies, where codes were moved along with the product.
+    """
 
     loss: Frobenius
     quadratic = True
@@ -44,7 +53,11 @@ class GramPass(Pass):
     def stay(self, block: Any, codes: Array) -> tuple[Array, Array]:
         return codes, block.project(self.basis)
 
-    def move(self, block: Any, codes: Array, weighting: Batch) -> tuple[Array, Array]:
+    def move(self, block: Any, codes: Array, weighting: Batch) -> tuple[Array, Any]:
+        if self.multiplies and not self.penalty:
+            found = block.multiplied(codes, self.basis, self.gram)
+            if found is not None:
+                return found[0], Rest(found[1])
         seen = block.project(self.basis)
         return self.update(codes, self._terms(seen)), seen
 
@@ -63,13 +76,12 @@ class GramPass(Pass):
         ]
         return self.stay(block, xp.astype(xp.stack(codes), self.basis.dtype, copy=False))
 
-    def energies(self, block: Any, codes: Array, seen: Array) -> Array:
-        rest = quadratic_part(codes, seen, self.gram)
+    def energies(self, block: Any, codes: Array, seen: Array | Rest) -> Array:
+        rest = seen.rest if isinstance(seen, Rest) else quadratic_part(codes, seen, self.gram)
         return self.loss.expanded_energies(block, codes, self.basis, rest)
 
-    def sums(self, block: Any, codes: Array, weights: Array, seen: Array) -> tuple[Array, Array]:
-        weighted = scaled_rows(codes, weights)
-        return block.cross(weighted), namespace(codes).matrix_transpose(weighted) @ codes
+    def sums(self, block: Any, codes: Array, weights: Array, seen: Any) -> tuple[Array, Array]:
+        return block.weighted_sums(codes, weights)
 
 
 def _encode(block: Any, basis: Array, penalty: Penalty) -> Array:
@@ -106,7 +118,7 @@ def _penalised_codes(linear: Array, gram: Array, penalty: Penalty) -> Array:
     if penalty.company is None:
         return together
     diagonal = xp.linalg.diagonal(full)
-    single = xp.where(diagonal > 0, xp.maximum(linear, 0.0) / floored(diagonal), 0 * linear)
+    single = xp.where(diagonal > 0, at_least(linear, 0.0) / floored(diagonal), 0 * linear)
     gain = single * linear
     # Among parallel components the largest: one that has died down would need giant codes.
     near = gain >= (1 - 1e-9) * xp.max(gain, axis=1, keepdims=True)

@@ -14,6 +14,7 @@ class Solver(ABC):
 
     Class attributes
     ----------------
+    multiplies : whether its step is the multiplicative one.
     keeps_zeros : whether an entry that is zero stays zero for ever.
     quadratic : whether it needs a loss that is quadratic, or a majorant that is.
     extrapolates : whether the loop lets the basis run on in the direction of its last step, and
@@ -22,6 +23,7 @@ class Solver(ABC):
         to a minimum, it does not matter from where it starts.
     """
 
+    multiplies: ClassVar[bool] = False
     keeps_zeros: ClassVar[bool] = False
     quadratic: ClassVar[bool] = False
     extrapolates: ClassVar[bool] = False

@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from robustnmf.arrays import Array, floored, identity_like, namespace
+from robustnmf.arrays import Array, at_least, floored, identity_like, namespace
 
 
 @dataclass(frozen=True)
@@ -102,4 +102,4 @@ class Penalty:
 def others(parts: Array) -> Array:
     """For every component the sum of the other ones, along the last axis; never negative."""
     xp = namespace(parts)
-    return xp.maximum(xp.sum(parts, axis=-1, keepdims=True) - parts, 0.0)
+    return at_least(xp.sum(parts, axis=-1, keepdims=True) - parts, 0.0)

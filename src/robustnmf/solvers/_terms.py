@@ -24,7 +24,8 @@ class Quadratic:
 
     def parts(self, factor: Array) -> tuple[Array, Array]:
         """Negative and positive part of the gradient at factor."""
-        return self.linear, factor @ self.gram + self.lasso
+        free = isinstance(self.lasso, float) and self.lasso == 0.0
+        return self.linear, factor @ self.gram if free else factor @ self.gram + self.lasso
 
     def majorant(self, factor: Array) -> Quadratic:
         """A quadratic problem that lies above this one and touches it at factor: itself."""

@@ -21,6 +21,7 @@ from collections.abc import Callable
 
 from robustnmf.arrays import (
     Array,
+    at_least,
     counting,
     device_of,
     floored,
@@ -66,7 +67,7 @@ def by_coordinates(linear: Array, gram: Array, codes: Array) -> Array:
             diagonal = gram[..., j, j]
             some = diagonal > 0
             wanted = codes[:, j] + slope[:, j] / xp.where(some, diagonal, 1 + 0 * diagonal)
-            wanted = xp.where(some, xp.maximum(wanted, 0.0), 0 * wanted)
+            wanted = xp.where(some, at_least(wanted, 0.0), 0 * wanted)
             change = (wanted - codes[:, j])[:, None]
             codes = xp.where(order == j, wanted[:, None], codes)
             slope = slope - change * gram[..., j, :]
@@ -108,13 +109,13 @@ def _solve(linear: Array, gram: Array, guess: Array) -> Array:
         grams = gram if gram.ndim == 2 else xp.take(gram, rows, axis=0)
         feasible = _lawson_hanson(xp.take(linear, rows, axis=0), grams)
         codes = put(codes.T, given_up, feasible.T).T
-    return xp.maximum(codes, 0.0) * unit
+    return at_least(codes, 0.0) * unit
 
 
 def _newton(slope: Array, gram: Array, codes: Array) -> Array:
     unit, gram = _unit_components(gram)
     step = _solve_positive(slope * unit, gram, codes > 0) * unit
-    return namespace(codes).maximum(codes + step, 0.0)
+    return at_least(codes + step, 0.0)
 
 
 def _unit_components(gram: Array) -> tuple[Array, Array]:
@@ -190,7 +191,7 @@ def _lawson_hanson(linear: Array, gram: Array) -> Array:
         # leaves has codes > 0 >= wanted.
         fraction = xp.where(leaving, codes / xp.where(leaving, codes - wanted, one), one)
         reach = xp.min(fraction, axis=1, keepdims=True)
-        moved = xp.maximum(codes + reach * (wanted - codes), 0.0)
+        moved = at_least(codes + reach * (wanted - codes), 0.0)
         codes = xp.where(positive & ~(leaving & (fraction <= reach)), moved, zero)
         positive = positive & (codes > 0)
         adding = ~xp.any(leaving, axis=1)

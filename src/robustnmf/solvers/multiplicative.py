@@ -16,7 +16,7 @@ loop takes a step back that raises the objective, so that the others may try as 
 
 from __future__ import annotations
 
-from robustnmf.arrays import Array, floored, multiplied, namespace
+from robustnmf.arrays import Array, at_least, floored, multiplied, namespace
 from robustnmf.solvers._base import Solver
 from robustnmf.solvers._terms import Terms
 
@@ -25,6 +25,7 @@ class Multiplicative(Solver):
     """Update rule of Lee and Seung; zeros stay zeros, nothing turns negative."""
 
     keeps_zeros = True
+    multiplies = True
 
     def step(self, factor: Array, terms: Terms, exponent: float) -> Array:
         """One update of a factor whose rows are independent."""
@@ -42,4 +43,4 @@ class ExtrapolatedMultiplicative(Multiplicative):
     extrapolates_codes = True
 
     def further(self, factor: Array, before: Array, ahead: Array) -> Array:
-        return factor + ahead * namespace(factor).maximum(factor - before, 0.0)
+        return factor + ahead * at_least(factor - before, 0.0)

@@ -25,7 +25,16 @@ from typing import Any
 
 from sklearn.utils._param_validation import Interval
 
-from robustnmf.arrays import Array, counting, floored, identity_like, namespace, on_device_of, wide
+from robustnmf.arrays import (
+    Array,
+    at_least,
+    counting,
+    floored,
+    identity_like,
+    namespace,
+    on_device_of,
+    wide,
+)
 from robustnmf.structures._base import Structure
 
 CANDIDATES = 4
@@ -120,7 +129,7 @@ class Orthogonal(Structure):
 
         def visit(block: Any, _: None) -> tuple[Array, None]:
             onto = wide(block.project(rows[None, ...])[0, ...])
-            return xp.maximum(block.sq_norms[:, None] - onto**2 / sizes, 0.0), None
+            return at_least(block.sq_norms[:, None] - onto**2 / sizes, 0.0), None
 
         return xp.concat(engine.sweep(visit)[0])
 

@@ -16,14 +16,15 @@ Both are read block by block: a block gives weights up to a factor it names
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from copy import copy as shallow_copy
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 from array_api_compat import is_array_api_obj
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator
 
-from robustnmf.arrays import Array, log_gap, namespace, safe_log
+from robustnmf.arrays import Array, log_gap, namespace, safe_log, unwatched
 from robustnmf.weightings._profile import Profile
 
 
@@ -43,7 +44,7 @@ class Tally:
     def merge(self, other: Tally) -> Tally:
         """Tally of the two sets of rows together."""
         xp = namespace(self.shift)
-        if xp.all(self.shift == other.shift):
+        if not unwatched() and xp.all(self.shift == other.shift):
             return Tally(self.shift, self.excess + other.excess, self.count + other.count)
         shift = xp.maximum(self.shift, other.shift)
         parts = [t._shifted(shift) for t in (self, other)]
@@ -176,7 +177,7 @@ class Weighting(BaseEstimator, ABC):
 
     def rescaled(self, factor: float) -> Weighting:
         """The same method for energies that are multiplied by factor."""
-        copy = clone(self)
+        copy = shallow_copy(self)  # parameters are numbers and names
         for name, power in self.scales.items():
             current = getattr(self, name)
             if not isinstance(current, str):
@@ -198,6 +199,20 @@ class Separable(Weighting):
     @abstractmethod
     def slope(self, energies: Array) -> Array:
         """Derivative of rho."""
+
+    def squared_parts(self, data: Array, before: Array, seen: Array) -> tuple | None:
+        """Data and approximation, weighted at another one, where that takes fewer trips to memory.
+
+        For weights of the entries of a squared error, (members, rows, features) each.
+        """
+        return None
+
+    def squared_rows(self, data: Array, seen: Array, mass: Array) -> tuple | None:
+        """The same for weights at the approximation itself, counted with the mass of rows.
+
+        With sums of rho, of squared errors and of weights over every row (members, rows).
+        """
+        return None
 
     def weigh(self, energies: Array, mass: Array) -> Weighed:
         xp = namespace(energies)

@@ -88,6 +88,20 @@ class Batch:
         """Weight of every entry (members, rows, features)."""
         return self._each(lambda at, w: _entrywise(w).slope(energies[at, ...]))
 
+    def squared_parts(self, data: Array, before: Array, seen: Array) -> tuple | None:
+        """Data and approximation with weights of entries, in one go; None where that is no gain."""
+        return self._alike and self._alike.squared_parts(data, before, seen)
+
+    def squared_rows(self, data: Array, seen: Array, mass: Array) -> tuple | None:
+        """The same with weights at the approximation, and sums over rows."""
+        return self._alike and self._alike.squared_rows(data, seen, mass)
+
+    @property
+    def _alike(self) -> Separable | None:
+        """The one weighting of all members, if weights belong to entries."""
+        only = self._groups[0][1] if len(self._groups) == 1 and self.per_entry else None
+        return only if isinstance(only, Separable) else None
+
     def _each(self, function: Callable[[slice, Weighting], Array]) -> Array:
         parts = [function(at, w) for at, w in self._groups]
         return parts[0] if len(parts) == 1 else namespace(parts[0]).concat(parts)

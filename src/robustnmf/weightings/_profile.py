@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from robustnmf.arrays import Array, namespace, on_device_of, to_numpy
+from robustnmf.arrays import Array, at_least, counting, namespace, to_numpy
 
 STEP = 1 / 32
 NODES = np.arange(-160.0, 20.0 + STEP, STEP)
@@ -113,26 +113,49 @@ class LogHistogram:
 
 
 def counted(logs: Array, mass: Array) -> np.ndarray:
-    """Counts of values (rows,), each shared between the nodes on both sides of it.
+    """Counts (..., nodes) of values (..., rows), each shared between the nodes on both sides of it.
 
     Where values live on a device they are counted there: in order of size, the counts of a
     node are differences of running sums.
     """
     xp, size = namespace(logs), len(NODES)
     at = xp.clip((logs - float(NODES[0])) / STEP, 0.0, size - 1.001)
-    if isinstance(at, np.ndarray):
+    lists = xp.reshape(at, (-1, at.shape[-1]))
+    found = _counted_rows if isinstance(at, np.ndarray) else _counted_on_device
+    return found(lists, mass, size).reshape(*at.shape[:-1], size)
+
+
+def _counted_rows(lists: np.ndarray, mass: np.ndarray, size: int) -> np.ndarray:
+    counts = np.empty((len(lists), size))
+    for at, out in zip(lists, counts, strict=True):
         left = at.astype(np.intp)
         right_share = at - left
-        counts = np.bincount(left, mass * (1.0 - right_share), size)
-        return counts + np.bincount(left + 1, mass * right_share, size)
-    order = xp.argsort(at)
-    at, mass = xp.take(at, order), xp.take(mass, order)
-    places = xp.searchsorted(at, on_device_of(at, np.arange(size + 1.0), at.dtype))
-    zero = xp.zeros_like(at[:1])
-    shared = mass * (at - xp.floor(at))
-    sums = [xp.concat([zero, xp.cumulative_sum(part)]) for part in (mass, shared)]
-    whole, right = (to_numpy(s[1:] - s[:-1]) for s in (xp.take(s, places) for s in sums))
-    return whole - right + np.concatenate([[0.0], right[:-1]])
+        out[:] = np.bincount(left, mass * (1.0 - right_share), size)
+        out += np.bincount(left + 1, mass * right_share, size)
+    return counts
+
+
+def _counted_on_device(lists: Array, mass: Array, size: int) -> np.ndarray:
+    """All lists in one line, one after the other, so that the device is asked once."""
+    xp = namespace(lists)
+    count, rows = lists.shape
+    line = lists + size * xp.astype(counting(count, lists), lists.dtype)[:, None]
+    shared = xp.broadcast_to(mass, (count, rows)) * (lists - xp.floor(lists))
+    order = xp.argsort(xp.reshape(line, (-1,)))
+    places = xp.searchsorted(
+        xp.take(xp.reshape(line, (-1,)), order),
+        xp.astype(counting(count * size + 1, lists), lists.dtype),
+    )
+    masses = xp.reshape(xp.broadcast_to(mass, (count, rows)), (-1,))
+    zero = xp.zeros_like(masses[:1])
+    found = []
+    for part in (masses, xp.reshape(shared, (-1,))):
+        sums = xp.concat([zero, xp.cumulative_sum(xp.take(part, order))])
+        sums = xp.take(sums, places)
+        found.append(sums[1:] - sums[:-1])
+    whole, right = (xp.reshape(part, (count, size)) for part in found)
+    from_left = xp.concat([xp.zeros_like(right[:, :1]), right[:, :-1]], axis=1)
+    return to_numpy(whole - right + from_left)
 
 
 def _spread(half_width: float, bad: float) -> float:
@@ -192,9 +215,7 @@ class Profile:
 
 def counts_of(energies: Array, sizes: Array, mass: Array, unit: float) -> np.ndarray:
     """Counts of energies (members, rows) and of their shares (2, members, nodes), to add up."""
-    tables = _logs(energies, sizes, unit)
-    each = [[counted(table[j, ...], mass) for j in range(energies.shape[0])] for table in tables]
-    return np.asarray(each).reshape(2, energies.shape[0], len(NODES))
+    return counted(namespace(energies).stack(_logs(energies, sizes, unit)), mass)
 
 
 def counts_beyond(
@@ -211,4 +232,4 @@ def _logs(energies: Array, sizes: Array, unit: float) -> tuple[Array, Array]:
     # A sample of zeros has no energy, and no share either.
     some = sizes > 0
     shares = xp.where(some, energies / xp.where(some, sizes, 1 + 0 * sizes), 0 * energies)
-    return tuple(xp.log(xp.maximum(ratio, TINY + 0 * ratio)) for ratio in (energies / unit, shares))
+    return tuple(xp.log(at_least(ratio, TINY)) for ratio in (energies / unit, shares))

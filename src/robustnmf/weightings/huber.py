@@ -11,7 +11,7 @@ from typing import Any
 
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from robustnmf.arrays import Array, namespace
+from robustnmf.arrays import Array, at_least, at_most, gpu, namespace
 from robustnmf.weightings._base import Separable
 from robustnmf.weightings._profile import Profile
 
@@ -62,12 +62,26 @@ class Huber(Separable):
     def settle(self, profile: Profile) -> Huber:
         return Huber(cutoff=EFFICIENT * (profile.typical / profile.features) ** 0.5)
 
+    def squared_parts(self, data: Array, before: Array, seen: Array) -> tuple | None:
+        if not gpu.has_kernels(seen):
+            return None
+        return gpu.huber_parts(data, before, seen, self._cutoffs(seen))
+
+    def squared_rows(self, data: Array, seen: Array, mass: Array) -> tuple | None:
+        if not gpu.has_kernels(seen):
+            return None
+        mass = namespace(seen).astype(mass, seen.dtype)
+        return gpu.huber_rows(data, seen, self._cutoffs(seen), mass)
+
+    def _cutoffs(self, seen: Array) -> Array:
+        """The cutoff of every member (members,)."""
+        xp = namespace(seen)
+        return self.cutoff + xp.zeros_like(seen[:, 0, 0])[:, None, None]
+
     def rho(self, energies: Array) -> Array:
-        xp = namespace(energies)
-        residual = xp.sqrt(energies)
-        capped = xp.minimum(residual, self.cutoff)
+        residual = namespace(energies).sqrt(energies)
+        capped = at_most(residual, self.cutoff)
         return capped * (2 * residual - capped)
 
     def slope(self, energies: Array) -> Array:
-        xp = namespace(energies)
-        return self.cutoff / xp.maximum(xp.sqrt(energies), self.cutoff)
+        return self.cutoff / at_least(namespace(energies).sqrt(energies), self.cutoff)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from robustnmf.arrays import Array, floored, namespace
+from robustnmf.arrays import Array, at_least, at_most, floored, namespace
 from robustnmf.weightings._base import Separable
 from robustnmf.weightings._profile import Bulk, Profile
 
@@ -96,7 +96,7 @@ class Trimmed(Separable):
     def rho(self, energies: Array) -> Array:
         xp = namespace(energies)
         beyond = -xp.expm1((1.0 - self.power) * self._log_excess(energies)) / (self.power - 1.0)
-        inside = xp.minimum(energies, self.cutoff + 0.0 * energies)
+        inside = at_most(energies, self.cutoff)
         return inside + self.cutoff * beyond
 
     def slope(self, energies: Array) -> Array:
@@ -163,7 +163,7 @@ class Gate(Trimmed):
         xp = namespace(energies)
         short = _log_ratio(self.least + 0.0 * energies, energies)
         heard = super().slope(energies) * xp.exp(-self.power * short)
-        return xp.maximum(heard, FAINT + 0.0 * heard)
+        return at_least(heard, FAINT)
 
 
 def _reach(profile: Profile) -> float:

@@ -1,0 +1,222 @@
+"""Triton kernels: what each thread block of a GPU does. :mod:`robustnmf.arrays.gpu` calls them.
+
+Arrays come as pointers, with the lengths and strides they have; ``K`` is the number of columns
+filled up to a power of two, and what lies beyond an edge is masked.
+"""
+
+# Triton reads annotations itself: no postponed ones here.
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def nearest(x):
+    """The nearest number of TF32."""
+    bits = x.to(tl.int32, bitcast=True)
+    return ((bits + 0x1000) & -8192).to(tl.float32, bitcast=True)
+
+
+@triton.jit
+def product(x, high, low, total, one, SPLIT: tl.constexpr):
+    """``total + x (high + low)``; by a factor of one, so that it is not summed within."""
+    rounded = nearest(x)
+    if SPLIT:
+        part = tl.dot(x - rounded, high, input_precision="tf32")
+        part = tl.dot(rounded, low, part, input_precision="tf32")
+        part = tl.dot(rounded, high, part, input_precision="tf32")
+        total += one * part
+    else:
+        total = tl.dot(rounded, high, total, input_precision="tf32")
+    return total
+
+
+@triton.jit
+def projections(X, high, low, n, m, k, stride, rows, columns, one, K: tl.constexpr,
+                 ROWS: tl.constexpr, STEP: tl.constexpr, SPLIT: tl.constexpr):  # fmt: skip
+    """``X C^T`` for a tile of rows."""
+    steps = tl.arange(0, STEP)
+    total = tl.zeros((ROWS, K), dtype=tl.float32)
+    x_at = X + rows[:, None] * stride + steps[None, :]
+    c_at = columns[None, :] * m + steps[:, None]
+    here, used = (rows < n)[:, None], (columns < k)[None, :]
+    for at in range(0, m, STEP):
+        inside = at + steps < m
+        x = tl.load(x_at + at, mask=here & inside[None, :], other=0.0)
+        c = tl.load(high + c_at + at, mask=used & inside[:, None], other=0.0)
+        d = c
+        if SPLIT:
+            d = tl.load(low + c_at + at, mask=used & inside[:, None], other=0.0)
+        total = product(x, c, d, total, one, SPLIT)
+    return total
+
+
+@triton.jit
+def project(X, high, low, out, n, m_units, k, stride_units, one,
+             K: tl.constexpr, ROWS: tl.constexpr, STEP: tl.constexpr,
+             UNIT: tl.constexpr, SPLIT: tl.constexpr):  # fmt: skip
+    """``out = X C^T``; lengths are in units, so that rows are known to be aligned."""
+    rows = (tl.program_id(0) * ROWS + tl.arange(0, ROWS)).to(tl.int64)
+    columns = tl.arange(0, K)
+    m, stride = m_units * UNIT, stride_units * UNIT
+    total = projections(X, high, low, n, m, k, stride, rows, columns, one, K, ROWS, STEP, SPLIT)
+    inside = (rows < n)[:, None] & (columns < k)[None, :]
+    tl.store(out + rows[:, None] * k + columns[None, :], total, mask=inside)
+
+
+@triton.jit
+def project_and_multiply(X, high, low, A, G, out, rest, n, m_units, k_units, stride_units,
+                         least, one, K: tl.constexpr, ROWS: tl.constexpr, STEP: tl.constexpr,
+                         UNIT: tl.constexpr, K_UNIT: tl.constexpr,
+                         SPLIT: tl.constexpr):  # fmt: skip
+    """``out = A (X C^T) / (A G)``, and what rows of it leave over, as ``leave`` has it."""
+    rows = (tl.program_id(0) * ROWS + tl.arange(0, ROWS)).to(tl.int64)
+    columns = tl.arange(0, K)
+    m, k, stride = m_units * UNIT, k_units * K_UNIT, stride_units * UNIT
+    seen = projections(X, high, low, n, m, k, stride, rows, columns, one, K, ROWS, STEP, SPLIT)
+    inside = (rows < n)[:, None] & (columns < k)[None, :]
+    place = rows[:, None] * k + columns[None, :]
+    gram = tl.load(G + columns[:, None] * K + columns[None, :])
+    a = tl.load(A + place, mask=inside, other=0.0)
+    below = tl.dot(a, gram, input_precision="tf32x3")
+    moved = a * seen / tl.maximum(below, least)
+    moved = tl.where(moved < least, 0.0, moved)
+    tl.store(out + place, moved, mask=inside)
+    product = tl.dot(moved, gram, input_precision="tf32x3")
+    terms = moved.to(tl.float64) * (product.to(tl.float64) - 2.0 * seen.to(tl.float64))
+    tl.store(rest + rows, tl.sum(terms, axis=1), mask=rows < n)
+
+
+@triton.jit
+def cross(high, low, X, out, n, m, k, stride, each, one, K: tl.constexpr,
+           ROWS: tl.constexpr, WIDE: tl.constexpr, SPLIT: tl.constexpr):  # fmt: skip
+    """``out[part] = A X`` for A (k, n), over one part of the rows, for a tile of features."""
+    features = tl.program_id(0) * WIDE + tl.arange(0, WIDE)
+    part = tl.program_id(1).to(tl.int64)
+    columns = tl.arange(0, K)
+    used, known = columns < k, features < m
+    total = tl.zeros((WIDE, K), dtype=tl.float32)
+    for at in range(0, each, ROWS):
+        rows = part * each + at + tl.arange(0, ROWS)
+        here = rows < n
+        a_at = rows[:, None] + columns[None, :] * n
+        a = tl.load(high + a_at, mask=used[None, :] & here[:, None], other=0.0)
+        d = a
+        if SPLIT:
+            d = tl.load(low + a_at, mask=used[None, :] & here[:, None], other=0.0)
+        x_at = X + rows[:, None] * stride + features[None, :]
+        x = tl.load(x_at, mask=here[:, None] & known[None, :], other=0.0)
+        total = product(tl.trans(x), a, d, total, one, SPLIT)
+    place = out + (part * k + columns)[None, :] * m + features[:, None]
+    tl.store(place, total, mask=used[None, :] & known[:, None])
+
+
+@triton.jit
+def turn(A, W, high, low, n, k, by_member, by_row,
+          K: tl.constexpr, ROWS: tl.constexpr, SPLIT: tl.constexpr):  # fmt: skip
+    """Weighted rows as columns, split into numbers of TF32."""
+    rows = (tl.program_id(0) * ROWS + tl.arange(0, ROWS)).to(tl.int64)
+    member = tl.program_id(1).to(tl.int64)
+    columns = tl.arange(0, K)
+    here, used = rows < n, columns < k
+    w = tl.load(W + member * n + rows, mask=here, other=0.0)
+    a_at = A + member * by_member + rows[:, None] * by_row + columns[None, :]
+    a = w[:, None] * tl.load(a_at, mask=here[:, None] & used[None, :], other=0.0)
+    a = tl.trans(a)
+    rounded = nearest(a)
+    place = (member * k + columns)[:, None] * n + rows[None, :]
+    tl.store(high + place, rounded, mask=used[:, None] & here[None, :])
+    if SPLIT:
+        tl.store(low + place, nearest(a - rounded), mask=used[:, None] & here[None, :])
+
+
+@triton.jit
+def multiply(F, N, P, out, count, LEAST: tl.constexpr, BLOCK: tl.constexpr):
+    """``out = F N / P``, zero for what is below the normal numbers."""
+    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    here = at < count
+    factor = tl.load(F + at, mask=here, other=0.0)
+    negative = tl.load(N + at, mask=here, other=0.0)
+    positive = tl.load(P + at, mask=here, other=1.0)
+    moved = factor * negative / tl.where(positive < LEAST, LEAST, positive)
+    tl.store(out + at, tl.where(moved < LEAST, 0.0, moved), mask=here)
+
+
+@triton.jit
+def leave(A, P, L, out, n, k, by_member, by_row, K: tl.constexpr, ROWS: tl.constexpr):
+    """``a P^T - 2 l a^T`` of every row, with ``P = A G``, summed in float64."""
+    rows = (tl.program_id(0) * ROWS + tl.arange(0, ROWS)).to(tl.int64)
+    member = tl.program_id(1).to(tl.int64)
+    columns = tl.arange(0, K)
+    inside = (rows < n)[:, None] & (columns < k)[None, :]
+    place = member * by_member + rows[:, None] * by_row + columns[None, :]
+    a = tl.load(A + place, mask=inside, other=0.0).to(tl.float64)
+    product = tl.load(P + place, mask=inside, other=0.0).to(tl.float64)
+    linear = tl.load(L + place, mask=inside, other=0.0).to(tl.float64)
+    found = tl.sum(a * (product - 2.0 * linear), axis=1)
+    tl.store(out + member * n + rows, found, mask=rows < n)
+
+
+@triton.jit
+def sweep(A, L, G, S, out, n, k, first, sweeps, by_member, by_row,
+           K: tl.constexpr, ROWS: tl.constexpr):  # fmt: skip
+    """Some sweeps over the coordinates of a tile of rows, which stays in registers."""
+    rows = (tl.program_id(0) * ROWS + tl.arange(0, ROWS)).to(tl.int64)
+    member = tl.program_id(1).to(tl.int64)
+    columns = tl.arange(0, K)
+    inside = (rows < n)[:, None] & (columns < k)[None, :]
+    place = member * by_member + rows[:, None] * by_row + columns[None, :]
+    a = tl.load(A + place, mask=inside, other=0.0)
+    linear = tl.load(L + place, mask=inside, other=0.0)
+    for _ in range(sweeps):
+        for j in range(first, k):
+            chosen = (columns == j)[None, :]
+            gram = tl.load(G + (member * k + j) * k + columns, mask=columns < k, other=0.0)
+            slope = tl.sum(tl.where(chosen, linear, 0.0) - a * gram[None, :], axis=1)
+            step = tl.load(S + member * k + j)
+            # The coordinate is changed where it is: no column is taken out.
+            a = tl.where(chosen, tl.maximum(a + (slope * step)[:, None], 0.0), a)
+    tl.store(out + place, a, mask=inside)
+
+
+@triton.jit
+def huber_parts(X, B, S, C, one, two, table, BLOCK: tl.constexpr):
+    """Weights at B, times X and times S; a member has a table of each but X, and a cutoff."""
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    here = at < table
+    member = tl.program_id(1).to(tl.int64)
+    cutoff = tl.load(C + member)
+    x = tl.load(X + at, mask=here, other=0.0)
+    left = tl.abs(x - tl.load(B + member * table + at, mask=here, other=0.0))
+    weight = cutoff / tl.maximum(left, cutoff)
+    seen = tl.load(S + member * table + at, mask=here, other=0.0)
+    tl.store(one + member * table + at, weight * x, mask=here)
+    tl.store(two + member * table + at, weight * seen, mask=here)
+
+
+@triton.jit
+def huber_rows(X, S, C, M, one, two, value, loss, weights, n, m, BLOCK: tl.constexpr):
+    """The same for weights at S, counted; and of every row rho, loss and weights."""
+    row = tl.program_id(0).to(tl.int64)
+    member = tl.program_id(1).to(tl.int64)
+    cutoff = tl.load(C + member)
+    mass = tl.load(M + row)
+    start = (member * n + row) * m
+    sum_value = tl.zeros((BLOCK,), dtype=tl.float64)
+    sum_loss = tl.zeros((BLOCK,), dtype=tl.float64)
+    sum_weight = tl.zeros((BLOCK,), dtype=tl.float64)
+    for at in range(0, m, BLOCK):
+        places = at + tl.arange(0, BLOCK)
+        here = places < m
+        x = tl.load(X + row * m + places, mask=here, other=0.0)
+        seen = tl.load(S + start + places, mask=here, other=0.0)
+        left = tl.abs(x - seen)
+        weight = mass * (cutoff / tl.maximum(left, cutoff))
+        capped = tl.minimum(left, cutoff)
+        sum_value += (capped * (2.0 * left - capped)).to(tl.float64)
+        sum_loss += (left * left).to(tl.float64)
+        sum_weight += tl.where(here, weight, 0.0).to(tl.float64)
+        tl.store(one + start + places, weight * x, mask=here)
+        tl.store(two + start + places, weight * seen, mask=here)
+    tl.store(value + member * n + row, tl.sum(sum_value))
+    tl.store(loss + member * n + row, tl.sum(sum_loss))
+    tl.store(weights + member * n + row, tl.sum(sum_weight))

@@ -1,0 +1,77 @@
+"""Passes with nobody watching give what watched ones give."""
+
+import numpy as np
+import pytest
+
+import robustnmf.fit
+from robustnmf import Entropy, Huber, RobustNMF, Trimmed
+from robustnmf.arrays import again, residuals
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+
+
+def table():
+    rng = np.random.default_rng(0)
+    return torch.as_tensor(rng.random((80, 3)) @ rng.random((3, 30)) + 0.1 * rng.random((80, 30)))
+
+
+def fitted(weighting, **options):
+    options = {"solver": "mu", "init": "random", "random_state": 0, "tol": 0} | options
+    return RobustNMF(3, weighting=weighting, max_iter=40, **options).fit(table())
+
+
+@pytest.mark.parametrize("structure", ["free", "convex", "orthogonal"])
+@pytest.mark.parametrize(
+    "weighting", ["uniform", "l21", Entropy(0.1), Entropy("auto"), Trimmed(1.0), Huber(0.1)],
+    ids=str,
+)  # fmt: skip
+def test_unwatched_passes_are_the_same(weighting, structure, monkeypatch):
+    unwatched = fitted(weighting, structure=structure)
+    monkeypatch.setattr(robustnmf.fit, "WORTH_RECORDING", 10**9)
+    watched = fitted(weighting, structure=structure)
+    assert unwatched.n_iter_ == watched.n_iter_
+    np.testing.assert_allclose(
+        unwatched.objective_history_, watched.objective_history_, rtol=1e-10, atol=1e-12
+    )
+    np.testing.assert_allclose(unwatched.components_, watched.components_, rtol=1e-8, atol=1e-12)
+
+
+def test_a_fit_in_doubt_is_watched(monkeypatch):
+    unwatched = fitted(Entropy(0.1))
+    monkeypatch.setattr(robustnmf.fit, "again", lambda *arguments: None)
+    np.testing.assert_allclose(
+        fitted(Entropy(0.1)).objective_history_, unwatched.objective_history_, rtol=1e-10
+    )
+
+
+def test_few_rows_are_measured_as_all_of_them_would_be():
+    rng = np.random.default_rng(0)
+    arrays = (
+        rng.random((3, 50)),
+        rng.random((3, 50)) < 0.3,
+        rng.random((3, 50, 2)),
+        rng.random((3, 2, 6)),
+    )
+    block = robustnmf.arrays.DenseBlock(torch.as_tensor(rng.random((50, 6))))
+    arrays = [torch.as_tensor(array) for array in arrays]
+    expected = residuals.measured_again(block, *arrays)
+
+    def step(_):
+        return [arrays[0]], residuals.measured_again(block, *arrays)
+
+    _, notes = again(step, [arrays[0]], 2)
+    np.testing.assert_allclose(notes[1], expected)
+
+
+def test_too_many_rows_in_doubt_are_said():
+    block = robustnmf.arrays.DenseBlock(torch.rand(100, 6))
+    arrays = (
+        torch.rand(1, 100),
+        torch.ones(1, 100, dtype=torch.bool),
+        torch.rand(1, 100, 2),
+        torch.rand(1, 2, 6),
+    )
+    assert (
+        again(lambda _: (arrays[:1], residuals.measured_again(block, *arrays)), arrays[:1], 2)
+        is None
+    )

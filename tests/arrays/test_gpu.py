@@ -1,0 +1,155 @@
+"""Kernels for GPUs, beside the array calls they stand for: on a GPU, or in Triton's interpreter."""
+
+import os
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+if DEVICE == "cpu":
+    os.environ["TRITON_INTERPRET"] = "1"  # read when Triton is imported
+pytest.importorskip("triton", reason="Triton is not installed (PyTorch for CUDA comes with it)")
+
+from robustnmf import Entropy, Fuzzy, Huber, RobustNMF, Trimmed  # noqa: E402
+from robustnmf.arrays import gpu, sweep_coordinates  # noqa: E402
+
+MEMBERS, ROWS, FEATURES, K = 3, 300, 70, 5
+
+
+def drawn(*shape, dtype=torch.float32):
+    """Uniform numbers on the device."""
+    make = torch.Generator().manual_seed(sum(shape))
+    return torch.rand(*shape, generator=make, dtype=dtype).to(DEVICE)
+
+
+def codes(dtype=torch.float32):
+    """Codes as they lie in memory: the members of a row side by side."""
+    return drawn(ROWS, MEMBERS, K, dtype=dtype).permute(1, 0, 2)
+
+
+def apart(found, expected):
+    """Relative distance."""
+    return float((found.double() - expected.double()).norm() / expected.double().norm())
+
+
+@pytest.fixture(params=[(False, 3e-7), (True, 2e-4)], ids=["float32", "tf32"])
+def bound(request, monkeypatch):
+    """What a product may be off, exactly and where TF32 is allowed."""
+    allowed, error = request.param
+    monkeypatch.setattr(gpu, "_exact", lambda: not allowed)
+    return error
+
+
+def test_products_are_as_exact_as_they_should_be(bound):
+    X, basis, weights = drawn(ROWS, FEATURES), drawn(MEMBERS * K, FEATURES), drawn(MEMBERS, ROWS)
+    expected = X.double() @ basis.double().T
+    assert apart(gpu.projected(X, basis), expected) < bound
+    A = codes()
+    (found,) = gpu.weighted_cross(A, weights, X)
+    expected = (A * weights[:, :, None]).double().mT @ X.double()
+    assert apart(found.reshape(expected.shape), expected) < bound
+
+
+def test_a_multiplicative_step_along_with_the_product(bound):
+    X, basis = drawn(ROWS, FEATURES), drawn(K, FEATURES)
+    A, gram = codes()[:1], basis @ basis.T
+    moved, rest = gpu.projected_and_multiplied(X, basis, gram, A, 1e-38)
+    seen = (X.double() @ basis.double().T)[None]
+    expected = A.double() * seen / (A.double() @ gram.double())
+    assert apart(moved, expected) < 4 * bound
+    terms = (expected * (expected @ gram.double() - 2 * seen)).sum(-1)
+    assert apart(rest, terms) < 4 * bound
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("beside", [True, False])
+def test_loops_over_rows(dtype, beside):
+    A, linear, basis = codes(dtype), codes(dtype) + 0.1, drawn(MEMBERS, K, FEATURES, dtype=dtype)
+    linear = linear if beside else linear.contiguous()
+    gram = basis @ basis.mT
+    error = 1e-6 if dtype == torch.float32 else 1e-14
+    least = float(torch.finfo(dtype).tiny)
+    assert apart(gpu.multiplied(A, linear, A @ gram, least), A * linear / (A @ gram)) < error
+    expected = (A.double() * ((A @ gram).double() - 2 * linear.double())).sum(-1)
+    assert apart(gpu.left_over(A, A @ gram, linear), expected) < 1e-14
+    steps = 1 / torch.diagonal(gram, dim1=1, dim2=2)
+    arrays = (np.array(array.cpu()) for array in (A, linear, gram))
+    swept = sweep_coordinates(*arrays, 2, 1)
+    assert apart(gpu.swept(A, linear, gram, steps, 2, 1).cpu(), torch.as_tensor(swept)) < error
+
+
+def test_what_has_died_down_becomes_zero_and_nothing_is_divided_by_zero():
+    for dtype in (torch.float32, torch.float64):
+        least = float(torch.finfo(dtype).tiny)
+        factor = torch.tensor([[[1.0, least, 1.0, 0.0]]], dtype=dtype, device=DEVICE)
+        other = torch.tensor([[[1.0, 0.5, 0.0, 0.0]]], dtype=dtype, device=DEVICE)
+        below = torch.tensor([[[2.0, 1.0, 0.0, 0.0]]], dtype=dtype, device=DEVICE)
+        found = gpu.multiplied(factor, other, below, least)
+        assert found.flatten().tolist() == [0.5, 0.0, 0.0, 0.0]
+
+
+def test_weights_of_entries_by_huber():
+    double = torch.float64
+    X, mass = drawn(ROWS, FEATURES, dtype=double), drawn(ROWS, dtype=double)
+    seen, before = (s * codes(double) @ drawn(MEMBERS, K, FEATURES, dtype=double) for s in (1, 1.1))
+    cutoff = torch.tensor([0.1, 0.5, 2.0], dtype=double, device=DEVICE)
+    huber = Huber(cutoff[:, None, None])
+    weights = huber.slope((X - before) ** 2)
+    for found, part in zip(gpu.huber_parts(X, before, seen, cutoff), (X, seen), strict=True):
+        assert apart(found, weights * part) < 1e-14
+    squares = (X - seen) ** 2
+    weights = mass[:, None] * huber.slope(squares)
+    expected = weights * X, weights * seen, huber.rho(squares), squares, weights
+    found = gpu.huber_rows(X, seen, cutoff, mass)
+    for at, (one, other) in enumerate(zip(found, expected, strict=True)):
+        assert apart(one, other if at < 2 else other.sum(-1)) < 1e-14
+
+
+@pytest.mark.skipif(DEVICE == "cpu", reason="needs a GPU")
+@pytest.mark.parametrize("solver", ["mu", "auto"])
+@pytest.mark.parametrize("structure", ["free", "convex", "orthogonal"])
+@pytest.mark.parametrize(
+    "weighting", ["uniform", "l21", Fuzzy(5.0), Entropy(0.1), "cauchy", Trimmed(1.0), Huber(0.1)],
+    ids=str,
+)  # fmt: skip
+def test_a_fit_on_the_gpu_is_the_fit_on_the_host(weighting, structure, solver):
+    rng = np.random.default_rng(0)
+    X = rng.random((300, 4)) ** 2 @ rng.random((4, 60)) + 0.05 * rng.random((300, 60))
+    model = RobustNMF(
+        4, weighting=weighting, structure=structure, solver=solver,
+        init="random", random_state=0, tol=0, max_iter=40,
+    )  # fmt: skip
+    here = model.fit(X).objective_history_
+    there = model.fit(torch.as_tensor(X, device="cuda")).objective_history_
+    np.testing.assert_allclose(there.cpu(), here, rtol=1e-7)
+
+
+@pytest.mark.skipif(DEVICE == "cpu", reason="needs a GPU")
+@pytest.mark.parametrize("n_init", [1, 3])
+@pytest.mark.parametrize("solver", ["mu", "auto"])
+def test_many_rows_of_float32(solver, n_init, monkeypatch):
+    X = drawn(100_000, 6) ** 2 @ drawn(6, 130) + 0.05 * drawn(100_000, 130)
+    model = RobustNMF(
+        6, weighting=Entropy(0.5), solver=solver, n_init=n_init, init="random", random_state=0,
+        tol=0, max_iter=30,
+    )  # fmt: skip
+    by_kernels = model.fit(X).objective_history_
+    monkeypatch.setattr(gpu, "has_kernels", lambda table: False)
+    np.testing.assert_allclose(by_kernels.cpu(), model.fit(X).objective_history_.cpu(), rtol=1e-4)
+
+
+@pytest.mark.skipif(DEVICE == "cpu", reason="needs a GPU")
+def test_a_weighting_that_asks_the_device_is_watched():
+    class Asking(Entropy):
+        def score(self, energies):
+            assert float(energies.sum()) >= 0
+            return super().score(energies)
+
+    X = drawn(200, 20, dtype=torch.float64)
+    fits = [
+        RobustNMF(3, weighting=weighting, solver="mu", tol=0, max_iter=40, random_state=0).fit(X)
+        for weighting in (Asking(0.1), Entropy(0.1))
+    ]
+    asked, unasked = (model.objective_history_.cpu() for model in fits)
+    np.testing.assert_allclose(asked, unasked, rtol=1e-9)
