@@ -9,9 +9,12 @@ from robustnmf.estimators import (
     EucNMF,
     HuberRNMF,
     PathMember,
+    RankSelection,
     RobustNMF,
     RobustNMFDetector,
     fit_path,
+    load,
+    select_rank,
 )
 from robustnmf.exceptions import WeightCollapseWarning
 from robustnmf.losses import Alpha, Beta, Frobenius, ItakuraSaito, KullbackLeibler
@@ -41,6 +44,7 @@ __all__ = [
     "KullbackLeibler",
     "Orthogonal",
     "PathMember",
+    "RankSelection",
     "RobustNMF",
     "RobustNMFDetector",
     "Trimmed",
@@ -48,4 +52,6 @@ __all__ = [
     "WeightCollapseWarning",
     "combinations",
     "fit_path",
+    "load",
+    "select_rank",
 ]

@@ -7,17 +7,14 @@ It names the fit it belongs to; nothing in it is ever executed.
 from __future__ import annotations
 
 import hashlib
-import json
-import os
-import tempfile
 import time
-import zipfile
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from robustnmf import archive
 from robustnmf.arrays import Array, host_dtype, is_foreign, on_device_of, to_numpy
 from robustnmf.passes import Local
 from robustnmf.state import Fitted, Reading, State, Track
@@ -84,22 +81,8 @@ class Checkpoint:
             for name in OF_MEMBERS:
                 if getattr(fitted, name) is not None:
                     arrays[f"result.{member}.{name}"] = getattr(fitted, name)
-        self._write({name: to_numpy(array) for name, array in arrays.items()}, told)
+        archive.write(self.path, {name: to_numpy(a) for name, a in arrays.items()}, told)
         self._written = time.monotonic()
-
-    def _write(self, arrays: dict[str, np.ndarray], told: dict[str, Any]) -> None:
-        # A name of its own: others may be writing to the same target.
-        handle, beside = tempfile.mkstemp(dir=self.path.parent, prefix=f".{self.path.name}.")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                savez: Any = np.savez
-                savez(file, told=np.array(json.dumps(told, default=float)), **arrays)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(beside, self.path)
-        except BaseException:
-            Path(beside).unlink(missing_ok=True)
-            raise
 
     def resumed(
         self, engine: Any, members: int, max_iter: int
@@ -147,11 +130,7 @@ class Checkpoint:
 
     def _read(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         try:
-            if not zipfile.is_zipfile(self.path):
-                raise ValueError("it is no archive of arrays")
-            with np.load(self.path, allow_pickle=False) as file:
-                arrays = {name: file[name] for name in file.files}
-            told = json.loads(str(arrays.pop("told")))
+            arrays, told = archive.read(self.path)
             if told["format"] != FORMAT:
                 raise ValueError(f"its format is {told['format']!r}")
             identity = dict(told["identity"])

@@ -12,8 +12,11 @@ from dataclasses import replace
 from threading import Event
 from typing import Any
 
-from robustnmf.arrays import Array, again, eps, namespace, on_device_of, to_numpy
+import numpy as np
+
+from robustnmf.arrays import Array, again, eps, namespace, near, on_device_of, to_numpy
 from robustnmf.checkpoint import Checkpoint
+from robustnmf.engine import in_parts
 from robustnmf.passes import Local, Statistics
 from robustnmf.settling import energies_only, follow, objectives, opened, readings
 from robustnmf.state import GATED, Fitted, Problem, Reading, Start, State, Track
@@ -91,6 +94,7 @@ def _fit(
         state = follow(engine, problem, state, gated=gated, freeze=max_iter == 0)
         resumed = 0, state, {}
     first, state, results = resumed
+    del resumed  # states that nobody holds take their codes with them
     watched = tol > 0 or callback is not None or checkpoint is not None
     iteration = first
     while True:
@@ -105,11 +109,13 @@ def _fit(
         if callback is not None and callback(iteration, state):
             last = True
             state = opened(engine, problem, state)
+        del before
         done = [j for j, t in enumerate(state.tracks) if last or t.stalled(tol)]
         if done:
             leaving = state.keep(engine, done)
             converged = [track.stalled(tol) for track in leaving.tracks]
             results |= _finish(engine, problem, leaving, iteration, converged, tol)
+            del leaving
             stay = [j for j in range(len(state.tracks)) if j not in done]
             if not stay:
                 break
@@ -130,6 +136,8 @@ def _begun(engine: Any, problem: Problem, weightings: Sequence[Weighting], start
     """Before the first pass, with energies where weightings need them."""
     tracks = [Track(i, w, w) for i, w in enumerate(weightings)]
     locals_ = engine.begin(start.codes, start.mixing)
+    for part in (start.codes, start.mixing or []):
+        part.clear()  # used up: they would stay in memory beside those that are computed
     return energies_only(engine, problem, State.at(tracks, locals_, problem.hold(start.basis)))
 
 
@@ -170,21 +178,22 @@ def _pass(
     """Visit all blocks once; the last pass of a fit gathers no sums."""
     weighting = state.weighting
     look = problem.look(engine, weighting, state.basis, state.previous)
-    finish = look.gather if gather else look.measure
     ahead = state.ahead if problem.solver.extrapolates_codes else None
 
     def visit(block: Any, local: Local) -> tuple[Local, Statistics]:
-        start = local.codes
+        here, batch, start = look.near(block), weighting.near(block.mass), local.codes
+        finish = here.gather if gather else here.measure
         if not move:
-            codes, seen = look.stay(block, start)
+            codes, seen = here.stay(block, start)
             local = replace(local, before=None if ahead is None else start)
-            return finish(block, local, weighting, seen)
+            return finish(block, local, batch, seen)
         if ahead is not None:
-            start = problem.solver.further(start, local.before, ahead)
+            start = problem.solver.further(start, local.before, near(start, ahead))
             local = replace(local, before=local.codes)
-        codes, seen = look.move(block, start, weighting)
-        return finish(block, replace(local, codes=codes), weighting, seen)
+        codes, seen = here.move(block, start, batch)
+        return finish(block, replace(local, codes=codes), batch, seen)
 
+    visit.anywhere = True  # type: ignore[attr-defined]
     locals_, statistics = engine.sweep(visit, state.locals)
     return replace(state, locals=locals_), statistics
 
@@ -335,7 +344,8 @@ def _importances(engine: Any, problem: Problem, state: State) -> Array:
 def _assert_finite(*arrays: Array) -> None:
     for array in arrays:
         xp = namespace(array)
-        if not xp.all(xp.isfinite(array)):
+        parts = in_parts(array) if isinstance(array, np.ndarray) and array.ndim > 2 else [array]
+        if not all(bool(xp.all(xp.isfinite(part))) for part in parts):
             raise FloatingPointError(
                 "the factorisation left the range of its floating-point numbers. Give X as "
                 "float64, or scale its features to comparable sizes."

@@ -154,7 +154,7 @@ class Start:
     """Where the members start: for every block codes (members, rows, k), and basis (members, k, m).
 
     ``mixing`` (members, rows, k) is the share of every sample in the basis, for structures
-    that mix samples; ``basis`` is then its product with X.
+    that mix samples; ``basis`` is then its product with X. A fit uses up the codes of its start.
     """
 
     codes: list[Array]
@@ -328,7 +328,9 @@ class State:
         return column(values, self.basis, self.basis.dtype, ndim=3)
 
     def keep(self, engine: Any, members: list[int]) -> State:
-        """The state of these members alone."""
+        """The state of these members alone; nothing is copied where that is all of them."""
+        if len(members) == len(self.tracks):
+            return self
         xp = namespace(self.basis)
         index = on_device_of(self.basis, members)
         return State(

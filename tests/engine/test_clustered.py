@@ -1,5 +1,6 @@
 """X as a Dask array: the same numbers on any scheduler, also when a worker dies."""
 
+import itertools
 import os
 import signal
 import threading
@@ -12,8 +13,10 @@ from sklearn.utils._testing import ignore_warnings
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from robustnmf import ConvexNMF, HuberRNMF, RobustNMF
+from robustnmf.passes import Pass
 from tests.problems import noisy_low_rank
 
+dask = pytest.importorskip("dask", reason="needs Dask: pip install robustnmf[dask]")
 da = pytest.importorskip("dask.array", reason="needs Dask: pip install robustnmf[dask]")
 distributed = pytest.importorskip("distributed", reason="needs Dask: pip install robustnmf[dask]")
 
@@ -26,6 +29,10 @@ MODELS = {
     "divergence": RobustNMF(4, loss="kullback-leibler", init="random"),
     "entries": HuberRNMF(4),
 }
+
+
+LIMIT = 600 * 2**20
+"""Of memory for a worker, most of which is Python and libraries."""
 
 
 def fitted(model, data, **arguments):
@@ -45,6 +52,49 @@ def test_the_fit_is_the_same_as_in_memory(name):
     np.testing.assert_allclose(model.energies_.compute(), energies, rtol=1e-8)
     np.testing.assert_allclose(model.sample_importances_.compute(), importances, rtol=1e-8)
     assert model.effective_sample_size_ == pytest.approx(size)
+
+
+def tensors(table, module):
+    """A Dask array whose chunks are arrays of another library, as those of a GPU would be."""
+    as_array = pytest.importorskip(module, reason=f"needs {module}").asarray
+    places = np.cumsum((0, *CHUNKS[0]))
+    parts = [
+        da.from_delayed(dask.delayed(as_array)(table[at:stop]), (stop - at, 30), table.dtype)
+        for at, stop in itertools.pairwise(places)
+    ]
+    return da.concatenate(parts)
+
+
+@ignore_warnings
+@pytest.mark.parametrize(
+    ("name", "module"), [*((name, "torch") for name in MODELS), ("entropy", "array_api_strict")]
+)
+def test_chunks_of_other_libraries_are_computed_with_there(name, module, monkeypatch):
+    looks = []
+    near = Pass.near
+    monkeypatch.setattr(
+        Pass, "near", lambda self, block: looks.append(type(block.rows)) or near(self, block)
+    )
+    expected = fitted(MODELS[name], X).components_
+    looks.clear()
+    with dask.config.set(scheduler="sync"):
+        model = fitted(MODELS[name], tensors(X, module))
+    assert len(looks) >= 50 * len(CHUNKS[0])
+    assert {kind.__module__.partition(".")[0] for kind in looks} == {module}
+    assert isinstance(model.components_, np.ndarray)
+    np.testing.assert_allclose(model.components_, expected, rtol=1e-6, atol=1e-9)
+    assert model.energies_.compute().shape == (400,)
+
+
+@ignore_warnings
+def test_codes_of_chunks_of_other_libraries():
+    data = tensors(X, "torch")
+    model = RobustNMF(4, random_state=0)
+    codes = model.fit_transform(data).compute()
+    assert isinstance(codes, np.ndarray)
+    np.testing.assert_allclose(codes, model.transform(X), rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(model.transform(data).compute(), model.transform(X), rtol=1e-9)
+    np.testing.assert_allclose(model.score_samples(data).compute(), model.score_samples(X))
 
 
 @ignore_warnings
@@ -126,7 +176,11 @@ def test_bad_arrays_are_refused():
 def cluster():
     with (
         distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+            n_workers=2,
+            threads_per_worker=1,
+            processes=True,
+            dashboard_address=None,
+            memory_limit=LIMIT,
         ) as cluster,
         distributed.Client(cluster) as client,
     ):
@@ -141,6 +195,22 @@ def test_a_cluster_gives_the_same_and_keeps_codes_to_itself(cluster):
     codes = model.fit_transform(data)
     np.testing.assert_allclose(model.components_, expected.components_, rtol=1e-9, atol=1e-12)
     assert len(distributed.futures_of(codes)) > 0  # they are on the workers
+
+
+@ignore_warnings
+def test_no_worker_spills(cluster):
+    """With room for its chunks and four more: 8 chunks of 8 MB, of which one is there at a time."""
+    features, rows = 100, 10_000
+    data = da.random.default_rng(0).random((8 * rows, features), chunks=(rows, features))
+    RobustNMF(4, init="random", random_state=0, max_iter=5, tol=0).fit(data)
+
+    def used(dask_worker):
+        spilled = getattr(dask_worker.data, "spilled_total", None)
+        return 0 if spilled is None else int(spilled.disk), dask_worker.memory_manager.memory_limit
+
+    for spilled, limit in cluster.run(used).values():
+        assert limit == LIMIT
+        assert spilled == 0
 
 
 @ignore_warnings

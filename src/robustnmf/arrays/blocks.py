@@ -111,6 +111,8 @@ class DenseBlock:
 
     def _powers(self, values: Array, degree: float) -> Array:
         """Positive entries to some power in float64; zeros stay zeros."""
+        if degree == 1:
+            return values
         if degree == 2:
             return values**2
         xp = self.xp

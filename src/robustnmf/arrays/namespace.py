@@ -167,6 +167,13 @@ def device_of(like: Array) -> Any:
     return array_api_compat.device(like)
 
 
+def near(like: Array, array: Array) -> Array:
+    """An array where another one is, and of its library; itself, if it is there."""
+    if type(array) is type(like) and device_of(array) == device_of(like):
+        return array
+    return on_device_of(like, to_numpy(array))
+
+
 def put(into: Array, mask: Array, values: Array) -> Array:
     """``into`` with values, in order, at the places of a mask over its last axis."""
     xp = namespace(into)

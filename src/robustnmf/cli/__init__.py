@@ -7,9 +7,9 @@ import sys
 from collections.abc import Sequence
 
 from robustnmf import __version__
-from robustnmf.cli import contaminate, datasets, demo, reproduce
+from robustnmf.cli import contaminate, datasets, demo, fit, reproduce, transform
 
-COMMANDS = (demo, reproduce, contaminate, datasets)
+COMMANDS = (fit, transform, demo, reproduce, contaminate, datasets)
 INTERRUPTED = 130
 
 
@@ -36,5 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return INTERRUPTED
     except (OSError, ValueError, RuntimeError) as error:
         told = str(error)
+    except MemoryError as error:
+        told = f"not enough memory ({error})"
     print(f"robustnmf: {told}", file=sys.stderr)
     return 1

@@ -7,6 +7,7 @@ import os
 import platform
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 
@@ -17,6 +18,25 @@ def command(commands: Any, name: str, told: str, examples: str) -> argparse.Argu
         help=told,
         epilog=examples,
         formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+
+
+def add_reading(parser: argparse.ArgumentParser) -> None:
+    """Which table to read, and how."""
+    parser.add_argument("data", type=Path, help="CSV, TSV, Parquet, NPY, NPZ, MTX, H5AD or HDF5")
+    parser.add_argument("--id", metavar="COLUMN", help="column with the names of samples")
+    parser.add_argument("--dataset", metavar="NAME", help="which array of an NPZ or HDF5 file")
+    parser.add_argument("--header", action=argparse.BooleanOptionalAction,
+                        help="whether the first line of a text names the columns")  # fmt: skip
+    parser.add_argument("--json", action="store_true", help="print a summary for scripts")
+
+
+def read(options: argparse.Namespace) -> Any:
+    """The table that was asked for."""
+    from robustnmf.tables import read_table
+
+    return read_table(
+        options.data, id_column=options.id, dataset=options.dataset, header=options.header
     )
 
 

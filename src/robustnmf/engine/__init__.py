@@ -3,6 +3,7 @@
 from robustnmf.engine._base import Engine
 from robustnmf.engine._look import Look, look_at, refuse_nothing
 from robustnmf.engine.memory import InMemory
+from robustnmf.engine.shelf import in_parts, written
 from robustnmf.engine.sources import Source, source_of
 from robustnmf.engine.stored import Stored
 from robustnmf.engine.threads import one_of_many
@@ -13,8 +14,10 @@ __all__ = [
     "Look",
     "Source",
     "Stored",
+    "in_parts",
     "look_at",
     "one_of_many",
     "refuse_nothing",
     "source_of",
+    "written",
 ]

@@ -13,6 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from copy import copy as shallow_copy
+from dataclasses import fields, is_dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -64,8 +65,9 @@ class Engine(ABC):
     ) -> tuple[list[Any], Any]:
         """Visit every block once; new local states, and what the visits found, merged.
 
-        Without ``data`` a visit may ask a block for the sizes and masses of its rows, not for
-        the rows themselves.
+        A visit that takes blocks of any library (``visit.anywhere``) is given those of GPUs as they
+        are; for others they are brought to the host. Without ``data`` a visit may ask a block for
+        the sizes and masses of its rows, not for the rows themselves.
         """
 
     @abstractmethod
@@ -110,6 +112,9 @@ class Engine(ABC):
     def collect(self, locals_: list[Local], name: str) -> Array:
         """One field of the local states for all samples (members, samples, ...)."""
         return self.whole([getattr(local, name) for local in locals_], axis=1)
+
+    def close(self) -> None:  # noqa: B027
+        """Let go of what only a fit needs; for most there is nothing."""
 
     def result(self, array: Array) -> Array:
         """An array of all members where the results of a fit are wanted."""
@@ -241,6 +246,20 @@ def merged(total: Any, part: Any) -> Any:
     if part is None:
         return total
     return total.merge(part) if hasattr(total, "merge") else total + part
+
+
+def mapped(tree: Any, wanted: Callable[[Any], bool], function: Callable[[Any], Any]) -> Any:
+    """What a block has or brings home, with a function applied to what is wanted of it."""
+    if wanted(tree):
+        return function(tree)
+    if isinstance(tree, dict):
+        return {name: mapped(value, wanted, function) for name, value in tree.items()}
+    if type(tree) in (tuple, list):
+        return type(tree)(mapped(value, wanted, function) for value in tree)
+    if is_dataclass(tree) and not isinstance(tree, type):
+        found = {f.name: mapped(getattr(tree, f.name), wanted, function) for f in fields(tree)}
+        return replace(tree, **found)
+    return tree
 
 
 def evenly(count: int, parts: int) -> list[slice]:

@@ -129,8 +129,16 @@ def looked_at(rows: Array, mass: Array | None, degrees: Iterable[float]) -> tupl
     look = look_at(rows)
     block = block_of(rows, 1.0, mass, not look.holes, 1.0)
     sizes = {d: block.sizes(d) for d in {1.0, 2.0, *degrees}}
-    known = KnownRows(sizes, block.mass, block.entry_mass, block.counted)
+    counts = (block.mass, block.entry_mass, block.counted)
+    known = KnownRows(sizes, *map(_once, counts))
     return known, replace(look, heard=bool(block.xp.any(block.mass > 0)))
+
+
+def _once(counts: Array) -> Array:
+    """Counts of rows that are all one, as one number that stands for all of them."""
+    if isinstance(counts, np.ndarray) and (counts == 1.0).all():
+        return np.broadcast_to(np.ones(1), counts.shape)
+    return counts
 
 
 def look_at(rows: Array) -> Look:

@@ -1,5 +1,8 @@
 """X as a Dask array: blocks are visited where they are, and what stays with them stays there.
 
+Chunks of CuPy or PyTorch are computed with on their GPUs, pass by pass; what a start or the last
+word on the codes needs of them is brought to the host of their worker.
+
 Every sweep is one graph for whatever scheduler is active: a task for each block, and a tree that
 merges what they bring home. Only the visit (with the basis) goes out and only the merged sums
 come back. What a lost worker held, the scheduler computes again from what it was computed from.
@@ -8,7 +11,7 @@ come back. What a lost worker held, the scheduler computes again from what it wa
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property, reduce
+from functools import cached_property, partial, reduce
 from typing import Any
 from uuid import uuid4
 
@@ -17,8 +20,8 @@ import dask.array as da
 import numpy as np
 from dask.delayed import Delayed, delayed
 
-from robustnmf.arrays import Array, to_numpy
-from robustnmf.engine._base import Visit, merged
+from robustnmf.arrays import Array, is_foreign, near, to_numpy
+from robustnmf.engine._base import Visit, mapped, merged
 from robustnmf.engine._look import (
     Elsewhere,
     KnownRows,
@@ -86,21 +89,33 @@ class Clustered(Elsewhere):
         scale, complete, fill = self.scale, self.complete, self.fill
 
         def visited(rows: Any, pair: tuple[KnownRows, Any]) -> tuple[Any, Any]:
-            known, local = pair
+            known, local = pair if rows is None else _moved_arrays(pair, partial(near, rows))
             block = known if rows is None else known.block(rows, scale, complete, fill)
             return visit(block, local)
 
         locals_ = locals_ or [None] * len(self.blocks)
-        return self._run(visited, list(zip(self.blocks, locals_, strict=True)), data=data)
+        pairs = list(zip(self.blocks, locals_, strict=True))
+        anywhere = getattr(visit, "anywhere", False) and complete
+        return self._run(visited, pairs, data=data, anywhere=anywhere)
 
     def _run(
-        self, function: Callable, states: Sequence[Any], *, data: bool = True
+        self,
+        function: Callable,
+        states: Sequence[Any],
+        *,
+        data: bool = True,
+        anywhere: bool = False,
     ) -> tuple[list[Any], Any]:
         """A function of every chunk and its state: what stays, and the rest merged."""
         name, dtype = f"robustnmf-{uuid4().hex}", self.dtype
 
         def task(chunk: Any, state: Any) -> tuple[Any, Any]:
-            rows = None if chunk is None else as_floats(to_numpy(chunk)).astype(dtype, copy=False)
+            if anywhere and _computes(chunk, dtype):
+                kept, part = function(chunk, state)
+                return kept, _moved_arrays(part, to_numpy)
+            if chunk is None:
+                return function(None, _moved_arrays(state, to_numpy))
+            rows = as_floats(to_numpy(chunk)).astype(dtype, copy=False)
             return function(rows, state)
 
         # One node of the graph for all blocks, so that the basis travels once to a worker.
@@ -119,9 +134,9 @@ class Clustered(Elsewhere):
 
     def collect(self, locals_: list[Any], name: str) -> Array:
         """One field of the local states (members, samples, ...), as a Dask array."""
-        fields = [delayed(getattr)(local, name) for local in locals_]
-        shape, dtype = delayed(lambda array: (array.shape, array.dtype))(fields[0]).compute()
-        return self._joined(fields, dtype, shape[:1], shape[2:])
+        parts = [delayed(_field)(local, name) for local in locals_]
+        shape, dtype = delayed(lambda array: (array.shape, array.dtype))(parts[0]).compute()
+        return self._joined(parts, dtype, shape[:1], shape[2:])
 
     @cached_property
     def mass(self) -> Array:
@@ -131,19 +146,19 @@ class Clustered(Elsewhere):
     @cached_property
     def sizes(self) -> Array:
         """How many samples every sample stands for."""
-        fields = [delayed(getattr)(block, "entry_mass") for block in self.blocks]
-        return self._joined(fields, float)
+        parts = [delayed(getattr)(block, "entry_mass") for block in self.blocks]
+        return self._joined(parts, float)
 
     def row_sizes(self, degree: float) -> Array:
         """What the energies of all samples compare with."""
         return self._joined([block.sizes(degree) for block in self.blocks], float)
 
     def _joined(
-        self, fields: list[Delayed], dtype: Any, before: tuple = (), after: tuple = ()
+        self, parts: list[Delayed], dtype: Any, before: tuple = (), after: tuple = ()
     ) -> da.Array:
         """An array whose rows the blocks hold."""
-        pairs = zip(fields, self.rows, strict=True)
-        arrays = [da.from_delayed(f, (*before, rows, *after), dtype) for f, rows in pairs]
+        pairs = zip(parts, self.rows, strict=True)
+        arrays = [da.from_delayed(p, (*before, rows, *after), dtype) for p, rows in pairs]
         return da.concatenate(arrays, axis=len(before))
 
 
@@ -180,8 +195,22 @@ def _tree(parts: list[Delayed], name: str) -> Delayed:
     return parts[0]
 
 
+def _computes(chunk: Any, dtype: np.dtype) -> bool:
+    """Whether a chunk is of a library that computes where its arrays are, and fit for that."""
+    return is_foreign(chunk) and str(chunk.dtype).rpartition(".")[2] == dtype.name
+
+
+def _moved_arrays(tree: Any, move: Callable[[Array], Array]) -> Any:
+    """What a block has or brings home, with all its arrays moved."""
+    return mapped(tree, lambda x: isinstance(x, np.ndarray) or is_foreign(x), move)
+
+
 def _merged(parts: list[Any]) -> Any:
     return reduce(merged, parts)
+
+
+def _field(local: Any, name: str) -> np.ndarray:
+    return to_numpy(getattr(local, name))
 
 
 def _first(pair: tuple[Any, Any]) -> Any:

@@ -10,7 +10,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
+from threading import Lock
 from typing import Any
+from weakref import finalize
 
 import numpy as np
 
@@ -71,16 +73,24 @@ class RawFile(Sliced):
     def __init__(self, path: str | os.PathLike, offset: int, dtype: np.dtype, shape: tuple):
         self.path, self.offset = Path(path), offset
         self.dtype, self.shape = np.dtype(dtype), shape
+        # Opened once: the system reads ahead of whoever goes on where he was.
+        self._file = self.path.open("rb", buffering=0)
+        finalize(self, self._file.close)
+        self._lock = Lock()
 
     def _rows(self, start: int, stop: int) -> np.ndarray:
-        features = self.shape[1]
-        at = self.offset + start * features * self.dtype.itemsize
-        rows = np.fromfile(self.path, self.dtype, (stop - start) * features, offset=at)
-        if rows.size != (stop - start) * features:
-            raise OSError(
-                f"{self.path} ends before row {stop}; it is shorter than its header says."
-            )
-        return as_floats(rows.reshape(-1, features))
+        rows = np.empty((stop - start, self.shape[1]), self.dtype)
+        left = rows.reshape(-1).view(np.uint8).data
+        with self._lock:
+            self._file.seek(self.offset + start * self.shape[1] * self.dtype.itemsize)
+            while left:
+                count = self._file.readinto(left)
+                if not count:
+                    raise OSError(
+                        f"{self.path} ends before row {stop}; it is shorter than its header says."
+                    )
+                left = left[count:]
+        return as_floats(rows)
 
 
 class Yielded(Source):

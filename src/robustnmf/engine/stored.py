@@ -6,13 +6,16 @@ from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from robustnmf.arrays import Array
-from robustnmf.engine._base import Visit, merged, merged_all
+from robustnmf.engine._base import Visit, merged_all
 from robustnmf.engine._look import Elsewhere, KnownRows, Look, looked_at
+from robustnmf.engine.shelf import FileShelf, MemoryShelf, Shelf, Ticket
 from robustnmf.engine.sources import Source
 
 BLOCK_BYTES = 8 * 2**20
@@ -54,21 +57,22 @@ class Stored(Elsewhere):
     ):
         super().__init__()
         self.source, self.fill = source, fill
+        self.shelf: Shelf | None = None
+        self._degree = degree
         self._read_as(source.shape, source.dtype, dtype)
         self.sample_weight = sample_weight
         bytes_a_row = copies * self.shape[1] * self.dtype.itemsize
         self.step = block_rows or _whole_chunks(BLOCK_BYTES // bytes_a_row, source.chunk_rows)
         if not block_rows and self.step * bytes_a_row > MOST_BYTES:  # chunks of many rows
             self.step = max(1, MOST_BYTES // bytes_a_row)
-        looks, found = [], None
-        at = 0
-        for rows in self._read():
+
+        def look(item: tuple[int, np.ndarray]) -> tuple[KnownRows, Look]:
+            at, rows = item
             mass = None if sample_weight is None else sample_weight[at : at + len(rows)]
-            known, look = looked_at(rows, mass, [degree])
-            looks.append(known)
-            found = look if found is None else merged(found, look)
-            at += len(rows)
-        assert found is not None
+            return looked_at(rows, mass, [degree])
+
+        with self.at_work(), closing(self._numbered()) as items:
+            looks, found = merged_all(self.threads.each(look, items))
         check(found)
         self._read_in(found, scale)
         if not found.heard:
@@ -78,22 +82,75 @@ class Stored(Elsewhere):
     def sweep(
         self, visit: Visit, locals_: Sequence[Any] | None = None, *, data: bool = True
     ) -> tuple[list[Any], Any]:
-        pairs = zip(self.blocks, locals_ or [None] * len(self.blocks), strict=True)
+        shelved = self._from_shelf(visit)
+        numbers = range(len(self.blocks))
+        pairs = zip(numbers, self.blocks, locals_ or [None] * len(self.blocks), strict=True)
         if not data:
-            return merged_all(visit(*pair) for pair in pairs)
+            return merged_all(shelved(*item) for item in pairs)
 
-        def loaded(item: tuple[np.ndarray, tuple[KnownRows, Any]]) -> tuple[Any, Any]:
-            rows, (known, local) = item
+        def loaded(item: tuple[np.ndarray, tuple[int, KnownRows, Any]]) -> tuple[Any, Any]:
+            rows, (i, known, local) = item
             if len(rows) != len(known):
                 raise ValueError(
                     f"X has yielded {len(known)} samples in a block at first and {len(rows)} now. "
                     "The function must yield the same blocks every time."
                 )
-            return visit(known.block(rows, self.scale, self.complete, self.fill), local)
+            return shelved(i, known.block(rows, self.scale, self.complete, self.fill), local)
 
         with closing(self._read()) as rows:
             items = zip(rows, pairs, strict=True)
             return merged_all(self._visits(loaded, items, len(self.blocks)))
+
+    def _from_shelf(self, visit: Visit) -> Callable[[int, Any, Any], tuple[Any, Any]]:
+        """The visit of a block by its number, with codes taken from the shelf and put there."""
+        shelf = self.shelf
+        if shelf is None:
+            return lambda i, block, local: visit(block, local)
+
+        def visited(i: int, block: Any, local: Any) -> tuple[Any, Any]:
+            local, known = shelf.get(local)
+            kept, part = visit(block, local)
+            return shelf.put(i, kept, known), part
+
+        return visited
+
+    def shelve(self, columns: int, folder: Path | None = None) -> None:
+        """Keep codes, of so many columns for all members, on a shelf from now on.
+
+        It is a file where a folder is given.
+        """
+        rows, row_bytes = [len(block) for block in self.blocks], columns * self.dtype.itemsize
+        if folder is None:
+            self.shelf = MemoryShelf(rows, row_bytes)
+        else:
+            self.shelf = FileShelf(folder, rows, row_bytes)
+
+    def close(self) -> None:
+        if self.shelf is not None:
+            self.shelf.close()
+
+    def started(self) -> None:
+        """Forget what only starts ask of rows without reading them."""
+        kept = {2.0, self._degree}
+        self.blocks = [
+            replace(known, by_degree={d: s for d, s in known.by_degree.items() if d in kept})
+            for known in self.blocks
+        ]
+
+    def collect(self, locals_: list[Any], name: str) -> Array:
+        tickets = [getattr(local, name) for local in locals_]
+        if self.shelf is not None and all(isinstance(ticket, Ticket) for ticket in tickets):
+            return self.shelf.whole(tickets)
+        return self.whole(tickets, axis=1)
+
+    def whole(self, parts: Sequence[Any], axis: int = 0) -> Array:
+        shelf = self.shelf
+        if shelf is None:
+            return super().whole(parts, axis)
+        arrays = [shelf.get(part)[0] for part in parts]
+        if len(parts) == 1 and isinstance(parts[0], Ticket):
+            return arrays[0].copy()  # its place may be used again
+        return super().whole(arrays, axis)
 
     def _read(self) -> Generator[np.ndarray, None, None]:
         """The rows of all blocks, each read while those before it are computed."""
@@ -108,6 +165,13 @@ class Stored(Elsewhere):
                 yield self._rows(pending.popleft())
         finally:
             reader.shutdown(cancel_futures=True)
+
+    def _numbered(self) -> Generator[tuple[int, np.ndarray], None, None]:
+        """The rows of all blocks, with the number of the first."""
+        at = 0
+        for rows in self._read():
+            yield at, rows
+            at += len(rows)
 
     def _rows(self, read: Future) -> np.ndarray:
         return read.result().astype(self.dtype, copy=False)

@@ -3,7 +3,9 @@
 from robustnmf.estimators.detector import RobustNMFDetector
 from robustnmf.estimators.paper import EWRNMF, FWRNMF, NMFL2, ConvexNMF, EucNMF, HuberRNMF
 from robustnmf.estimators.path import PathMember, fit_path
+from robustnmf.estimators.rank import RankSelection, select_rank
 from robustnmf.estimators.robust import RobustNMF
+from robustnmf.estimators.saving import load
 
 ESTIMATORS: dict[str, type] = {
     cls.__name__: cls for cls in (RobustNMF, EucNMF, ConvexNMF, NMFL2, HuberRNMF, FWRNMF, EWRNMF)
@@ -18,7 +20,10 @@ __all__ = [
     "EucNMF",
     "HuberRNMF",
     "PathMember",
+    "RankSelection",
     "RobustNMF",
     "RobustNMFDetector",
     "fit_path",
+    "load",
+    "select_rank",
 ]

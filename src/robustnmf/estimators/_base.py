@@ -21,7 +21,7 @@ from robustnmf.combinations import Parts, refusal
 from robustnmf.engine import Engine, look_at
 from robustnmf.estimators._collapse import warn_if_collapsed
 from robustnmf.estimators._input import check_weights
-from robustnmf.estimators._job import prepared
+from robustnmf.estimators._job import check_codes_path, prepared
 from robustnmf.estimators._partial import PartialFit
 from robustnmf.estimators._progress import (
     CallbackSupportMixin,
@@ -43,6 +43,7 @@ from robustnmf.estimators._table import (
     usable,
 )
 from robustnmf.estimators._warn import warn
+from robustnmf.estimators.saving import Saved
 from robustnmf.fit import encode, objective
 from robustnmf.inits import INITS
 from robustnmf.solvers import SOLVERS
@@ -50,6 +51,7 @@ from robustnmf.structures import Free
 
 
 class BaseRobustNMF(
+    Saved,
     CallbackSupportMixin,
     PartialFit,
     ClassNamePrefixFeaturesOutMixin,
@@ -82,6 +84,7 @@ class BaseRobustNMF(
         sample_weight: Any = None,
         checkpoint: Any = None,
         checkpoint_every: float = 60.0,
+        codes_path: Any = None,
     ):
         """Learn the basis from X.
 
@@ -104,6 +107,10 @@ class BaseRobustNMF(
             over, it is deleted.
         checkpoint_every : float, default=60.0
             Seconds between two writes.
+        codes_path : path, optional
+            A .npy file for the codes, of which ``fit_transform`` returns a memory map. Where X is
+            read from a file, codes are kept in files while they are computed, too: memory then
+            holds a few numbers for each sample, whatever the number of components.
 
         Returns
         -------
@@ -111,7 +118,7 @@ class BaseRobustNMF(
         """
         self.fit_transform(
             X, y, W=W, H=H, sample_weight=sample_weight,
-            checkpoint=checkpoint, checkpoint_every=checkpoint_every,
+            checkpoint=checkpoint, checkpoint_every=checkpoint_every, codes_path=codes_path,
         )  # fmt: skip
         return self
 
@@ -126,6 +133,7 @@ class BaseRobustNMF(
         sample_weight: Any = None,
         checkpoint: Any = None,
         checkpoint_every: float = 60.0,
+        codes_path: Any = None,
     ) -> np.ndarray:
         """Learn the basis from X and return the codes of X.
 
@@ -136,7 +144,7 @@ class BaseRobustNMF(
 
         Parameters
         ----------
-        X, y, W, H, sample_weight, checkpoint, checkpoint_every
+        X, y, W, H, sample_weight, checkpoint, checkpoint_every, codes_path
             As in ``fit``.
 
         Returns
@@ -144,7 +152,8 @@ class BaseRobustNMF(
         codes : ndarray (n_samples, n_components)
         """
         parts = self._checked_parts()
-        job = prepared(self, parts, X, W, H, sample_weight)
+        path = check_codes_path(codes_path, X, parts.structure, checkpoint)
+        job = prepared(self, parts, X, W, H, sample_weight, codes_path=path)
         kept = (
             None
             if checkpoint is None
@@ -156,6 +165,8 @@ class BaseRobustNMF(
         best = min(members, key=common_level(members, job.engine, job.problem))
         learned = job.learned(best)
         self._warn(best.converged, learned, job.engine, best.weighed * job.unit)
+        codes = job.codes(best, path)
+        job.engine.close()
         # Nothing is set before this point: a failed fit leaves the estimator as it was.
         validate_data(self, job.header(X), skip_check_array=True, reset=True)
         for name in ("mixing_", "_stream", "n_steps_", "n_samples_seen_"):
@@ -164,7 +175,7 @@ class BaseRobustNMF(
         finished(self)
         if kept is not None:
             kept.done()
-        return job.codes(best)
+        return codes
 
     def _checked_parts(self) -> Parts:
         """What the estimator is made of, all parameters checked."""

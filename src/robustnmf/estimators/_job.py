@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -11,19 +12,22 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from array_api_compat import is_dask_array
 
-from robustnmf.arrays import Array, device_of, host_dtype, is_foreign, on_device_of
+from robustnmf.arrays import Array, device_of, host_dtype, is_foreign, on_device_of, to_numpy
 from robustnmf.checkpoint import Checkpoint, samples_of, told
 from robustnmf.combinations import Parts, fastest_solver, solver_refusal
-from robustnmf.engine import Engine, InMemory, Stored
+from robustnmf.engine import Engine, InMemory, Stored, written
 from robustnmf.estimators._input import check_fixed, check_weights
 from robustnmf.estimators._regularisation import paid
 from robustnmf.estimators._start import engine_for, rank_of, start_of
 from robustnmf.estimators._summary import overlap, reconstruction_error
 from robustnmf.estimators._table import check_look, check_table
 from robustnmf.fit import Callback, fit
+from robustnmf.inits import DETERMINISTIC
 from robustnmf.solvers import SOLVERS, Solver
 from robustnmf.state import Fitted, Paid, Problem, Start
+from robustnmf.structures import Structure
 from robustnmf.weightings import Weighting, effective_sample_size
 
 
@@ -84,7 +88,8 @@ class Job:
                 "checkpoint is for X in memory or in files. Of a Dask array what a lost worker "
                 "held is computed again, without a checkpoint."
             )
-        return Checkpoint.at(Path(path), self._identity(model, start), self.parts.weighting, every)
+        target = Path(os.path.expanduser(path))
+        return Checkpoint.at(target, self._identity(model, start), self.parts.weighting, every)
 
     def _identity(self, model: Any, start: Sequence[Any]) -> dict[str, Any]:
         """What tells this fit from others, in words that JSON keeps."""
@@ -111,9 +116,14 @@ class Job:
         here = isinstance(self.engine, InMemory) and not is_foreign(X)
         return X if here else np.empty((0, self.engine.shape[1]))
 
-    def codes(self, member: Fitted) -> np.ndarray:
-        """Codes in the user's units."""
-        return member.codes * self.balance
+    def codes(self, member: Fitted, path: Path | None = None) -> np.ndarray:
+        """Codes in the user's units; in a file, where one is asked for."""
+        if path is None:
+            codes = member.codes
+            # A member among others is a part of their array, which should not stay for it.
+            alone = isinstance(codes, np.ndarray) and codes.flags.c_contiguous
+            return codes if self.balance == 1.0 and alone else codes * self.balance
+        return written(path, to_numpy(member.codes), self.balance)
 
     def encoder(self, basis: np.ndarray, weighting: Weighting) -> dict[str, Any]:
         """All that ``transform`` needs."""
@@ -148,9 +158,42 @@ class Job:
         return on_device_of(member.basis, values)
 
 
+def check_codes_path(
+    path: Any, X: Any, structure: Structure, checkpoint: Any = None
+) -> Path | None:
+    """The file that codes are to be in, if they can be."""
+    if path is None:
+        return None
+    if not isinstance(path, (str, os.PathLike)):
+        raise TypeError(f"codes_path is {path!r}, but the path of a file is needed.")
+    if is_dask_array(X):
+        raise ValueError(
+            "codes_path is for X in memory or in files. Codes of a Dask array stay on its workers; "
+            "write what fit_transform returns with to_zarr or to_npy_stack."
+        )
+    if structure.mixes_samples:
+        raise ValueError("codes_path is not for convex structures, which mix all samples at once.")
+    target = Path(os.path.expanduser(path))
+    if target.is_dir() or not target.parent.is_dir():
+        raise FileNotFoundError(f"codes_path is {target}, but a file in a folder is needed.")
+    own = X if isinstance(X, (str, os.PathLike)) else getattr(X, "filename", None)
+    own = getattr(getattr(X, "file", None), "filename", own)  # of HDF5
+    for other, what in ((own, "X"), (checkpoint, "the checkpoint")):
+        if isinstance(other, (str, os.PathLike)) and _same_file(target, other):
+            raise ValueError(f"codes_path is the file of {what}, which codes would replace.")
+    with tempfile.TemporaryFile(dir=target.parent):
+        pass  # better before a fit than after it
+    return target
+
+
+def _same_file(one: Path, other: str | os.PathLike) -> bool:
+    return one.resolve() == Path(os.path.expanduser(other)).resolve()
+
+
 def prepared(
-    model: Any, parts: Parts, X: Any, W: Any, H: Any, sample_weight: Any, weightings: int = 1
-) -> Job:
+    model: Any, parts: Parts, X: Any, W: Any, H: Any, sample_weight: Any, weightings: int = 1,
+    codes_path: Path | None = None,
+) -> Job:  # fmt: skip
     """The fit that an estimator asks for, after all its input has been checked."""
     table = check_table(X, type(model).__name__, parts)
     rank = rank_of(table.shape, model.n_components, model.init, W, H)
@@ -161,8 +204,14 @@ def prepared(
         table, problem, parts.weighting, rank, members, sample_weight=weights,
         check=partial(check_look, type(model).__name__, parts),
     )  # fmt: skip
+    if isinstance(engine, Stored):
+        one = model.init == "custom" or model.init in DETERMINISTIC
+        columns = rank * (weightings if one else members)
+        engine.shelve(columns, None if codes_path is None else codes_path.parent)
     with engine.at_work():
         start, balance = start_of(model, engine, problem, rank, W, H)
+    if isinstance(engine, Stored):
+        engine.started()
     given = getattr(model, "fixed_components", None)
     fixed = check_fixed(given, parts.structure, rank, table.shape[1], host_dtype(engine.like))
     counted = table.shape[0] if weights is None else float(weights.sum())

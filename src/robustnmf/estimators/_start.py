@@ -103,15 +103,20 @@ def start_of(
     random_state = check_random_state(model.random_state)
     seeds = random_state.randint(2**31 - 1, size=1 if one else model.n_init)
     whole = engine.filled() if model.init in DETERMINISTIC else engine
-    starts = [INITS[model.init](whole, rank, int(seed)) for seed in seeds]
-    stack = namespace(engine.like).stack
+    xp = namespace(engine.like)
 
-    def together(block: Any, members: tuple[Array, ...]) -> tuple[Array, None]:
-        return stack(list(members)), None
+    def together(block: Any, members: tuple[Array | None, Array]) -> tuple[Array, None]:
+        before, codes = members
+        codes = codes[None, ...]
+        return codes if before is None else xp.concat([before, codes]), None
 
-    by_block = list(zip(*(codes for codes, _ in starts), strict=True))
-    codes = engine.sweep(together, by_block, data=False)[0]
-    basis = stack([basis for _, basis in starts])
+    codes: list[Any] = [None] * len(engine.blocks)
+    bases = []
+    for seed in seeds:  # one after the other: all of them at once would be held twice
+        new, basis = INITS[model.init](whole, rank, int(seed))
+        codes = engine.sweep(together, list(zip(codes, new, strict=True)), data=False)[0]
+        bases.append(basis)
+    basis = xp.stack(bases)
     return Start(*problem.structure.start(engine, codes, basis)), 1.0
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from robustnmf.arrays import namespace, to_numpy, wide
-from robustnmf.engine import Engine
+from robustnmf.engine import Engine, in_parts
 from robustnmf.fit import objective
 from robustnmf.losses import Loss
 from robustnmf.state import Fitted, Problem
@@ -21,7 +21,8 @@ def reconstruction_error(energies: np.ndarray, loss: Loss, unit: float) -> float
 
 def overlap(codes: np.ndarray) -> float:
     """Mean cosine between different columns of the codes; zero where one has none."""
-    gram = to_numpy(wide(codes).T @ wide(codes))
+    parts = in_parts(codes) if isinstance(codes, np.ndarray) else [codes]
+    gram = sum(to_numpy(wide(part).T @ wide(part)) for part in parts)
     norms = np.sqrt(np.diag(gram))
     cosines = gram / np.maximum(np.outer(norms, norms), np.finfo(np.float64).tiny)
     np.fill_diagonal(cosines, 0.0)

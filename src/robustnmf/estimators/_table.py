@@ -12,7 +12,7 @@ from array_api_compat import is_dask_array, is_torch_array
 from sklearn.utils import check_array
 from sklearn.utils.validation import _get_feature_names
 
-from robustnmf.arrays import has_holes, is_foreign, namespace
+from robustnmf.arrays import has_holes, is_foreign, namespace, to_numpy
 from robustnmf.combinations import Parts, refusal
 from robustnmf.engine import Look, Source, look_at, one_of_many, refuse_nothing, source_of
 from robustnmf.estimators._warn import warn
@@ -121,8 +121,9 @@ def mapped(model: Any, method: str, X: Any, width: tuple[int, ...]) -> Any:
 
 
 def _called(model: Any, method: str, rows: Any) -> Any:
+    """Computed where the rows are; results are arrays of NumPy, as Dask expects them."""
     with one_of_many():
-        return getattr(model, method)(rows)
+        return to_numpy(getattr(model, method)(rows))
 
 
 def check_look(name: str, parts: Parts, look: Look) -> None:

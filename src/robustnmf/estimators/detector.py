@@ -22,6 +22,7 @@ from robustnmf.estimators._table import (
     header_of,
 )
 from robustnmf.estimators.robust import RobustNMF
+from robustnmf.estimators.saving import Saved
 from robustnmf.losses import LOSSES, Loss
 from robustnmf.weightings import Trimmed
 
@@ -30,7 +31,7 @@ BELOW_ANY = -700.0
 """Logarithm of how well a sample can be described at most."""
 
 
-class RobustNMFDetector(OutlierMixin, BaseEstimator):
+class RobustNMFDetector(Saved, OutlierMixin, BaseEstimator):
     r"""Detect outliers by how badly the parts of the majority describe them.
 
     :class:`RobustNMF` learns parts from the samples that belong together, with

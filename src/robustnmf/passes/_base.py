@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
-from robustnmf.arrays import Array, depends, namespace
+from robustnmf.arrays import Array, depends, namespace, near
 from robustnmf.losses import Loss
 from robustnmf.passes._statistics import Local, Statistics
 from robustnmf.solvers import Penalty, Update
@@ -37,6 +37,13 @@ class Pass(ABC):
 
     hole: ClassVar[float] = 1.0
     """What must stand in the place of an entry that is not known, in units of scale."""
+
+    def near(self, block: Any) -> Pass:
+        """The same pass where the rows of a block are."""
+        if type(block.mass) is type(self.basis):
+            return self
+        basis, previous = (near(block.mass, factor) for factor in (self.basis, self.previous))
+        return replace(self, basis=basis, previous=previous, penalty=self.penalty.near(block.mass))
 
     @cached_property
     def gram(self) -> Array:

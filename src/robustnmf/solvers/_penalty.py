@@ -12,10 +12,10 @@ positive part of the gradient of the loss in multiplicative updates.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from robustnmf.arrays import Array, at_least, floored, identity_like, namespace
+from robustnmf.arrays import Array, at_least, floored, identity_like, namespace, near
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,10 @@ class Penalty:
     def curved(self) -> bool:
         """Whether there is more than a linear term."""
         return self.ridge > 0 or self.company is not None
+
+    def near(self, like: Array) -> Penalty:
+        """The same penalty where another array is."""
+        return self if self.company is None else replace(self, company=near(like, self.company))
 
     def of(self, member: int) -> Penalty:
         """The penalty of one member alone."""

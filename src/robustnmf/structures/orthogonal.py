@@ -98,7 +98,9 @@ class Orthogonal(Structure):
             least = xp.minimum(least, left[:, chosen[-1]])
         apart = xp.take(rows, on_device_of(rows, chosen), axis=0)
         basis = 0.9 * apart + 0.1 * xp.mean(rows, axis=0) + 0.01 * engine.mean()
-        onto = xp.concat(engine.sweep(lambda b, _: (b.project(basis[None, ...])[0, ...], None))[0])
+        onto = engine.whole(
+            engine.sweep(lambda b, _: (b.project(basis[None, ...])[0, ...], None))[0]
+        )
         sizes = onto / floored(xp.vecdot(basis, basis))
         best = xp.argmax(onto * sizes, axis=1)
         shares = xp.where(counting(k, onto) == best[:, None], 0.8 + 0 * onto, 0 * onto) + 0.2 / k
@@ -131,7 +133,7 @@ class Orthogonal(Structure):
             onto = wide(block.project(rows[None, ...])[0, ...])
             return at_least(block.sq_norms[:, None] - onto**2 / sizes, 0.0), None
 
-        return xp.concat(engine.sweep(visit)[0])
+        return engine.whole(engine.sweep(visit)[0])
 
     def company(self, basis: Array) -> Array:
         """Norms of the components, for the strength that they pay with."""

@@ -31,6 +31,10 @@ class Batch:
     def __len__(self) -> int:
         return len(self.members)
 
+    def near(self, like: Array) -> Batch:
+        """The same batch with its parameters where another array is."""
+        return self if type(like) is type(self._like) else Batch(self.members, like)
+
     def keep(self, members: Sequence[int]) -> Batch:
         """The batch of these members alone."""
         return Batch([self.members[i] for i in members], self._like)

@@ -1,0 +1,136 @@
+"""Arrays and one JSON text in a file: checkpoints and models.
+
+The file is an ``.npz`` that is not compressed, written beside its target and renamed. Nothing in it
+is ever executed, and nothing is believed before it is checked: sizes against those of the file,
+before memory is asked for, and content against a digest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+TOLD, DIGEST = "told", "digest"
+KINDS = "biufU"
+"""Kinds of numbers (and texts) that an array may hold."""
+
+
+class Broken(ValueError):
+    """A file that is no archive, or was changed since it was written."""
+
+
+def write(path: Path, arrays: dict[str, np.ndarray], told: dict[str, Any]) -> None:
+    """Write arrays and a text; at ``path`` is either the file before or all of this one."""
+    arrays = {name: np.asarray(array, order="C") for name, array in arrays.items()}
+    text = json.dumps(told, default=float)
+    savez: Any = np.savez
+    with whole_file(path) as file:
+        told_too = {TOLD: np.array(text), DIGEST: np.array(_digest(arrays, text))}
+        savez(file, **told_too, **arrays)
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[Any]:
+    """A file that appears whole or not at all: written beside its target and renamed.
+
+    It may be read by whom the target may be, or any new file; where ``path`` is a link, what it
+    points to is replaced.
+    """
+    target = path.resolve()
+    # A name of its own: others may be writing to the same target.
+    handle, beside = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        mode = target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask()
+        os.chmod(beside, mode)
+        os.replace(beside, target)
+    except BaseException:
+        Path(beside).unlink(missing_ok=True)
+        raise
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def read(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """Arrays and text of a file, or :class:`Broken` with what is wrong with it."""
+    try:
+        if not zipfile.is_zipfile(path):
+            raise Broken("it is no archive of arrays")
+        with zipfile.ZipFile(path) as file:
+            arrays = _entries(file, path.stat().st_size)
+        text, digest = (str(arrays.pop(name)) for name in (TOLD, DIGEST))
+        if _digest(arrays, text) != digest:
+            raise Broken("its content is not what was written")
+        told = json.loads(text)
+        if not isinstance(told, dict):
+            raise Broken("its text is no description")
+    except Broken:
+        raise
+    except Exception as error:  # whatever reading a broken archive comes up with
+        raise Broken(str(error) or type(error).__name__) from error
+    return arrays, told
+
+
+def _entries(file: zipfile.ZipFile, size: int) -> dict[str, np.ndarray]:
+    entries = file.infolist()
+    names = [entry.filename for entry in entries]
+    if len(set(names)) != len(names):
+        raise Broken("it holds two entries of one name")
+    if any(entry.compress_type != zipfile.ZIP_STORED for entry in entries):
+        raise Broken("it is compressed")
+    if sum(entry.file_size for entry in entries) > size:
+        raise Broken("its entries are larger than the file")
+    return {
+        entry.filename.removesuffix(".npy"): _array(file.open(entry), entry.file_size)
+        for entry in entries
+    }
+
+
+def _array(file: Any, size: int) -> np.ndarray:
+    """One entry; its size is compared with its header before memory is asked for."""
+    version = np.lib.format.read_magic(file)
+    if version not in ((1, 0), (2, 0)):
+        raise Broken("an array has an unknown format")
+    first = version == (1, 0)
+    read_header = (
+        np.lib.format.read_array_header_1_0 if first else np.lib.format.read_array_header_2_0
+    )
+    shape, fortran, dtype = read_header(file)
+    if dtype.kind not in KINDS or dtype.hasobject:
+        raise Broken(f"an array holds {dtype}")
+    count = 1
+    for length in shape:
+        count *= int(length)
+    if count * dtype.itemsize > size:
+        raise Broken("an array is larger than its entry")
+    content = file.read()
+    if len(content) != count * dtype.itemsize:
+        raise Broken("an array is shorter or longer than its header says")
+    order: Any = "F" if fortran else "C"
+    return np.frombuffer(content, dtype).reshape(shape, order=order).copy(order="K")
+
+
+def _digest(arrays: dict[str, np.ndarray], text: str) -> str:
+    found = hashlib.sha256(text.encode())
+    for name in sorted(arrays):
+        array = np.asarray(arrays[name], order="C")
+        found.update(f"{name} {array.dtype.str} {array.shape}".encode())
+        plain = array.size and array.ndim and array.dtype.kind != "U"
+        found.update(array.data.cast("B") if plain else array.tobytes())
+    return found.hexdigest()

@@ -1,0 +1,158 @@
+"""``robustnmf fit``: a table in a file -> parts, codes, outliers, a model and a page."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+from robustnmf.cli._shared import add_reading, command, read
+
+EXAMPLES = """examples:
+  robustnmf fit spectra.csv -k 6 -o out/             6 parts; open out/report.html
+  robustnmf fit counts.h5ad -k auto --loss kullback-leibler -o out/
+  robustnmf fit faces.npy -k 25 --image-shape 32x32 -o out/
+  robustnmf fit table.tsv -k 8 --id patient --json -o out/ | jq .outliers
+"""
+MOST_RANKS, MOST_ROWS = 15, 5000
+UNLIKE = 100
+"""By how much the largest feature exceeds the median one before it is worth a word."""
+
+
+def add(commands: Any) -> None:
+    """The command and its options."""
+    parser = command(commands, "fit", "split a table in a file into parts; outliers lose their say",
+                     EXAMPLES)  # fmt: skip
+    add_reading(parser)
+    parser.add_argument("-k", "--components", required=True, metavar="K",
+                        help='number of parts, or "auto"')  # fmt: skip
+    parser.add_argument("-o", "--output", type=Path, required=True, metavar="FOLDER",
+                        help="where the results go")  # fmt: skip
+    parser.add_argument("--loss", default="frobenius", help="frobenius, kullback-leibler, ...")
+    parser.add_argument("--image-shape", metavar="HxW", help="samples are images of this shape")
+    parser.add_argument("--max-ranks", type=int, default=MOST_RANKS, metavar="N",
+                        help=f"how many parts -k auto tries (default {MOST_RANKS})")  # fmt: skip
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--quiet", action="store_true", help="print nothing but errors")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Read, fit, write, tell."""
+    import numpy as np
+
+    from robustnmf.estimators import RobustNMF, select_rank
+    from robustnmf.report.fitted import Fit, image_shape_of, summary, write
+
+    say = _nothing if options.json or options.quiet else _say
+    if options.output.exists() and not options.output.is_dir():
+        raise ValueError(f"--output is {options.output}, a file; a folder is needed.")
+    if options.max_ranks < 1:
+        raise ValueError(f"--max-ranks is {options.max_ranks}, but 1 or more are needed.")
+    table = read(options)
+    for note in table.notes:
+        say(f"  {note}")
+    hint = _on_sizes(table.data)
+    if hint:
+        say(f"  {hint}")
+    shape = (
+        None
+        if options.image_shape is None
+        else image_shape_of(options.image_shape, table.data.shape[1])
+    )
+    begin = time.perf_counter()
+    selection = None
+    if options.components == "auto":
+        rows, ranks = _to_choose_from(table.data, options.max_ranks, options.seed)
+        say(f"choosing among {len(ranks)} numbers of parts, on {rows.shape[0]} samples")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            selection = select_rank(rows, ranks, random_state=options.seed, loss=options.loss)
+        rank = selection.recommended
+        say(f"{rank} parts predict hidden entries best, or as well as more would")
+    else:
+        rank = _number(options.components)
+    model = RobustNMF(rank, loss=options.loss, random_state=options.seed)
+    if say is _say:
+        _show_progress(model)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        codes = model.fit_transform(table.data)
+    if table.named:  # sparse tables have no place for them
+        model.feature_names_in_ = np.array(table.features, dtype=object)
+    for warning in caught:
+        if issubclass(warning.category, (UserWarning, RuntimeWarning)):
+            print(f"robustnmf: note: {warning.message}", file=sys.stderr)
+    seconds = time.perf_counter() - begin
+    fit = Fit(model, table, codes, seconds, shape, selection, options.data.name)
+    paths = write(fit, options.output)
+    found = summary(fit)
+    if options.json:
+        files = {name: str(path) for name, path in paths.items()}
+        print(json.dumps({**found, "files": files}))
+        return 0
+    outliers = len(found["outliers"])
+    say(f"{found['components']} parts in {found['iterations']} iterations, {seconds:.1f} s; "
+        f"{outliers} of {found['samples']} samples are outliers")  # fmt: skip
+    say(f"report: {paths['report.html']}")
+    return 0
+
+
+def _on_sizes(data: Any) -> str:
+    """What to know where features have very different sizes."""
+    import numpy as np
+
+    if not isinstance(data, np.ndarray):
+        return ""  # counts, as a rule, which have one unit
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of columns without a value
+        typical = np.nanmedian(data, axis=0)
+    some = typical[typical > 0]
+    if len(some) < 2 or some.max() < UNLIKE * np.median(some):
+        return ""
+    return (
+        f"the largest feature is {some.max() / np.median(some):,.0f} times the median one and will "
+        "rule the parts; scale features first, if they should count alike"
+    )
+
+
+def _number(text: str) -> int:
+    if not re.fullmatch("[0-9]{1,9}", text) or int(text) < 1:
+        raise ValueError(f'-k is {text!r}, but a number of parts (1 or more) or "auto" is needed.')
+    return int(text)
+
+
+def _to_choose_from(data: Any, most: int, seed: int) -> tuple[Any, range]:
+    """Samples to choose the number of parts by, and the numbers to choose from."""
+    import numpy as np
+
+    rows = data
+    if data.shape[0] > MOST_ROWS:
+        chosen = np.random.default_rng(seed).permutation(data.shape[0])[:MOST_ROWS]
+        rows = data[np.sort(chosen)]
+    top = min(most, *rows.shape)
+    if top < 1 or min(rows.shape) < 2:
+        raise ValueError(f"-k auto needs two samples and features at least; X is {data.shape}.")
+    return rows, range(1, top + 1)
+
+
+def _show_progress(model: Any) -> None:
+    """A bar while the model is fitted, with a scikit-learn that has one."""
+    try:
+        from sklearn.callback import ProgressBar
+    except ImportError:
+        return
+    model.set_callbacks(ProgressBar())
+
+
+def _say(text: str) -> None:
+    print(text, flush=True)
+
+
+def _nothing(text: str) -> None:
+    pass

@@ -1,0 +1,216 @@
+"""Where codes stay between passes while X is read from a file: a few large arrays, or a file.
+
+An array on the shelf is a :class:`Ticket`. Its place is free again when nobody holds the ticket any
+more, so a state that may be gone back to keeps its codes. A file is read and written past memory
+maps, whose pages would count as memory.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from threading import Lock
+from typing import Any
+from weakref import finalize
+
+import numpy as np
+
+from robustnmf.archive import whole_file
+from robustnmf.engine._base import mapped
+
+
+class Ticket:
+    """Where on a shelf an array lies."""
+
+    def __init__(self, shelf: Shelf, block: int, plane: int, array: np.ndarray):
+        self.shelf, self.block, self.plane = shelf, block, plane
+        self.array: np.ndarray | None = None
+        self.shape, self.dtype = array.shape, array.dtype
+
+    def __del__(self) -> None:
+        self.shelf.taken[self.block].discard(self.plane)
+
+
+class Shelf(ABC):
+    """Planes with room for an array of every block: codes of one pass, and of the one before.
+
+    Parameters
+    ----------
+    rows : sequence of int
+        Rows of every block.
+    row_bytes : int
+        Room for a row; what has larger ones stays where it is.
+    """
+
+    def __init__(self, rows: Sequence[int], row_bytes: int):
+        self.rows, self.row_bytes = list(rows), row_bytes
+        self.starts = np.concatenate([[0], np.cumsum(rows)]).astype(int).tolist()
+        self.taken: list[set[int]] = [set() for _ in rows]
+        self._lock = Lock()
+
+    def get(self, value: Any) -> tuple[Any, Known]:
+        """What stays with a block, with its codes in memory; and where they came from."""
+        known: Known = {}
+
+        def got(ticket: Ticket) -> np.ndarray:
+            array = self._read(ticket)
+            known[id(array)] = array, ticket
+            return array
+
+        return mapped(value, _is_ticket, got), known
+
+    def put(self, block: int, value: Any, known: Known) -> Any:
+        """What stays with a block, with its codes on the shelf; those that came from there stay."""
+
+        def placed(array: np.ndarray) -> Any:
+            if id(array) in known:
+                return known[id(array)][1]
+            rows = self.rows[block]
+            of_rows = array.ndim in (2, 3) and array.shape[-2] == rows
+            # Energies (members, rows) are no codes, however many members there are.
+            of_rows = of_rows and (array.ndim == 3 or array.shape[-1] != rows)
+            if not of_rows or array.nbytes > self.row_bytes * self.rows[block]:
+                return array
+            with self._lock:
+                taken = self.taken[block]
+                ticket = Ticket(self, block, _first_free(taken), array)
+                taken.add(ticket.plane)
+                # The rows of an array one after the other, whatever comes before them.
+                self._write(ticket, np.moveaxis(array, -2, 0))
+            return ticket
+
+        return mapped(value, _is_array, placed)
+
+    @abstractmethod
+    def _write(self, ticket: Ticket, table: np.ndarray) -> None:
+        """Put rows (rows, ...) where a ticket says."""
+
+    @abstractmethod
+    def _read(self, ticket: Ticket) -> np.ndarray:
+        """The array of a ticket."""
+
+    @abstractmethod
+    def whole(self, tickets: Sequence[Ticket]) -> np.ndarray:
+        """Codes (members, rows, k) of all blocks."""
+
+    def close(self) -> None:  # noqa: B027
+        """Let go of all planes."""
+
+
+class MemoryShelf(Shelf):
+    """Planes in memory: a few large arrays, in place of many small ones that leave gaps."""
+
+    def __init__(self, rows: Sequence[int], row_bytes: int):
+        super().__init__(rows, row_bytes)
+        self.planes: dict[int, np.ndarray] = {}
+
+    def _write(self, ticket: Ticket, table: np.ndarray) -> None:
+        if ticket.plane not in self.planes:
+            self.planes[ticket.plane] = np.empty(self.starts[-1] * self.row_bytes, np.uint8)
+        at = self.starts[ticket.block] * self.row_bytes
+        place = self.planes[ticket.plane][at : at + table.nbytes]
+        rows = place.view(table.dtype).reshape(table.shape)
+        rows[...] = table
+        ticket.array = np.moveaxis(rows, 0, -2)
+
+    def _read(self, ticket: Ticket) -> np.ndarray:
+        assert ticket.array is not None
+        return ticket.array
+
+    def whole(self, tickets: Sequence[Ticket]) -> np.ndarray:
+        members, _, k = tickets[0].shape
+        dtype = tickets[0].dtype
+        for unused in self.planes.keys() - set().union(*self.taken):
+            del self.planes[unused]
+        planes = {ticket.plane for ticket in tickets}
+        narrow = members * k * dtype.itemsize < self.row_bytes
+        if narrow or len(planes) > 1 or not planes <= self.planes.keys():
+            return np.concatenate([self._read(ticket) for ticket in tickets], axis=1)
+        # The plane itself: what is put there later goes to another one.
+        plane = self.planes.pop(planes.pop())
+        return plane.view(dtype).reshape(-1, members, k).transpose(1, 0, 2)
+
+
+class FileShelf(Shelf):
+    """Planes one after the other in a file without a name."""
+
+    def __init__(self, folder: Path, rows: Sequence[int], row_bytes: int):
+        super().__init__(rows, row_bytes)
+        self.folder = folder
+        self._file: Any = tempfile.TemporaryFile(dir=folder, buffering=0)  # noqa: SIM115
+        finalize(self, self._file.close)
+
+    def _write(self, ticket: Ticket, table: np.ndarray) -> None:
+        self._file.seek(self._place(ticket))
+        left = np.ascontiguousarray(table).data.cast("B")
+        while left:
+            left = left[self._file.write(left) :]
+
+    def _read(self, ticket: Ticket) -> np.ndarray:
+        rest = [n for axis, n in enumerate(ticket.shape) if axis != len(ticket.shape) - 2]
+        table = np.empty((self.rows[ticket.block], *rest), ticket.dtype)
+        left = table.data.cast("B")
+        with self._lock:
+            self._file.seek(self._place(ticket))
+            while left:
+                count = self._file.readinto(left)
+                if not count:
+                    raise OSError("the file for codes is shorter than what was written to it.")
+                left = left[count:]
+        return np.moveaxis(table, 0, -2)
+
+    def _place(self, ticket: Ticket) -> int:
+        return (ticket.plane * self.starts[-1] + self.starts[ticket.block]) * self.row_bytes
+
+    def whole(self, tickets: Sequence[Ticket]) -> np.ndarray:
+        """Mapped from another file without a name."""
+        members, _, k = tickets[0].shape
+        with tempfile.TemporaryFile(dir=self.folder) as file:
+            for ticket in tickets:
+                file.write(np.ascontiguousarray(np.moveaxis(self._read(ticket), -2, 0)).data)
+            file.flush()
+            shape = (self.starts[-1], members, k)
+            table = np.memmap(file, tickets[0].dtype, "r+", shape=shape)
+        return table.transpose(1, 0, 2)
+
+    def close(self) -> None:
+        self._file.close()
+
+
+Known = dict[int, tuple[np.ndarray, Ticket]]
+"""Arrays by their identity, and the tickets they have."""
+
+
+def _first_free(taken: set[int]) -> int:
+    return next(plane for plane in range(len(taken) + 1) if plane not in taken)
+
+
+def _is_ticket(x: Any) -> bool:
+    return isinstance(x, Ticket)
+
+
+def _is_array(x: Any) -> bool:
+    return isinstance(x, np.ndarray)
+
+
+AT_ONCE = 2**21
+"""Numbers of a table that are looked at together."""
+
+
+def in_parts(table: np.ndarray) -> Iterator[np.ndarray]:
+    """Some rows (..., rows, k) after the other, where all of them might not fit into memory."""
+    step = max(1, AT_ONCE // max(1, table[..., 0, :].size))
+    for at in range(0, table.shape[-2], step):
+        yield table[..., at : at + step, :]
+
+
+def written(path: Path, table: np.ndarray, factor: float) -> np.ndarray:
+    """A table, multiplied, as a .npy file that is written beside its target, renamed and mapped."""
+    with whole_file(path) as file:
+        kind = {"descr": np.lib.format.dtype_to_descr(table.dtype), "fortran_order": False}
+        np.lib.format.write_array_header_2_0(file, kind | {"shape": table.shape})
+        for part in in_parts(table):
+            file.write(np.ascontiguousarray(part * table.dtype.type(factor)).data)
+    return np.load(path, mmap_mode="r", allow_pickle=False)

@@ -1,0 +1,245 @@
+r"""Choosing the number of components by hiding entries and predicting them.
+
+Entries are hidden at random, all over X ("speckled" masks: Wold, 1978; Owen and Perry, 2009), and
+every rank predicts them from the rest. Too few components miss structure, too many follow noise;
+both show in entries that were not seen. What an outlier contributes is capped, so that outliers
+do not choose the rank: the error of sample i is
+
+.. math:: \min\Big(\tfrac{1}{|H_i|} \sum_{j \in H_i} d(x_{ij}, (AC)_{ij}),\; c\Big)
+
+over its hidden entries :math:`H_i`, with c beyond the majority of samples at the best rank.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from sklearn.utils import check_array, check_random_state
+
+from robustnmf.arrays import Array
+from robustnmf.estimators._job import Job, prepared
+from robustnmf.estimators._start import start_of
+from robustnmf.estimators.robust import RobustNMF
+from robustnmf.fit import fit
+from robustnmf.state import Start
+
+REACH = 2.5
+"""Robust standard deviations of log errors beyond the centre at which errors are capped."""
+
+NORMAL = 1.4826
+"""Standard deviation of a normal distribution over its median absolute deviation."""
+
+
+@dataclass(frozen=True)
+class RankSelection:
+    """Errors of hidden entries by rank.
+
+    Attributes
+    ----------
+    ranks : ndarray (n_ranks,)
+    errors : ndarray (n_folds, n_ranks)
+        Capped mean error of the hidden entries.
+    best : int
+        The rank with the least mean error.
+    recommended : int
+        The smallest rank whose mean error is within one standard error of the least.
+    """
+
+    ranks: np.ndarray
+    errors: np.ndarray
+
+    @property
+    def mean(self) -> np.ndarray:
+        """Mean error over folds (n_ranks,)."""
+        return self.errors.mean(axis=0)
+
+    @property
+    def standard_error(self) -> np.ndarray:
+        """Standard error of the mean (n_ranks,)."""
+        return self.errors.std(axis=0, ddof=1) / len(self.errors) ** 0.5
+
+    @property
+    def best(self) -> int:
+        return int(self.ranks[np.argmin(self.mean)])
+
+    @property
+    def recommended(self) -> int:
+        least = np.argmin(self.mean)
+        within = self.mean <= self.mean[least] + self.standard_error[least]
+        return int(self.ranks[within].min())
+
+    def plot(self, *, ax: Any = None) -> Any:
+        """Draw the curve with error bars; the axes. Needs matplotlib."""
+        from sklearn.utils._optional_dependencies import check_matplotlib_support
+
+        check_matplotlib_support("RankSelection.plot")
+        if ax is None:
+            from matplotlib import pyplot
+
+            ax = pyplot.subplots()[1]
+        ax.errorbar(self.ranks, self.mean, self.standard_error, marker="o", capsize=3)
+        ax.axvline(self.recommended, color="#d6336c", ls="--", lw=1)
+        ax.set_xlabel("number of components")
+        ax.set_ylabel("error of hidden entries")
+        ax.set_title(f"recommended: {self.recommended}")
+        return ax
+
+
+def select_rank(
+    X: Any,
+    ranks: Iterable[int] = range(1, 11),
+    *,
+    n_folds: int = 5,
+    hidden: float = 0.1,
+    random_state: Any = None,
+    **parameters: Any,
+) -> RankSelection:
+    """Compare numbers of components by how well they predict hidden entries.
+
+    All ranks of a fold are one batch that reads X once a pass: smaller ones have components that
+    are zero and stay that.
+
+    Parameters
+    ----------
+    X : array-like (n_samples, n_features)
+        Nonnegative data; NaN where a value is not known.
+    ranks : iterable of int, default=range(1, 11)
+    n_folds : int, default=5
+        How many times entries are hidden, other ones each time.
+    hidden : float, default=0.1
+        Share of the known entries that is hidden, at most ``1 / n_folds``.
+    random_state : int, RandomState or None
+        What is hidden, and where fits start.
+    **parameters
+        Of :class:`RobustNMF`, for example ``loss="kullback-leibler"``.
+
+    Returns
+    -------
+    selection : RankSelection
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from robustnmf import select_rank
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.gamma(0.5, size=(150, 3)) @ rng.gamma(0.5, size=(3, 30))
+    >>> X += 0.02 * rng.random(X.shape)
+    >>> X[:10] = 3 * rng.random((10, 30))
+    >>> select_rank(X, range(1, 7), random_state=0).recommended
+    3
+    """
+    table = _checked(X)
+    asked = _checked_ranks(ranks, table.shape)
+    if "n_components" in parameters:
+        raise TypeError("select_rank takes ranks, a list, instead of n_components.")
+    numbers = isinstance(n_folds, Integral) and isinstance(hidden, Real)
+    if not numbers or n_folds < 2 or not 0 < hidden <= 1 / n_folds:
+        raise ValueError(
+            f"n_folds={n_folds} and hidden={hidden}: at least 2 folds are needed, and a share "
+            f"between 0 and 1 / n_folds, so that every fold hides other entries."
+        )
+    rng = check_random_state(random_state)
+    seed = int(rng.randint(2**31 - 1))
+    parameters = {"max_iter": 300, "tol": 1e-3} | parameters
+    known = np.flatnonzero(~np.isnan(table))
+    each = max(1, round(hidden * len(known)))
+    if n_folds * each > len(known):
+        raise ValueError(
+            f"X has {len(known)} known entries, too few to hide other ones in {n_folds} folds."
+        )
+    order = rng.permutation(known)
+    by_fold = []
+    for fold in range(n_folds):
+        out = np.zeros(table.shape, dtype=bool)
+        out.flat[order[fold * each : (fold + 1) * each]] = True
+        model = RobustNMF(int(max(asked)), random_state=seed + fold, **parameters)
+        by_fold.append(_hidden_errors(model, table, out, asked))
+    return RankSelection(asked, _capped(np.stack(by_fold)))
+
+
+def _checked(X: Any) -> np.ndarray:
+    if scipy.sparse.issparse(X):
+        X = X.toarray()
+    return check_array(X, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan",
+                       ensure_min_samples=2, ensure_min_features=2)  # fmt: skip
+
+
+def _checked_ranks(ranks: Iterable[int], shape: tuple[int, ...]) -> np.ndarray:
+    given = list(ranks) if isinstance(ranks, Iterable) else [ranks]
+    most = min(shape)
+    numbers = all(isinstance(k, Integral) and not isinstance(k, bool) for k in given)
+    asked = sorted(set(given)) if numbers else []
+    if not asked or not 1 <= asked[0] <= asked[-1] <= most:
+        raise ValueError(
+            f"ranks is {given!r}, but numbers of components from 1 to {most} are needed for "
+            f"X of shape {shape}."
+        )
+    return np.array(asked, dtype=int)
+
+
+def _hidden_errors(
+    model: RobustNMF, table: np.ndarray, out: np.ndarray, ranks: np.ndarray
+) -> np.ndarray:
+    """Mean error of the hidden entries of every sample (ranks, samples); NaN where none is."""
+    parts = model._checked_parts()
+    if parts.structure.mixes_samples:
+        raise ValueError("select_rank is not for convex structures, which mix all samples.")
+    seen = np.where(out, np.nan, table)
+    empty = np.isnan(seen).all(axis=1) & out.any(axis=1)
+    seen[empty], out = table[empty], out & ~empty[:, None]
+    if not out.any():
+        raise ValueError("all hidden entries are the only ones of their samples; X has too few.")
+    job = prepared(model, parts, seen, None, None, None, weightings=len(ranks))
+    with job.engine.at_work():
+        starts = [_padded(start_of(model, job.engine, job.problem, int(k), None, None)[0],
+                          int(ranks[-1])) for k in ranks]  # fmt: skip
+    members = replace(job, start=_stacked(starts))
+    weightings = [parts.weighting.rescaled(1.0 / job.unit)] * len(ranks)
+    fitted = fit(
+        job.engine, job.problem, weightings, members.start, max_iter=model.max_iter, tol=model.tol
+    )
+    return np.stack([_error(job, member, table, out) for member in fitted])
+
+
+def _padded(start: Start, k: int) -> Start:
+    """A start with components that are zero, and stay zero, up to k of them."""
+
+    def wider(array: Array, axis: int) -> Array:
+        width = [(0, 0)] * array.ndim
+        width[axis] = (0, k - array.shape[axis])
+        return np.pad(array, width)
+
+    return Start([wider(codes, 2) for codes in start.codes], wider(start.basis, 1))
+
+
+def _stacked(starts: list[Start]) -> Start:
+    """All starts as members of one batch."""
+    codes = [np.concatenate(rows) for rows in zip(*(s.codes for s in starts), strict=True)]
+    return Start(codes, np.concatenate([start.basis for start in starts]))
+
+
+def _error(job: Job, member: Any, table: np.ndarray, out: np.ndarray) -> np.ndarray:
+    """Mean error of the hidden entries of every sample."""
+    scale = job.engine.scale
+    rows, columns = np.nonzero(out)
+    predicted = np.einsum("ij,ji->i", member.codes[rows], member.basis[:, columns])
+    entries = job.parts.loss.entries(table[rows, columns] / scale, predicted)
+    count = out.sum(axis=1)
+    total = np.bincount(rows, np.asarray(entries, dtype=np.float64), len(table)) * job.unit
+    return np.where(count > 0, total / np.maximum(count, 1), np.nan)
+
+
+def _capped(errors: np.ndarray) -> np.ndarray:
+    """Mean over samples (folds, ranks) of errors (folds, ranks, samples), outliers capped."""
+    medians = np.nanmedian(errors, axis=(0, 2))
+    at_best = errors[:, int(np.argmin(medians)), :]
+    logs = np.log(np.maximum(at_best[np.isfinite(at_best)], np.finfo(float).tiny))
+    centre = np.median(logs)
+    spread = NORMAL * np.median(np.abs(logs - centre))
+    cap = float(np.exp(centre + REACH * spread))
+    return np.nanmean(np.minimum(errors, cap), axis=2)

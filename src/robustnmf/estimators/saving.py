@@ -1,0 +1,280 @@
+"""Models as files: ``model.save(path)`` and ``robustnmf.load(path)``.
+
+A file holds arrays, and in JSON the estimator's name, its parameters and what it has learned. Parts
+are named, and made again from the classes of this library alone; nothing else in a file can
+become an object, and what is made is checked as if a user had given it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import warnings
+from collections.abc import Callable
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from array_api_compat import is_dask_array
+from sklearn.utils.validation import check_is_fitted
+
+from robustnmf import archive
+from robustnmf.arrays import is_foreign, to_numpy
+from robustnmf.estimators._stream import Stream
+from robustnmf.estimators._warn import warn
+from robustnmf.losses import LOSSES
+from robustnmf.passes import Statistics
+from robustnmf.solvers import SOLVERS
+from robustnmf.state import Paid, Problem
+from robustnmf.structures import STRUCTURES
+from robustnmf.weightings import WEIGHTINGS, Tally, Weighting
+
+FORMAT = "robustnmf model 1"
+OF_SKLEARN = ("_skl", "_metadata_request")
+"""Attributes that scikit-learn keeps for this process, or that are set again."""
+
+LEARNED = re.compile(r"_?[a-z][a-z_]*_?")
+PARTS: dict[str, type] = {
+    kind.__name__: kind
+    for registry in (LOSSES, STRUCTURES, WEIGHTINGS)
+    for kind in registry.values()
+}
+RECORDS: dict[str, type] = {
+    kind.__name__: kind for kind in (Paid, Problem, Statistics, Stream, Tally)
+}
+
+
+class Saved:
+    """What an estimator needs to be written to a file."""
+
+    def save(self, path: str | os.PathLike) -> None:
+        """Write the fitted estimator to a file that :func:`robustnmf.load` reads.
+
+        The file holds arrays and JSON, no pickle: reading one runs no code. It is written
+        beside ``path`` and renamed.
+
+        Parameters
+        ----------
+        path : path
+            File to write; a usual suffix is ``.rnmf``.
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> import robustnmf
+        >>> from sklearn.datasets import load_digits
+        >>> X = load_digits().data[:200]
+        >>> model = robustnmf.RobustNMF(5, random_state=0, tol=1e-2).fit(X)
+        >>> path = os.path.join(tempfile.mkdtemp(), "digits.rnmf")
+        >>> model.save(path)
+        >>> again = robustnmf.load(path)
+        >>> bool((again.transform(X) == model.transform(X)).all())
+        True
+        """
+        check_is_fitted(self)
+        target = Path(os.path.expanduser(path))
+        if target.is_dir() or not target.parent.is_dir():
+            raise FileNotFoundError(f"cannot write {target}: a file in a folder is needed.")
+        arrays: dict[str, np.ndarray] = {}
+        told = _Writer(arrays).told(self)
+        from robustnmf import __version__
+
+        archive.write(target, arrays, {"format": FORMAT, "version": __version__, "model": told})
+
+
+def load(path: str | os.PathLike) -> Any:
+    """The estimator that ``save`` has written to a file.
+
+    Files of other programs, damaged, changed or oversized ones are refused; no file is ever
+    executed.
+
+    Parameters
+    ----------
+    path : path
+
+    Returns
+    -------
+    model : the fitted estimator, with its arrays as arrays of NumPy
+    """
+    target = Path(os.path.expanduser(path))
+    if not target.is_file():
+        raise FileNotFoundError(f"there is no file {target}.")
+    try:
+        arrays, told = archive.read(target)
+        if told.get("format") != FORMAT:
+            raise archive.Broken(f"its format is {told.get('format')!r}, not {FORMAT!r}")
+        model = _Reader(arrays).made(told["model"])
+        if not isinstance(model, Saved):
+            raise archive.Broken("it holds no estimator")
+        _assert_sound(model)
+    except Exception as error:
+        raise ValueError(
+            f"{target} is no model that can be read ({error}). Models are written by "
+            "model.save(path)."
+        ) from error
+    return model
+
+
+class _Writer:
+    """Objects in words that JSON keeps, with their arrays apart."""
+
+    def __init__(self, arrays: dict[str, np.ndarray]):
+        self.arrays = arrays
+
+    def told(self, value: Any) -> Any:
+        if value is None or isinstance(value, (bool, int, float, str)):
+            return value
+        if isinstance(value, np.generic):
+            return value.item()
+        if isinstance(value, np.random.RandomState):
+            warn(
+                "random_state is a RandomState, which a file does not keep; it is None in there.",
+                UserWarning,
+            )
+            return None
+        name = type(value).__name__
+        if isinstance(value, Saved):
+            if _estimators().get(name) is not type(value):
+                raise TypeError(
+                    f"a model of your own class {name} cannot be saved: files keep estimators of "
+                    "this library alone. Use joblib.dump."
+                )
+            own = value.get_params(deep=False)
+            learned = {
+                n: found for n, found in vars(value).items()
+                if n not in own and not n.startswith(OF_SKLEARN)
+            }  # fmt: skip
+            output = getattr(value, "_sklearn_output_config", {}).get("transform")
+            told = {"learned": self._each(learned), "output": output}
+            return _named("estimator", name, self._each(own), **told)
+        if PARTS.get(name) is type(value):
+            return _named("part", name, self._each(value.get_params(deep=False)))
+        if RECORDS.get(name) is type(value):
+            return _named("record", name, self._each(_fields_of(value)))
+        for solver, kind in SOLVERS.items():
+            if type(value) is kind:
+                return _named("solver", solver, {})
+        if isinstance(value, tuple):
+            return {"is": "tuple", "items": [self.told(item) for item in value]}
+        if is_foreign(value) or is_dask_array(value):
+            return self._array(to_numpy(value))
+        if hasattr(value, "shape") or isinstance(value, list):
+            return self._array(np.asarray(value))
+        raise TypeError(
+            f"a model with {value!r} cannot be saved: files keep parts of this library alone. "
+            "Use joblib.dump, and load such files only from whom you trust."
+        )
+
+    def _each(self, values: dict[str, Any]) -> dict[str, Any]:
+        return {name: self.told(value) for name, value in values.items()}
+
+    def _array(self, array: np.ndarray) -> dict[str, Any]:
+        if array.dtype == object:
+            if array.ndim != 1 or not all(isinstance(item, str) for item in array):
+                raise TypeError("a model with an array of Python objects cannot be saved.")
+            return {"is": "texts", "items": array.tolist()}
+        name = f"array{len(self.arrays)}"
+        self.arrays[name] = array
+        return {"is": "array", "name": name}
+
+
+def _named(kind: str, name: str, values: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {"is": kind, "name": name, "fields": values, **more}
+
+
+def _fields_of(record: Any) -> dict[str, Any]:
+    names = record._fields if isinstance(record, tuple) else [f.name for f in fields(record)]
+    return {name: getattr(record, name) for name in names}
+
+
+class _Reader:
+    """Objects from what a writer has told of them."""
+
+    def __init__(self, arrays: dict[str, np.ndarray]):
+        self.arrays = arrays
+
+    def made(self, told: Any) -> Any:
+        if not isinstance(told, dict):
+            if isinstance(told, list):
+                raise archive.Broken("it holds a list where none belongs")
+            return told
+        makers: dict[str, Callable[[dict[str, Any]], Any]] = {
+            "array": lambda told: self.arrays[told["name"]],
+            "texts": self._texts,
+            "tuple": lambda told: tuple(self.made(item) for item in told["items"]),
+            "solver": lambda told: SOLVERS[told["name"]](),
+            "part": self._part,
+            "record": lambda told: RECORDS[told["name"]](**self._each(told["fields"])),
+            "estimator": self._estimator,
+        }
+        if told.get("is") not in makers:
+            raise archive.Broken(f"it holds {told.get('is')!r}, which this version does not know")
+        return makers[told["is"]](told)
+
+    def _each(self, told: dict[str, Any]) -> dict[str, Any]:
+        return {name: self.made(value) for name, value in told.items()}
+
+    def _texts(self, told: dict[str, Any]) -> np.ndarray:
+        if not all(isinstance(item, str) for item in told["items"]):
+            raise archive.Broken("names of features are no texts")
+        return np.array(told["items"], dtype=object)
+
+    def _part(self, told: dict[str, Any]) -> Any:
+        part = PARTS[told["name"]](**self._each(told["fields"]))
+        part._validate_params()
+        return part
+
+    def _estimator(self, told: dict[str, Any]) -> Any:
+        kind = _estimators()[told["name"]]
+        model = kind(**self._each(told["fields"]))
+        model._validate_params()
+        if told.get("output") is not None:
+            model.set_output(transform=told["output"])
+        learned = self._each(told["learned"])
+        for name, value in learned.items():
+            shadows = hasattr(kind, name) or name.startswith(OF_SKLEARN)
+            if not LEARNED.fullmatch(name) or shadows:
+                raise archive.Broken(f"{told['name']} learns nothing that is called {name!r}")
+            setattr(model, name, value)
+        return model
+
+
+def _estimators() -> dict[str, type]:
+    """Every estimator that can be in a file."""
+    from robustnmf import estimators
+
+    found = (getattr(estimators, name) for name in estimators.__all__)
+    return {kind.__name__: kind for kind in found
+            if isinstance(kind, type) and issubclass(kind, Saved)}  # fmt: skip
+
+
+def _assert_sound(model: Any) -> None:
+    """Refuse a model that could not have been learned."""
+    check_is_fitted(model)
+    features = model.n_features_in_
+    if type(features) is not int or features < 1:
+        raise archive.Broken(f"it has {features!r} features")
+    inner = getattr(model, "estimator_", model)
+    if inner is not model:
+        _assert_sound(inner)
+        model.predict(np.ones((1, features)))
+        return
+    components, features = model.components_, model.n_features_in_
+    is_table = isinstance(components, np.ndarray) and components.ndim == 2
+    if not is_table or components.dtype not in (np.float32, np.float64):
+        raise archive.Broken("its components are no table of floats")
+    if components.shape[1] != features:
+        raise archive.Broken(f"its components have {components.shape[1]} features, not {features}")
+    if not (np.isfinite(components).all() and (components >= 0).all()):
+        raise archive.Broken("its components are not finite and nonnegative")
+    names = getattr(model, "feature_names_in_", None)
+    if names is not None and (not isinstance(names, np.ndarray) or names.shape != (features,)):
+        raise archive.Broken(f"it does not name {features} features")
+    if not (isinstance(model._scale, float) and 1e-310 < model._scale < 1e305):
+        raise archive.Broken("its units are no positive number")
+    if not isinstance(model._problem, Problem) or not isinstance(model.weighting_, Weighting):
+        raise archive.Broken("it does not say what it has solved")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of names of features
+        model.transform(np.ones((1, features), dtype=components.dtype))

@@ -1,0 +1,96 @@
+"""The number of components by hidden entries."""
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+from robustnmf import RobustNMF, select_rank
+from robustnmf.estimators import rank
+
+
+def planted(k, seed, *, noise=0.05, outliers=0.1, shape=(120, 25)):
+    """A table of some rank with noise, some of its rows replaced."""
+    rng = np.random.default_rng(seed)
+    n, m = shape
+    X = rng.gamma(0.5, size=(n, k)) @ rng.gamma(0.5, size=(k, m))
+    X = np.maximum(X + noise * X.mean() * rng.standard_normal(X.shape), 0.0)
+    bad = rng.permutation(n)[: int(outliers * n)]
+    X[bad] = 5 * X.mean() * rng.random((len(bad), m))
+    return X
+
+
+@pytest.mark.parametrize(("k", "seed"), [(2, 0), (3, 1), (4, 2)])
+def test_planted_ranks_are_found_among_outliers(k, seed):
+    selection = select_rank(planted(k, seed), range(1, 7), n_folds=4, random_state=0)
+    assert selection.recommended == k
+    assert selection.errors.shape == (4, 6)
+    assert selection.best >= selection.recommended
+
+
+def test_a_batch_of_ranks_is_its_single_fits():
+    X = planted(3, 0, shape=(60, 15))
+    out = np.random.default_rng(1).random(X.shape) < 0.1
+    settings = {"random_state": 3, "max_iter": 100, "tol": 1e-3}
+    together = rank._hidden_errors(RobustNMF(4, **settings), X, out, np.arange(1, 5))
+    for k in range(1, 5):
+        alone = rank._hidden_errors(RobustNMF(k, **settings), X, out, np.array([k]))
+        np.testing.assert_allclose(together[k - 1], alone[0], rtol=1e-6)
+
+
+def test_other_losses_missing_values_and_sparse_data():
+    X = planted(2, 0, shape=(60, 15))
+    X[3, 4] = np.nan
+    selection = select_rank(X, [1, 2, 4], loss="kullback-leibler", n_folds=2, random_state=0)
+    assert np.isfinite(selection.errors).all()
+    sparse = scipy.sparse.csr_array(np.nan_to_num(X))
+    dense = select_rank(np.nan_to_num(X), [1, 2], n_folds=2, random_state=0)
+    np.testing.assert_allclose(select_rank(sparse, [1, 2], n_folds=2, random_state=0).errors,
+                               dense.errors)  # fmt: skip
+
+
+def test_outliers_are_capped():
+    errors = np.ones((2, 3, 50))
+    errors[:, 1] = 0.1 * np.exp(0.1 * np.random.default_rng(0).standard_normal((2, 50)))
+    capped = rank._capped(errors)
+    errors[:, :, 0] = 1e6 * np.array([1.0, 2.0, 3.0])
+    assert np.allclose(rank._capped(errors), capped, rtol=0.05)
+
+
+def test_a_plot():
+    pytest.importorskip("matplotlib").use("agg")
+    selection = rank.RankSelection(np.array([1, 2]), np.array([[2.0, 1.0], [2.2, 1.1]]))
+    axes = selection.plot()
+    assert "recommended: 2" in axes.get_title()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ({"ranks": []}, "numbers of components from 1 to 15"),
+        ({"ranks": [0, 2]}, "numbers of components from 1 to 15"),
+        ({"ranks": [16]}, "numbers of components from 1 to 15"),
+        ({"ranks": [1.5]}, "numbers of components from 1 to 15"),
+        ({"ranks": 3.5}, "numbers of components from 1 to 15"),
+        ({"ranks": [1, "a"]}, "numbers of components from 1 to 15"),
+        ({"ranks": [True]}, "numbers of components from 1 to 15"),
+        ({"ranks": (k for k in (0, 99))}, "ranks is .0, 99."),
+        ({"n_folds": 2.5}, "at least 2 folds"),
+        ({"n_folds": "5"}, "at least 2 folds"),
+        ({"structure": "convex"}, "mix all samples"),
+        ({"n_folds": 1}, "at least 2 folds"),
+        ({"hidden": 0.5}, "a share between 0 and 1 / n_folds"),
+        ({"hidden": 0.0}, "a share between 0 and 1 / n_folds"),
+    ],
+)
+def test_bad_requests_are_refused(arguments, told):
+    with pytest.raises(ValueError, match=told):
+        select_rank(planted(2, 0, shape=(30, 15)), **arguments)
+
+
+def test_small_tables_are_refused_or_chosen_for():
+    X = planted(2, 0, shape=(4, 4))
+    assert select_rank(X, [1, 2], random_state=0).recommended in (1, 2)
+    with pytest.raises(ValueError, match="too few"):
+        select_rank(X[:2, :2], [1], random_state=0)
+    with pytest.raises(TypeError, match="instead of n_components"):
+        select_rank(X, [1], n_components=2)
