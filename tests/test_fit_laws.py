@@ -217,7 +217,9 @@ def test_every_namespace_gives_the_same_numbers(loss, name, structure, data):
     import array_api_strict
 
     weightings, codes, basis = members([name], seeds=(1,))
-    arguments = {"loss": loss, "structure": structure, "max_iter": 25, "tol": 1e-6}
+    # Also the last word on the codes where it takes the least time.
+    tol = 1e-6 if data == "dense" and structure == "free" else 0
+    arguments = {"loss": loss, "structure": structure, "max_iter": 10, "tol": tol}
     arguments |= {"block_rows": 16}
     numpy_fit = run(TABLES[data], weightings, codes, basis, xp=xnp, **arguments)
     strict_fit = run(TABLES[data], weightings, codes, basis, xp=array_api_strict, **arguments)

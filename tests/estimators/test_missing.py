@@ -70,9 +70,9 @@ def test_every_estimator_takes_nan(name):
 @pytest.mark.parametrize("weighting", ["uniform", "entropy"])
 def test_hidden_entries_of_low_rank_data_are_recovered(loss, weighting):
     rng = np.random.default_rng(0)
-    whole = rng.gamma(1.0, size=(200, 4)) @ rng.gamma(1.0, size=(4, 60))
+    whole = rng.gamma(1.0, size=(120, 3)) @ rng.gamma(1.0, size=(3, 40))
     hidden = rng.random(whole.shape) < 0.3
-    model = RobustNMF(4, loss=loss, weighting=weighting, max_iter=4000, tol=1e-6)
+    model = RobustNMF(3, loss=loss, weighting=weighting, max_iter=2000, tol=1e-5)
     codes = quiet(model.fit_transform, np.where(hidden, np.nan, whole))
     imputed = model.inverse_transform(codes)
     error = np.linalg.norm((imputed - whole)[hidden]) / np.linalg.norm(whole[hidden])
