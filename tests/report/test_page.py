@@ -56,7 +56,9 @@ def test_the_page_works_in_a_browser(reproduction, browser):
     folder, outcomes, _ = reproduction
     browser.get((folder / "report.html").as_uri())
     charts = sum(len(outcome.charts) for outcome in outcomes)
-    assert len(browser.find_elements("css selector", ".plot .main-svg")) >= charts
+    WebDriverWait(browser, 30).until(
+        lambda b: len(b.find_elements("css selector", ".plot .main-svg")) >= charts
+    )
     drawn = browser.execute_script(
         "return Array.from(document.querySelectorAll('div.plot')).map("
         "p => p.querySelectorAll('.scatterlayer .trace').length)"

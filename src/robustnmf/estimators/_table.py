@@ -112,18 +112,21 @@ def mapped(model: Any, method: str, X: Any, width: tuple[int, ...]) -> Any:
 
     X = check_chunks(X, type(model).__name__)
     dtype = np.float64 if not width or X.dtype != np.float32 else np.float32
-    shape = {"chunks": (X.chunks[0], width)} if width else {"drop_axis": 1}
     # What is known of every sample of the fit need not travel.
     light = copy(model)
     for name in ("energies_", "sample_importances_", "mixing_", "_stream"):
         vars(light).pop(name, None)
-    return X.map_blocks(partial(_called, light, method), dtype=dtype, **shape)
+    # Numbers of samples as columns: Dask joins the arrays of an axis that is dropped, by NumPy.
+    chunks = (X.chunks[0], width or (1,))
+    found = X.map_blocks(partial(_called, light, method), dtype=dtype, chunks=chunks)
+    return found if width else found[:, 0]
 
 
 def _called(model: Any, method: str, rows: Any) -> Any:
     """Computed where the rows are; results are arrays of NumPy, as Dask expects them."""
     with one_of_many():
-        return to_numpy(getattr(model, method)(rows))
+        found = to_numpy(getattr(model, method)(rows))
+    return found if found.ndim == 2 else found[:, None]
 
 
 def check_look(name: str, parts: Parts, look: Look) -> None:
