@@ -110,7 +110,7 @@ def test_weights_of_entries_by_huber():
 @pytest.mark.parametrize("solver", ["mu", "auto"])
 @pytest.mark.parametrize("structure", ["free", "convex", "orthogonal"])
 @pytest.mark.parametrize(
-    "weighting", ["uniform", "l21", Fuzzy(5.0), Entropy(0.1), "cauchy", Trimmed(1.0), Huber(0.1)],
+    "weighting", ["uniform", "l21", Fuzzy(50.0), Entropy(0.1), "cauchy", Trimmed(1.0), Huber(0.1)],
     ids=str,
 )  # fmt: skip
 def test_a_fit_on_the_gpu_is_the_fit_on_the_host(weighting, structure, solver):
@@ -122,7 +122,8 @@ def test_a_fit_on_the_gpu_is_the_fit_on_the_host(weighting, structure, solver):
     )  # fmt: skip
     here = model.fit(X).objective_history_
     there = model.fit(torch.as_tensor(X, device="cuda")).objective_history_
-    np.testing.assert_allclose(there.cpu(), here, rtol=1e-7)
+    # The objective of fuzzy weights is a power of the energies, near 50 here.
+    np.testing.assert_allclose(there.cpu(), here, rtol=1e-5 if "Fuzzy" in str(weighting) else 1e-7)
 
 
 @pytest.mark.skipif(DEVICE == "cpu", reason="needs a GPU")
