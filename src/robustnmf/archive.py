@@ -61,6 +61,17 @@ def whole_file(path: Path) -> Iterator[Any]:
         raise
 
 
+def read_full(file: Any, memory: Any) -> bool:
+    """Read from a file until memory is full; whether there was so much."""
+    left = memory.cast("B")
+    while left:
+        count = file.readinto(left)
+        if not count:
+            return False
+        left = left[count:]
+    return True
+
+
 def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)

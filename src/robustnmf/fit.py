@@ -217,10 +217,7 @@ def _unwatched(
     back = [False] * len(state.tracks)
 
     def step(arrays: Sequence[Array]) -> tuple[Sequence[Array], Array]:
-        basis, previous, *rest = arrays
-        fields = zip(*(iter(rest),) * len(names), strict=True)
-        locals_ = [Local(**dict(zip(names, local, strict=True))) for local in fields]
-        now = replace(state, locals=locals_, basis=basis, previous=previous, reached=basis)
+        now = _handed(state, names, arrays)
         now, statistics = _pass(engine, problem, now, move=True, gather=True)
         note = objectives(problem, now.weighting, statistics.tally, now.basis)
         return _carried(_stepped(engine, problem, now, statistics, back), names), note
@@ -228,25 +225,30 @@ def _unwatched(
     found = again(step, _carried(state, names), max_iter - iteration)
     if found is None:
         return state, iteration
-    (basis, previous, *rest), notes = found
-    fields = zip(*(iter(rest),) * len(names), strict=True)
-    locals_ = [
-        replace(old, **dict(zip(names, local, strict=True)))
-        for old, local in zip(state.locals, fields, strict=True)
-    ]
+    arrays, notes = found
     by_member = to_numpy(namespace(notes).permute_dims(notes, (1, 2, 0))).tolist()
     for track, (values, levels, paid) in zip(state.tracks, by_member, strict=True):
         track.values += values
         track.levels += levels
         track.reading = Reading(values[-1], levels[-1], paid[-1])
-    state = replace(state, locals=locals_, basis=basis, previous=previous, reached=basis)
-    return state, max_iter
+    return _handed(state, names, arrays), max_iter
 
 
 def _carried(state: State, names: list[str]) -> list[Array]:
     """The arrays that one pass hands to the next."""
     local = [getattr(local, name) for local in state.locals for name in names]
     return [state.basis, state.previous, *local]
+
+
+def _handed(state: State, names: list[str], arrays: Sequence[Array]) -> State:
+    """The state with the arrays that one pass has handed to the next."""
+    basis, previous, *rest = arrays
+    fields = zip(*(iter(rest),) * len(names), strict=True)
+    locals_ = [
+        replace(local, **dict(zip(names, new, strict=True)))
+        for local, new in zip(state.locals, fields, strict=True)
+    ]
+    return replace(state, locals=locals_, basis=basis, previous=previous, reached=basis)
 
 
 def _stepped(

@@ -176,7 +176,7 @@ def _delimited(separator: str) -> Callable[[Path, Asked], Table]:
                 options |= {"header": None}
             frame = pandas.read_csv(file, **options)
             frame.columns = [str(name) for name in frame.columns]
-            if not named and not _is_number(first[0]) and first[0].lower() not in NOTHING:
+            if not named and not is_number(first[0]) and first[0].lower() not in NOTHING:
                 frame.columns = ["", *map(str, range(frame.shape[1] - 1))]
             place = _id_place(frame, asked.id_column)
             ids = None
@@ -220,15 +220,15 @@ def _refuse_other_separators(field: str, separator: str, file: Path) -> None:
 
 def _holds_texts(first: list[str]) -> bool:
     """Whether a line has a field that can be nothing but a name."""
-    return not all(_is_number(cell) or cell.strip().lower() in NOTHING for cell in first)
+    return not all(is_number(cell) or cell.strip().lower() in NOTHING for cell in first)
 
 
 def _names_columns(first: list[str]) -> bool:
     """Whether a line names columns: texts, numbers from zero on, or a long axis of numbers."""
-    rest = first if _is_number(first[0]) else first[1:]
-    if not rest or not all(_is_number(cell) or cell.strip().lower() in NOTHING for cell in rest):
+    rest = first if is_number(first[0]) else first[1:]
+    if not rest or not all(is_number(cell) or cell.strip().lower() in NOTHING for cell in rest):
         return True
-    numbers = [float(cell) for cell in rest if _is_number(cell)]
+    numbers = [float(cell) for cell in rest if is_number(cell)]
     if numbers == [float(i) for i in range(len(rest))]:
         return True
     axis = len(numbers) == len(rest) >= LIKE_AN_AXIS
@@ -253,7 +253,8 @@ def _columns(first: list[str], width: int, last: str, file: Path) -> list[str]:
     return found
 
 
-def _is_number(text: str) -> bool:
+def is_number(text: str) -> bool:
+    """Whether a text is a number, and one that is known."""
     try:
         float(text)
     except ValueError:
@@ -324,7 +325,7 @@ def _id_place(frame: Any, id_column: str | None) -> int | None:
     if columns[0].strip().lower() in ID_NAMES:
         return 0
     texts = first.dtype == object or str(first.dtype) in ("string", "str", "category")
-    numbers = texts and sum(_is_number(str(value)) for value in first) > MOSTLY * len(first)
+    numbers = texts and sum(is_number(str(value)) for value in first) > MOSTLY * len(first)
     return 0 if texts and not numbers and first.is_unique else None
 
 

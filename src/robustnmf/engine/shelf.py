@@ -17,7 +17,7 @@ from weakref import finalize
 
 import numpy as np
 
-from robustnmf.archive import whole_file
+from robustnmf.archive import read_full, whole_file
 from robustnmf.engine._base import mapped
 
 
@@ -151,14 +151,10 @@ class FileShelf(Shelf):
     def _read(self, ticket: Ticket) -> np.ndarray:
         rest = [n for axis, n in enumerate(ticket.shape) if axis != len(ticket.shape) - 2]
         table = np.empty((self.rows[ticket.block], *rest), ticket.dtype)
-        left = table.data.cast("B")
         with self._lock:
             self._file.seek(self._place(ticket))
-            while left:
-                count = self._file.readinto(left)
-                if not count:
-                    raise OSError("the file for codes is shorter than what was written to it.")
-                left = left[count:]
+            if not read_full(self._file, table.data):
+                raise OSError("the file for codes is shorter than what was written to it.")
         return np.moveaxis(table, 0, -2)
 
     def _place(self, ticket: Ticket) -> int:

@@ -16,6 +16,7 @@ from weakref import finalize
 
 import numpy as np
 
+from robustnmf.archive import read_full
 from robustnmf.engine._look import as_floats
 
 WORTH_STORING = 2**30
@@ -80,16 +81,12 @@ class RawFile(Sliced):
 
     def _rows(self, start: int, stop: int) -> np.ndarray:
         rows = np.empty((stop - start, self.shape[1]), self.dtype)
-        left = rows.reshape(-1).view(np.uint8).data
         with self._lock:
             self._file.seek(self.offset + start * self.shape[1] * self.dtype.itemsize)
-            while left:
-                count = self._file.readinto(left)
-                if not count:
-                    raise OSError(
-                        f"{self.path} ends before row {stop}; it is shorter than its header says."
-                    )
-                left = left[count:]
+            if not read_full(self._file, rows.reshape(-1).view(np.uint8).data):
+                raise OSError(
+                    f"{self.path} ends before row {stop}; it is shorter than its header says."
+                )
         return as_floats(rows)
 
 

@@ -20,11 +20,10 @@ from robustnmf.combinations import Parts, fastest_solver, solver_refusal
 from robustnmf.engine import Engine, InMemory, Stored, written
 from robustnmf.estimators._input import check_fixed, check_weights
 from robustnmf.estimators._regularisation import paid
-from robustnmf.estimators._start import engine_for, rank_of, start_of
+from robustnmf.estimators._start import engine_for, rank_of, start_of, starts_of
 from robustnmf.estimators._summary import overlap, reconstruction_error
 from robustnmf.estimators._table import check_look, check_table
 from robustnmf.fit import Callback, fit
-from robustnmf.inits import DETERMINISTIC
 from robustnmf.solvers import SOLVERS, Solver
 from robustnmf.state import Fitted, Paid, Problem, Start
 from robustnmf.structures import Structure
@@ -205,8 +204,7 @@ def prepared(
         check=partial(check_look, type(model).__name__, parts),
     )  # fmt: skip
     if isinstance(engine, Stored):
-        one = model.init == "custom" or model.init in DETERMINISTIC
-        columns = rank * (weightings if one else members)
+        columns = rank * weightings * starts_of(model)
         engine.shelve(columns, None if codes_path is None else codes_path.parent)
     with engine.at_work():
         start, balance = start_of(model, engine, problem, rank, W, H)

@@ -81,12 +81,16 @@ def rank_of(shape: tuple[int, int], n_components: int | str, init: str, W: Any, 
     return rank
 
 
+def starts_of(model: Any) -> int:
+    """How many different starts an estimator can have."""
+    return 1 if model.init == "custom" or model.init in DETERMINISTIC else model.n_init
+
+
 def start_of(
     model: Any, engine: Engine, problem: Problem, rank: int, W: Any, H: Any
 ) -> tuple[Start, float]:
     """Start of every member, and the factor by which its codes are smaller than W."""
-    one = model.init == "custom" or model.init in DETERMINISTIC
-    if one and model.n_init > 1:
+    if starts_of(model) < model.n_init:
         warn(
             f"init={model.init!r} gives the same start every time, so one of the "
             f"{model.n_init} starts is run. Use init='random' for several.",
@@ -101,7 +105,7 @@ def start_of(
             UserWarning,
         )
     random_state = check_random_state(model.random_state)
-    seeds = random_state.randint(2**31 - 1, size=1 if one else model.n_init)
+    seeds = random_state.randint(2**31 - 1, size=starts_of(model))
     whole = engine.filled() if model.init in DETERMINISTIC else engine
     xp = namespace(engine.like)
 

@@ -13,7 +13,7 @@ over its hidden entries :math:`H_i`, with c beyond the majority of samples at th
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
 
@@ -196,12 +196,18 @@ def _hidden_errors(
         raise ValueError("all hidden entries are the only ones of their samples; X has too few.")
     job = prepared(model, parts, seen, None, None, None, weightings=len(ranks))
     with job.engine.at_work():
-        starts = [_padded(start_of(model, job.engine, job.problem, int(k), None, None)[0],
-                          int(ranks[-1])) for k in ranks]  # fmt: skip
-    members = replace(job, start=_stacked(starts))
+        smaller = [
+            start_of(model, job.engine, job.problem, int(k), None, None)[0] for k in ranks[:-1]
+        ]
+    starts = [_padded(start, int(ranks[-1])) for start in (*smaller, job.start)]
     weightings = [parts.weighting.rescaled(1.0 / job.unit)] * len(ranks)
     fitted = fit(
-        job.engine, job.problem, weightings, members.start, max_iter=model.max_iter, tol=model.tol
+        job.engine,
+        job.problem,
+        weightings,
+        _stacked(starts),
+        max_iter=model.max_iter,
+        tol=model.tol,
     )
     return np.stack([_error(job, member, table, out) for member in fitted])
 

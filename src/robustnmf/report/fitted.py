@@ -31,6 +31,7 @@ from robustnmf.report.page import (
 from robustnmf.report.plots import mosaic
 from robustnmf.report.tables import comma_separated
 from robustnmf.tables import Table as Data
+from robustnmf.tables import is_number
 
 HEARD = 0.5
 """Weight, of the largest, below which a sample counts as an outlier."""
@@ -99,7 +100,7 @@ def summary(fit: Fit) -> dict[str, Any]:
 
 def write(fit: Fit, folder: Path) -> dict[str, Path]:
     """Write all files of a fit; their paths by name."""
-    names = [f"part{j + 1}" for j in range(fit.model.components_.shape[0])]
+    names = part_names(fit.model.components_.shape[0])
     table, model = fit.table, fit.model
     basis = ([name, *map(float, row)] for name, row in zip(names, model.components_, strict=True))
     codes = ([safe(i), *map(float, row)] for i, row in zip(table.ids, fit.codes, strict=True))
@@ -123,18 +124,15 @@ def write(fit: Fit, folder: Path) -> dict[str, Path]:
     return paths
 
 
+def part_names(count: int) -> list[str]:
+    """What the parts are called in files."""
+    return [f"part{j + 1}" for j in range(count)]
+
+
 def safe(text: str) -> str:
     """A name for a cell of a CSV file, which no spreadsheet takes for a formula."""
     risky = bool(text) and text[0] in "=+-@\t\r\n"
-    return f"'{text}" if risky and not _is_number(text) else text
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+    return f"'{text}" if risky and not is_number(text) else text
 
 
 def shown(text: str) -> str:
@@ -337,7 +335,7 @@ def image_shape_of(text: str, features: int) -> tuple[int, int]:
 
 def codes_csv(ids: Sequence[str], codes: np.ndarray, energies: np.ndarray) -> bytes:
     """Codes and energies of new samples."""
-    names = [f"part{j + 1}" for j in range(codes.shape[1])]
+    names = part_names(codes.shape[1])
     rows = ([safe(i), *map(float, code), float(z)]
             for i, code, z in zip(ids, codes, energies, strict=True))  # fmt: skip
     return comma_separated(["id", *names, "energy"], rows)
