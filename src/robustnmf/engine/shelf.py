@@ -95,6 +95,9 @@ class Shelf(ABC):
     def whole(self, tickets: Sequence[Ticket]) -> np.ndarray:
         """Codes (members, rows, k) of all blocks."""
 
+    def tidy(self) -> None:  # noqa: B027
+        """Let go of room that nothing lies in."""
+
     def close(self) -> None:  # noqa: B027
         """Let go of all planes."""
 
@@ -119,11 +122,13 @@ class MemoryShelf(Shelf):
         assert ticket.array is not None
         return ticket.array
 
+    def tidy(self) -> None:
+        for unused in self.planes.keys() - set().union(*self.taken):
+            del self.planes[unused]
+
     def whole(self, tickets: Sequence[Ticket]) -> np.ndarray:
         members, _, k = tickets[0].shape
         dtype = tickets[0].dtype
-        for unused in self.planes.keys() - set().union(*self.taken):
-            del self.planes[unused]
         planes = {ticket.plane for ticket in tickets}
         narrow = members * k * dtype.itemsize < self.row_bytes
         if narrow or len(planes) > 1 or not planes <= self.planes.keys():

@@ -139,6 +139,8 @@ class Stored(Elsewhere):
 
     def collect(self, locals_: list[Any], name: str) -> Array:
         tickets = [getattr(local, name) for local in locals_]
+        if self.shelf is not None:
+            self.shelf.tidy()  # the pass is over; what is collected needs the room
         if self.shelf is not None and all(isinstance(ticket, Ticket) for ticket in tickets):
             return self.shelf.whole(tickets)
         return self.whole(tickets, axis=1)

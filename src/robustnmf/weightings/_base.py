@@ -293,9 +293,13 @@ class SoftMin(Weighting):
         z, ones = self._as_batch(energies)
         xp = namespace(z)
         mass = ones if mass is None else mass
-        score = xp.where(mass > 0, self.score(z), -xp.inf)
-        share = mass * xp.exp(score - xp.max(score, axis=-1, keepdims=True))
-        return share / xp.sum(share, axis=-1, keepdims=True)
+        # One name: for X in files these are among the largest arrays there are.
+        share = xp.where(mass > 0, self.score(z), -xp.inf)
+        share -= xp.max(share, axis=-1, keepdims=True)
+        share = xp.exp(share)
+        share *= mass
+        share /= xp.sum(share, axis=-1, keepdims=True)
+        return share
 
 
 def _round_scale(log_top: Array) -> Array:
