@@ -1,18 +1,26 @@
-# The whole vocabulary: demo, test, check, docs, bench, bench-scale (and clean).
+# The whole vocabulary: demo, test, check, docs, bench, bench-scale; for those who work on it coverage,
+# oldest, wheel, dist, format, clean.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 # Tests run on all cores; BLAS threads would only fight with them for the same ones. With
 # SCIPY_ARRAY_API scikit-learn lets arrays of other libraries through.
 JOBS ?= auto
+ALONE := SCIPY_ARRAY_API=1 OPENBLAS_NUM_THREADS=1
+SHARED := -n $(JOBS)
+OLDEST := "numpy==2.1.*" "scipy==1.14.1" "scikit-learn==1.6.*" "numba==0.61.*" "array-api-compat==1.11.*" \
+	"threadpoolctl==3.2.*"
 
-.PHONY: demo test check docs bench bench-scale format clean
+.PHONY: demo test check docs bench bench-scale coverage oldest wheel dist format clean
 
 demo: $(VENV)/.demo
 	@$(BIN)/robustnmf demo --out demo
 
 test: $(VENV)/.dev
-	SCIPY_ARRAY_API=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS)
+	$(ALONE) $(BIN)/python -m pytest $(SHARED)
+
+coverage: $(VENV)/.dev
+	$(ALONE) $(BIN)/python -m pytest $(SHARED) --cov --cov-report=term-missing:skip-covered
 
 check: $(VENV)/.dev
 	$(BIN)/ruff format --check .
@@ -45,6 +53,24 @@ bench: $(VENV)/.bench
 bench-scale: $(VENV)/.bench
 	$(BIN)/python benchmarks/scale.py
 
+dist: $(VENV)/.dev
+	rm -rf dist
+	$(BIN)/python -m build --quiet
+
+# The wheel in an environment with the core's dependencies alone: README's example, and the import.
+wheel: dist
+	rm -rf $(VENV)/wheel && $(PYTHON) -m venv $(VENV)/wheel
+	$(VENV)/wheel/bin/python -m pip install --quiet dist/*.whl
+	$(VENV)/wheel/bin/python -m pip list
+	cd dist && ../$(VENV)/wheel/bin/python -m doctest ../README.md && echo "README.md: ok"
+	cd dist && ../$(VENV)/wheel/bin/python -X importtime -c "import robustnmf" 2>&1 | tail -1
+
+# The oldest releases that are allowed, and nothing optional.
+oldest:
+	rm -rf $(VENV)/oldest && $(PYTHON) -m venv $(VENV)/oldest
+	$(VENV)/oldest/bin/python -m pip install --quiet --editable ".[test]" $(OLDEST)
+	$(ALONE) $(VENV)/oldest/bin/python -m pytest $(SHARED)
+
 # One stamp per set of extras, renewed when the project file changes.
 $(VENV)/.demo: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --editable ".[cli]"
@@ -66,4 +92,4 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
 clean:
-	rm -rf $(VENV) demo docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) demo dist docs/_build docs/auto_examples docs/generated .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis

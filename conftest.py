@@ -7,3 +7,5 @@ NEEDS = {
     "triton": "src/robustnmf/arrays/gpu_kernels.py",
 }
 collect_ignore = [path for extra, path in NEEDS.items() if find_spec(extra) is None]
+if find_spec("matplotlib") is None:
+    collect_ignore_glob = ["docs/guide/*.md"]

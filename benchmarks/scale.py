@@ -285,7 +285,9 @@ def main() -> None:
         }
         for part in options.only or measured:
             parts[part] = measured[part]()
-            written("scale.json", {"machine": described(__file__), "parts": parts})
+            command = "make bench-scale (or: python benchmarks/scale.py)"
+            content = described(__file__) | {"command": command, "parts": parts}
+            written("scale.json", content)
     figures = [figure for part in measured if part in parts for figure in parts[part]]
     gpu = RESULTS / "scale_gpu.json"
     if gpu.is_file():

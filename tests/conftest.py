@@ -9,11 +9,22 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
+from tests.browsing import started_browser
+
 # Machines differ in speed, and a build must not depend on the draw: continuous integration
 # runs the same examples every time, developers get new ones.
 settings.register_profile("default", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "default")
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """Headless Chromium."""
+    browser = started_browser()
+    yield browser
+    browser.quit()
+
 
 NAMESPACES = {"numpy": xnp, "strict": array_api_strict}
 

@@ -1,11 +1,6 @@
 """Displays draw what they hold, on the axes they are given."""
 
-import matplotlib
-
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.exceptions import NotFittedError
 
@@ -17,6 +12,11 @@ from robustnmf.displays import (
     plot_objective,
 )
 from tests.problems import noisy_low_rank
+
+pd = pytest.importorskip("pandas", reason="pandas is not installed")
+matplotlib = pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+matplotlib.use("Agg")
+plt = pytest.importorskip("matplotlib.pyplot")
 
 X = noisy_low_rank(60, 12, 3, outliers=5)
 MODELS = [RobustNMF(3, random_state=0).fit(X), RobustNMFDetector(3, random_state=0).fit(X)]

@@ -7,10 +7,10 @@ import pytest
 import scipy.sparse
 
 from robustnmf import combinations
-from robustnmf.combinations import solver_refusal
 from robustnmf.losses import LOSSES
 from robustnmf.solvers import SOLVERS
 from robustnmf.structures import STRUCTURES
+from robustnmf.together import solver_refusal
 from robustnmf.weightings import WEIGHTINGS
 from tests.problems import (
     KINDS,

@@ -1,25 +1,32 @@
 """Robust nonnegative matrix factorisation: outliers lose their say."""
 
-from robustnmf.combinations import combinations
-from robustnmf.estimators import (
-    EWRNMF,
-    FWRNMF,
-    NMFL2,
-    ConvexNMF,
-    EucNMF,
-    HuberRNMF,
-    PathMember,
-    RankSelection,
-    RobustNMF,
-    RobustNMFDetector,
-    fit_path,
-    load,
-    select_rank,
-)
-from robustnmf.exceptions import WeightCollapseWarning
-from robustnmf.losses import Alpha, Beta, Frobenius, ItakuraSaito, KullbackLeibler
-from robustnmf.structures import Convex, Free, Orthogonal
-from robustnmf.weightings import L21, Cauchy, Entropy, Fuzzy, Huber, Trimmed, Uniform
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from robustnmf import corruptions, datasets, displays, metrics
+    from robustnmf.estimators import (
+        EWRNMF,
+        FWRNMF,
+        NMFL2,
+        ConvexNMF,
+        EucNMF,
+        HuberRNMF,
+        PathMember,
+        RankSelection,
+        RobustNMF,
+        RobustNMFDetector,
+        fit_path,
+        load,
+        select_rank,
+    )
+    from robustnmf.exceptions import WeightCollapseWarning
+    from robustnmf.losses import Alpha, Beta, Frobenius, ItakuraSaito, KullbackLeibler
+    from robustnmf.structures import Convex, Free, Orthogonal
+    from robustnmf.together import combinations
+    from robustnmf.weightings import L21, Cauchy, Entropy, Fuzzy, Huber, Trimmed, Uniform
 
 __version__ = "0.1.0"
 
@@ -51,7 +58,32 @@ __all__ = [
     "Uniform",
     "WeightCollapseWarning",
     "combinations",
+    "corruptions",
+    "datasets",
+    "displays",
     "fit_path",
     "load",
+    "metrics",
     "select_rank",
 ]
+
+# Names are found when they are first asked for: scikit-learn takes a second to import, and
+# ``robustnmf --help`` need not.
+_FOLDERS = ("corruptions", "datasets", "displays", "metrics")
+_HOMES = ("exceptions", "losses", "structures", "weightings", "together", "estimators")
+
+
+def __getattr__(name: str) -> Any:
+    if name in _FOLDERS:
+        return import_module(f"robustnmf.{name}")
+    if name in __all__:
+        for home in _HOMES:
+            found = getattr(import_module(f"robustnmf.{home}"), name, None)
+            if found is not None:
+                globals()[name] = found
+                return found
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -179,7 +179,7 @@ def samples_of(engine: Any) -> list[float]:
     def visit(block: Any, weights: Array) -> tuple[None, np.ndarray]:
         return None, to_numpy(weights @ block.wide_project(across))
 
-    return [float(value) for value in engine.sweep(visit, along)[1]]
+    return [float(value) for value in engine.sums(visit, along)]
 
 
 def _same(one: Any, other: Any) -> bool:

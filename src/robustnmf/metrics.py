@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 from sklearn.metrics import normalized_mutual_info_score
@@ -16,7 +18,7 @@ __all__ = [
 ]
 
 
-def clustering_accuracy(y, labels) -> float:
+def clustering_accuracy(y: Any, labels: Any) -> float:
     r"""Share of samples in the class that their cluster stands for, under the best assignment.
 
     .. math:: ACC = \max_{map} \frac{1}{n} \sum_i [y_i = map(y'_i)]
@@ -39,7 +41,7 @@ def clustering_accuracy(y, labels) -> float:
     return float(counts[linear_sum_assignment(counts, maximize=True)].sum() / len(y))
 
 
-def normalized_mutual_info(y, labels) -> float:
+def normalized_mutual_info(y: Any, labels: Any) -> float:
     r"""Mutual information of classes and clusters over the larger of their entropies.
 
     .. math:: NMI = \frac{MI(y, y')}{\max(H(y), H(y'))}
@@ -58,7 +60,7 @@ def normalized_mutual_info(y, labels) -> float:
     return float(normalized_mutual_info_score(y, labels, average_method="max"))
 
 
-def largest_cluster_share(labels) -> float:
+def largest_cluster_share(labels: Any) -> float:
     """Share of the samples in the largest cluster.
 
     Near one, an accuracy says no more than how large the largest class is.
@@ -73,7 +75,7 @@ def largest_cluster_share(labels) -> float:
     return float(np.unique(labels, return_counts=True)[1].max() / len(labels))
 
 
-def n_clusters(labels) -> int:
+def n_clusters(labels: Any) -> int:
     """Number of clusters that hold any sample.
 
     Examples
@@ -85,7 +87,7 @@ def n_clusters(labels) -> int:
     return len(np.unique(column_or_1d(labels)))
 
 
-def _checked(y, labels) -> tuple[np.ndarray, np.ndarray]:
+def _checked(y: Any, labels: Any) -> tuple[np.ndarray, np.ndarray]:
     y, labels = column_or_1d(y), column_or_1d(labels)
     check_consistent_length(y, labels)
     if len(y) == 0:

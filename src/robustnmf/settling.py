@@ -75,11 +75,11 @@ def _read_again(engine: Any, problem: Problem, state: State) -> None:
     """The objective of members where they stand, under weightings that still change."""
     weighting = state.weighting
 
-    def visit(block: Any, local: Local) -> tuple[Local, Tally]:
+    def visit(block: Any, local: Local) -> tuple[None, Tally]:
         sizes = block.sizes(problem.loss.degree) if weighting.relative else None
-        return local, weighting.weigh(local.energies, block.mass, sizes).tally
+        return None, weighting.weigh(local.energies, block.mass, sizes).tally
 
-    tally = engine.sweep(visit, state.locals, data=False)[1]
+    tally = engine.sums(visit, state.locals, data=False)
     read = readings(problem, weighting, tally, state.previous)
     for track, found in zip(state.tracks, read, strict=True):
         if track.asked.settles:

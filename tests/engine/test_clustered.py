@@ -19,6 +19,7 @@ from tests.problems import noisy_low_rank
 dask = pytest.importorskip("dask", reason="needs Dask: pip install robustnmf[dask]")
 da = pytest.importorskip("dask.array", reason="needs Dask: pip install robustnmf[dask]")
 distributed = pytest.importorskip("distributed", reason="needs Dask: pip install robustnmf[dask]")
+clustered = pytest.importorskip("robustnmf.engine.clustered")
 
 X = noisy_low_rank(400, 30, 4, outliers=20)
 CHUNKS = ((150, 150, 40, 60), 30)
@@ -52,6 +53,16 @@ def test_the_fit_is_the_same_as_in_memory(name):
     np.testing.assert_allclose(model.energies_.compute(), energies, rtol=1e-8)
     np.testing.assert_allclose(model.sample_importances_.compute(), importances, rtol=1e-8)
     assert model.effective_sample_size_ == pytest.approx(size)
+
+
+@ignore_warnings
+@pytest.mark.parametrize("name", MODELS)
+def test_large_chunks_are_visited_in_tiles(name, monkeypatch):
+    expected = fitted(MODELS[name], X).components_
+    monkeypatch.setattr(clustered, "BLOCK_BYTES", 30 * 8 * 16)  # sixteen rows
+    with dask.config.set(scheduler="sync"):
+        model = fitted(MODELS[name], da.from_array(X, chunks=CHUNKS))
+    np.testing.assert_allclose(model.components_, expected, rtol=1e-6, atol=1e-9)
 
 
 def tensors(table, module):

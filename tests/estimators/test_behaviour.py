@@ -3,7 +3,6 @@
 import warnings
 
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_digits
@@ -85,6 +84,7 @@ def test_importances_are_those_the_basis_was_learned_with():
 
 
 def test_names_frames_and_clones():
+    pd = pytest.importorskip("pandas", reason="pandas is not installed")
     frame = pd.DataFrame(X, columns=[f"gene {j}" for j in range(12)])
     model = EWRNMF(3, random_state=0).set_output(transform="pandas")
     codes = model.fit_transform(frame)

@@ -17,9 +17,9 @@ from robustnmf import (
     RobustNMF,
     Uniform,
 )  # fmt: skip
-from robustnmf.combinations import Parts, fastest_solver
 from robustnmf.losses import LOSSES
 from robustnmf.structures import STRUCTURES
+from robustnmf.together import Parts, fastest_solver
 from tests.problems import noisy_low_rank, positive_start
 
 X = noisy_low_rank(80, 20, 4, outliers=8)

@@ -6,17 +6,27 @@ import subprocess
 import sys
 
 import numpy as np
-import pandas as pd
 import pytest
 import scipy.io
 import scipy.sparse
-from selenium.webdriver.support.ui import WebDriverWait
 
 import robustnmf
 from robustnmf.cli import main
 from robustnmf.report.fitted import safe, shown
 from robustnmf.tables import read_table
+from tests.browsing import (
+    complaints,
+    narrow,
+    on_paper,
+    overflow,
+    printed_pages,
+    reached_by_tab,
+    wait_until,
+)
 from tests.problems import noisy_low_rank
+
+pd = pytest.importorskip("pandas", reason="tables need the packages of the extra cli")
+pytest.importorskip("plotly", reason="tables need the packages of the extra cli")
 
 HOSTILE = [
     "<script>document.title='hacked'</script>",
@@ -331,24 +341,24 @@ def test_blank_samples_are_no_outliers(tmp_path, capsys):
     np.testing.assert_allclose(*energies, rtol=1e-5, atol=1e-9)
 
 
+DRAWN = (
+    "const all = [...document.querySelectorAll('.plot')];"
+    "return all.length > 0 && all.every(p => p.querySelector('svg'))"
+)
+
+
 def test_the_page_works_in_a_browser(written, browser):
+    complaints(browser)
     browser.get((written / "out" / "report.html").as_uri())
-    WebDriverWait(browser, 30).until(
-        lambda b: b.execute_script(
-            "const all = [...document.querySelectorAll('.plot')];"
-            "return all.length > 0 && all.every(p => p.querySelector('svg'))"
-        )
-    )
-    errors = [e for e in browser.get_log("browser") if e["level"] == "SEVERE"]
-    assert errors == []
+    wait_until(browser, DRAWN)
+    assert complaints(browser) == []
     assert browser.title == "robustnmf: data.csv"
     assert browser.execute_script("return document.querySelectorAll('img[src=x]').length") == 0
-    browser.set_window_size(380, 800)
-    wide = "return document.documentElement.scrollWidth <= window.innerWidth + 1"
-    assert browser.execute_script(wide)
-    focused = browser.execute_script(
-        "const b = document.querySelector('th button'); b.focus();"
-        "return document.activeElement === b"
-    )
-    assert focused
-    browser.set_window_size(1300, 900)
+    focus = reached_by_tab(browser)
+    assert "BUTTON" in focus
+    assert not [tag for tag in focus if "unseen" in tag]
+    with narrow(browser):
+        assert overflow(browser) <= 1
+    with on_paper(browser):
+        assert browser.find_element("css selector", "h1").is_displayed()
+    assert printed_pages(browser) >= 1

@@ -8,8 +8,6 @@ from io import StringIO
 
 import numpy as np
 import pytest
-from selenium import webdriver
-from selenium.webdriver.support.ui import WebDriverWait
 
 from robustnmf.experiments.outcome import Cell, Chart, Grid, Images, Line, Outcome
 from robustnmf.experiments.paper import ITEMS
@@ -20,6 +18,10 @@ from robustnmf.report.page import Bullets, Download, Heading, Links, Plot, Row, 
 from robustnmf.report.plots import interactive, mosaic, still
 from robustnmf.report.reproduce import write
 from robustnmf.report.tables import grid_csv, grid_markdown
+from tests.browsing import narrow, overflow, wait_until
+
+pytest.importorskip("plotly", reason="pages need the packages of the extra cli")
+pytest.importorskip("matplotlib", reason="pages need the packages of the extra cli")
 
 HOSTILE = "</script><script>alert('x')</script>\"&"
 
@@ -56,9 +58,8 @@ def test_the_page_works_in_a_browser(reproduction, browser):
     folder, outcomes, _ = reproduction
     browser.get((folder / "report.html").as_uri())
     charts = sum(len(outcome.charts) for outcome in outcomes)
-    WebDriverWait(browser, 30).until(
-        lambda b: len(b.find_elements("css selector", ".plot .main-svg")) >= charts
-    )
+    drawn = "return document.querySelectorAll('.plot .main-svg').length >= arguments[0]"
+    wait_until(browser, drawn, charts)
     drawn = browser.execute_script(
         "return Array.from(document.querySelectorAll('div.plot')).map("
         "p => p.querySelectorAll('.scatterlayer .trace').length)"
@@ -100,9 +101,10 @@ def test_a_click_on_the_legend_hides_a_line(reproduction, browser):
     plot = browser.find_element("css selector", "div.plot")
     browser.execute_script("arguments[0].scrollIntoView()", plot)
     entry = plot.find_element("css selector", ".legendtoggle")
-    webdriver.ActionChains(browser).move_to_element(entry).click().perform()
-    hidden = "return arguments[0].data.filter(t => t.visible === 'legendonly').length"
-    WebDriverWait(browser, 10).until(lambda b: b.execute_script(hidden, plot) == 1)
+    ActionChains = pytest.importorskip("selenium.webdriver.common.action_chains").ActionChains
+    ActionChains(browser).move_to_element(entry).click().perform()
+    hidden = "return arguments[0].data.filter(t => t.visible === 'legendonly').length === 1"
+    wait_until(browser, hidden, plot)
 
 
 def test_hovering_shows_numbers(reproduction, browser):
@@ -117,14 +119,9 @@ def test_hovering_shows_numbers(reproduction, browser):
 
 def test_a_phone_can_read_it(reproduction, browser):
     folder, _, _ = reproduction
-    browser.set_window_size(500, 900)
-    try:
+    with narrow(browser):
         browser.get((folder / "report.html").as_uri())
-        assert browser.execute_script(
-            "return document.documentElement.scrollWidth <= window.innerWidth + 1"
-        )
-    finally:
-        browser.set_window_size(1300, 900)
+        assert overflow(browser) <= 1
 
 
 def test_hostile_names_stay_text(tmp_path, browser):

@@ -6,7 +6,9 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 
-def gaussian(X: np.ndarray, c: float, random_state=None) -> np.ndarray:
+def gaussian(
+    X: np.ndarray, c: float, random_state: int | np.random.RandomState | None = None
+) -> np.ndarray:
     r"""Noise in proportion to the root of each value, cut off at zero.
 
     .. math:: X_{ij} \leftarrow \max(0,\; X_{ij} + c\, \epsilon_{ij}), \qquad

@@ -70,6 +70,10 @@ class Engine(ABC):
         the sizes and masses of its rows, not for the rows themselves.
         """
 
+    def sums(self, visit: Visit, locals_: Sequence[Any] | None = None, *, data: bool = True) -> Any:
+        """What the visits of all blocks found, merged; nothing new stays with them."""
+        return self.sweep(visit, locals_, data=data)[1]
+
     @abstractmethod
     def filled(self) -> Engine:
         """Itself, or an engine with a first guess in the holes, for starts that need whole rows."""
@@ -143,7 +147,7 @@ class Engine(ABC):
             sums = (block.xp.sum(block.mass * block.sizes(degree)), block.xp.sum(block.mass))
             return None, np.asarray([float(found) for found in sums])
 
-        size, count = self.sweep(total, data=False)[1]
+        size, count = self.sums(total, data=False)
         return float(size / count)
 
     def profiles(
@@ -170,11 +174,11 @@ class Engine(ABC):
                     known = block.sizes(degree), block.mass, unit
                     return None, counts_beyond(energies(local)[j, ...], *known, log, log_share)
 
-                return LogHistogram(self.sweep(beyond, locals_, data=False)[1])
+                return LogHistogram(self.sums(beyond, locals_, data=False))
 
             return larger
 
-        counts = earlier + self.sweep(count, locals_, data=False)[1]
+        counts = earlier + self.sums(count, locals_, data=False)
         return [
             Profile(LogHistogram(of_energies), LogHistogram(of_shares), larger_of(j), unit,
                     self.shape[1])
@@ -190,7 +194,7 @@ class Engine(ABC):
             def counts(block: Any, _: None) -> tuple[None, np.ndarray]:
                 return None, counted(block.xp.log(floored(block.sizes(degree) / mean)), block.mass)
 
-            histogram = LogHistogram(self.sweep(counts, data=False)[1])
+            histogram = LogHistogram(self.sums(counts, data=False))
             self._typical[degree] = mean * float(np.exp(histogram.median()))
         return self._typical[degree]
 

@@ -46,6 +46,11 @@ class KnownRows:
         """Sum of the entries of whole rows to some power."""
         return self.by_degree[degree]
 
+    def rows(self, at: slice) -> KnownRows:
+        """The same of some rows."""
+        by_degree = {d: sizes[at] for d, sizes in self.by_degree.items()}
+        return KnownRows(by_degree, self.mass[at], self.entry_mass[at], self.counted[at])
+
     def scaled(self, scale: float) -> KnownRows:
         """The same in units of a scale."""
         by_degree = {d: sizes * scale**-d for d, sizes in self.by_degree.items()}

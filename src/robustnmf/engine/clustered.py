@@ -10,6 +10,7 @@ come back. What a lost worker held, the scheduler computes again from what it wa
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from functools import cached_property, partial, reduce
 from typing import Any
@@ -19,9 +20,10 @@ import dask
 import dask.array as da
 import numpy as np
 from dask.delayed import Delayed, delayed
+from dask.highlevelgraph import HighLevelGraph
 
 from robustnmf.arrays import Array, is_foreign, near, to_numpy
-from robustnmf.engine._base import Visit, mapped, merged
+from robustnmf.engine._base import Visit, evenly, mapped, merged, merged_all
 from robustnmf.engine._look import (
     Elsewhere,
     KnownRows,
@@ -30,6 +32,8 @@ from robustnmf.engine._look import (
     looked_at,
     refuse_nothing,
 )
+from robustnmf.engine.memory import BLOCK_BYTES
+from robustnmf.passes import Local
 
 FAN_IN = 8
 """Parts that one task of the tree merges."""
@@ -61,7 +65,7 @@ class Clustered(Elsewhere):
         self._read_as((int(X.shape[0]), int(X.shape[1])), X.dtype, dtype)
         self.fill = fill
         self.rows: tuple[int, ...] = tuple(int(n) for n in X.chunks[0])
-        self.chunks = list(X.to_delayed().ravel())
+        self.chunks = _chunks(X)
         self.sample_weight = sample_weight
         masses = [None] * len(self.rows) if sample_weight is None else self.split(sample_weight)
 
@@ -86,17 +90,35 @@ class Clustered(Elsewhere):
     def sweep(
         self, visit: Visit, locals_: Sequence[Any] | None = None, *, data: bool = True
     ) -> tuple[list[Any], Any]:
+        anywhere = getattr(visit, "anywhere", False) and self.complete
+        visited = self._of_rows(visit, tiled=anywhere)
+        return self._run(visited, self._pairs(locals_), data=data, anywhere=anywhere)
+
+    def sums(self, visit: Visit, locals_: Sequence[Any] | None = None, *, data: bool = True) -> Any:
+        visited = self._of_rows(visit)
+        return self._run(visited, self._pairs(locals_), data=data, keep=False)[1]
+
+    def _pairs(self, locals_: Sequence[Any] | None) -> list[tuple[Any, Any]]:
+        return list(zip(self.blocks, locals_ or [None] * len(self.blocks), strict=True))
+
+    def _of_rows(self, visit: Visit, *, tiled: bool = False) -> Callable:
+        """The visit of a chunk: its rows, or None, and what is known of them and stays there."""
         scale, complete, fill = self.scale, self.complete, self.fill
 
-        def visited(rows: Any, pair: tuple[KnownRows, Any]) -> tuple[Any, Any]:
-            known, local = pair if rows is None else _moved_arrays(pair, partial(near, rows))
-            block = known if rows is None else known.block(rows, scale, complete, fill)
-            return visit(block, local)
+        def visited(rows: Any, pair: Sequence[Any]) -> tuple[Any, Any]:
+            if rows is None:
+                return visit(*pair)
+            known, local = _moved_arrays(pair, partial(near, rows))
+            tiles = _tiles(rows) if tiled else [slice(None)]
+            if len(tiles) == 1:
+                return visit(known.block(rows, scale, complete, fill), local)
+            kept, part = merged_all(
+                visit(known.rows(at).block(rows[at, :], scale, complete, fill), local.rows(at))
+                for at in tiles
+            )
+            return Local.joined(kept), part
 
-        locals_ = locals_ or [None] * len(self.blocks)
-        pairs = list(zip(self.blocks, locals_, strict=True))
-        anywhere = getattr(visit, "anywhere", False) and complete
-        return self._run(visited, pairs, data=data, anywhere=anywhere)
+        return visited
 
     def _run(
         self,
@@ -105,8 +127,13 @@ class Clustered(Elsewhere):
         *,
         data: bool = True,
         anywhere: bool = False,
+        keep: bool = True,
     ) -> tuple[list[Any], Any]:
-        """A function of every chunk and its state: what stays, and the rest merged."""
+        """A function of every chunk and its state: what stays, and the rest merged.
+
+        The graph is written by hand: telling the scheduler of it is most of what a pass costs
+        besides its arithmetic, and that grows with the number of tasks.
+        """
         name, dtype = f"robustnmf-{uuid4().hex}", self.dtype
 
         def task(chunk: Any, state: Any) -> tuple[Any, Any]:
@@ -118,16 +145,20 @@ class Clustered(Elsewhere):
             rows = as_floats(to_numpy(chunk)).astype(dtype, copy=False)
             return function(rows, state)
 
+        graph = Layer(name)
         # One node of the graph for all blocks, so that the basis travels once to a worker.
-        shared = delayed(task, name=f"{name}-visit", pure=False, traverse=False)
+        shared = graph.given(task)
         chunks = self.chunks if data else [None] * len(self.chunks)
-        kept, parts = [], []
-        for i, (chunk, state) in enumerate(zip(chunks, states, strict=True)):
-            both = shared(chunk, state, dask_key_name=f"{name}-{i}")
-            kept.append(delayed(_first)(both, dask_key_name=f"{name}-kept-{i}"))
-            parts.append(delayed(_second)(both, dask_key_name=f"{name}-part-{i}"))
-        *stay, total = dask.persist(*kept, _tree(parts, name), optimize_graph=False)
-        return list(stay), total.compute()
+        both = [
+            graph.task(_call, shared, graph.taken(chunk), graph.taken(state))
+            for chunk, state in zip(chunks, states, strict=True)
+        ]
+        total = graph.tree(both)
+        if not keep:
+            return [], graph.delayed([total])[0].compute(optimize_graph=False)
+        kept = [graph.task(_first, pair) for pair in both]
+        *stay, found = dask.persist(*graph.delayed([*kept, total]), optimize_graph=False)
+        return list(stay), found.compute(optimize_graph=False)
 
     def samples(self, index: Array) -> Array:
         raise NotImplementedError
@@ -182,17 +213,89 @@ def check_chunks(X: da.Array, name: str) -> da.Array:
     return X if len(some) == X.numblocks[0] else da.concatenate([X.blocks[i] for i in some])
 
 
-def _tree(parts: list[Delayed], name: str) -> Delayed:
-    """What the parts merge to; neighbours first, in the order of the rows."""
-    level = 0
-    while len(parts) > 1:
-        groups = [parts[i : i + FAN_IN] for i in range(0, len(parts), FAN_IN)]
-        parts = [
-            delayed(_merged)(group, dask_key_name=f"{name}-merged-{level}-{i}")
-            for i, group in enumerate(groups)
-        ]
-        level += 1
-    return parts[0]
+def _chunks(X: da.Array) -> list[Delayed]:
+    """The chunks; of a persisted array those that the scheduler has, by their futures."""
+    graph = X.__dask_graph__()
+    nodes = [(node.key, graph.get(node.key), node) for node in X.to_delayed().ravel()]
+    return [Delayed(key, {key: held}) if _is_future(held) else node for key, held, node in nodes]
+
+
+class Layer:
+    """Tasks that are told to the scheduler together, and what they depend on."""
+
+    def __init__(self, name: str):
+        self.name = name
+        self.tasks: dict[Any, Any] = {}
+        self.before: dict[Any, Delayed] = {}
+
+    def _added(self, value: Any) -> str:
+        key = f"{self.name}-{len(self.tasks)}"
+        self.tasks[key] = value
+        return key
+
+    def given(self, value: Any) -> str:
+        """A node that is this value."""
+        return self._added((_itself, _Sealed(value)))
+
+    def task(self, function: Callable, *keys: Any) -> str:
+        """A node that is the function of others."""
+        return self._added((function, *keys))
+
+    def taken(self, value: Any) -> Any:
+        """Nodes of earlier layers by their keys, also in tuples; other values become nodes."""
+        if isinstance(value, Delayed):
+            found = value.dask[value.key]
+            if _is_future(found):
+                return found  # the scheduler knows it
+            self.before[value.key] = value
+            return value.key
+        if isinstance(value, tuple):
+            return [self.taken(part) for part in value]
+        return None if value is None else self.given(value)
+
+    def tree(self, pairs: list[str]) -> str:
+        """What the second parts of pairs merge to; neighbours first, in the order of the rows."""
+        keys = [self.task(_merged_seconds, group) for group in _groups(pairs)]
+        while len(keys) > 1:
+            keys = [self.task(_merged, group) for group in _groups(keys)]
+        return keys[0]
+
+    def delayed(self, keys: Sequence[str]) -> list[Delayed]:
+        """Nodes for Dask."""
+        whole: dict[Any, Any] = {}
+        for graph in {id(node.dask): node.dask for node in self.before.values()}.values():
+            whole |= graph
+        whole |= self.tasks
+        layer = HighLevelGraph({self.name: whole}, {self.name: set()})
+        return [Delayed(key, layer, layer=self.name) for key in keys]
+
+
+def _is_future(value: Any) -> bool:
+    """Whether a value is the scheduler's promise of one."""
+    distributed = sys.modules.get("distributed")
+    return distributed is not None and isinstance(value, distributed.Future)
+
+
+def _groups(keys: list[str]) -> list[list[str]]:
+    return [keys[i : i + FAN_IN] for i in range(0, len(keys), FAN_IN)]
+
+
+class _Sealed:
+    """A value that Dask does not look into."""
+
+    def __init__(self, value: Any):
+        self.value = value
+
+
+def _itself(sealed: _Sealed) -> Any:
+    return sealed.value
+
+
+def _tiles(rows: Array) -> list[slice]:
+    """Parts of a chunk in the host's memory that stay in its cache until they are read again."""
+    if not isinstance(rows, np.ndarray):
+        return [slice(None)]
+    return evenly(len(rows), min(-(-rows.nbytes // BLOCK_BYTES), len(rows)))
 
 
 def _computes(chunk: Any, dtype: np.dtype) -> bool:
@@ -205,8 +308,16 @@ def _moved_arrays(tree: Any, move: Callable[[Array], Array]) -> Any:
     return mapped(tree, lambda x: isinstance(x, np.ndarray) or is_foreign(x), move)
 
 
+def _call(function: Callable, chunk: Any, state: Any) -> Any:
+    return function(chunk, state)
+
+
 def _merged(parts: list[Any]) -> Any:
     return reduce(merged, parts)
+
+
+def _merged_seconds(pairs: list[tuple[Any, Any]]) -> Any:
+    return reduce(merged, (part for _, part in pairs))
 
 
 def _field(local: Any, name: str) -> np.ndarray:
@@ -215,7 +326,3 @@ def _field(local: Any, name: str) -> np.ndarray:
 
 def _first(pair: tuple[Any, Any]) -> Any:
     return pair[0]
-
-
-def _second(pair: tuple[Any, Any]) -> Any:
-    return pair[1]

@@ -110,7 +110,7 @@ class InMemory(Engine):
             known = mass * block.observed(None, block.rows)
             return None, xp.stack([xp.sum(known * block.rows, axis=0), xp.sum(known, axis=0)])
 
-        found = self.sweep(sums)[1]
+        found = self.sums(sums)
         totals, counts = found[0, :], found[1, :]
         means = xp.where(counts > 0, totals / floored(counts), 0 * totals)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from functools import partial
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse
@@ -17,10 +17,9 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from robustnmf.arrays import host_dtype, is_foreign, namespace, on_device_of, to_numpy
-from robustnmf.combinations import Parts, refusal
 from robustnmf.engine import Engine, look_at
 from robustnmf.estimators._collapse import warn_if_collapsed
-from robustnmf.estimators._input import check_weights
+from robustnmf.estimators._input import Seed, check_weights
 from robustnmf.estimators._job import check_codes_path, prepared
 from robustnmf.estimators._partial import PartialFit
 from robustnmf.estimators._progress import (
@@ -48,6 +47,8 @@ from robustnmf.fit import encode, objective
 from robustnmf.inits import INITS
 from robustnmf.solvers import SOLVERS
 from robustnmf.structures import Free
+from robustnmf.together import Parts, refusal
+from robustnmf.weightings import Weighting
 
 
 class BaseRobustNMF(
@@ -71,6 +72,28 @@ class BaseRobustNMF(
         "verbose": ["verbose"],
     }
 
+    n_components: int | str
+    solver: str
+    init: str
+    n_init: int
+    max_iter: int
+    tol: float
+    random_state: Seed
+    verbose: int
+    # What a fit leaves, in the library of X.
+    components_: Any
+    sample_importances_: Any
+    energies_: Any
+    effective_sample_size_: float
+    codes_overlap_: float
+    objective_history_: np.ndarray
+    reconstruction_err_: float
+    n_iter_: int
+    weighting_: Weighting
+    mixing_: Any
+    n_features_in_: int
+    feature_names_in_: np.ndarray
+
     def _parts(self) -> Parts:
         raise NotImplementedError
 
@@ -85,7 +108,7 @@ class BaseRobustNMF(
         checkpoint: Any = None,
         checkpoint_every: float = 60.0,
         codes_path: Any = None,
-    ):
+    ) -> Self:
         """Learn the basis from X.
 
         Parameters

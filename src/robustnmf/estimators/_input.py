@@ -11,6 +11,8 @@ from sklearn.utils.validation import _check_sample_weight
 from robustnmf.arrays import host_dtype, is_foreign, to_numpy
 from robustnmf.structures import Structure
 
+Seed = int | np.random.RandomState | None
+
 
 def check_weights(sample_weight: Any, samples: int) -> np.ndarray | None:
     """Sample weights in float64, not negative and not all zero."""

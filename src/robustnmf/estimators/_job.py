@@ -16,7 +16,6 @@ from array_api_compat import is_dask_array
 
 from robustnmf.arrays import Array, device_of, host_dtype, is_foreign, on_device_of, to_numpy
 from robustnmf.checkpoint import Checkpoint, samples_of, told
-from robustnmf.combinations import Parts, fastest_solver, solver_refusal
 from robustnmf.engine import Engine, InMemory, Stored, written
 from robustnmf.estimators._input import check_fixed, check_weights
 from robustnmf.estimators._regularisation import paid
@@ -27,6 +26,7 @@ from robustnmf.fit import Callback, fit
 from robustnmf.solvers import SOLVERS, Solver
 from robustnmf.state import Fitted, Paid, Problem, Start
 from robustnmf.structures import Structure
+from robustnmf.together import Parts, fastest_solver, solver_refusal
 from robustnmf.weightings import Weighting, effective_sample_size
 
 

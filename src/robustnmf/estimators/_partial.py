@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import validate_data
@@ -46,7 +46,7 @@ class PartialFit:
     """What an estimator needs to learn from one minibatch after the other."""
 
     @available_if(_streams)
-    def partial_fit(self, X: Any, y: Any = None, *, sample_weight: Any = None):
+    def partial_fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Self:
         """Learn from one more minibatch.
 
         The first one is fitted as ``fit`` would, in at most ``FIRST_PASSES`` iterations; those

@@ -13,11 +13,11 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import _get_feature_names
 
 from robustnmf.arrays import has_holes, is_foreign, namespace, to_numpy
-from robustnmf.combinations import Parts, refusal
 from robustnmf.engine import Look, Source, look_at, one_of_many, refuse_nothing, source_of
 from robustnmf.estimators._warn import warn
 from robustnmf.losses import Loss
 from robustnmf.structures import Structure
+from robustnmf.together import Parts, refusal
 
 try:
     from sklearn.utils._array_api import check_same_namespace

@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from robustnmf.arrays import is_foreign, namespace, on_device_of, to_numpy, wide
-from robustnmf.estimators._input import check_weights
+from robustnmf.estimators._input import Seed, check_weights
 from robustnmf.estimators._table import (
     ACCEPTED,
     check_same_namespace,
@@ -92,13 +92,13 @@ class RobustNMFDetector(Saved, OutlierMixin, BaseEstimator):
 
     def __init__(
         self,
-        n_components="auto",
+        n_components: int | str = "auto",
         *,
-        contamination="auto",
-        loss="frobenius",
-        max_iter=1000,
-        tol=1e-4,
-        random_state=None,
+        contamination: float | str = "auto",
+        loss: str | Loss = "frobenius",
+        max_iter: int = 1000,
+        tol: float = 1e-4,
+        random_state: Seed = None,
     ):
         self.n_components = n_components
         self.contamination = contamination

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from robustnmf.combinations import Parts
 from robustnmf.estimators._base import BaseRobustNMF
 from robustnmf.estimators._docs import documented
+from robustnmf.estimators._input import Seed
 from robustnmf.losses import Frobenius
 from robustnmf.structures import Convex, Free, Structure
+from robustnmf.together import Parts
 from robustnmf.weightings import L21, Entropy, Fuzzy, Huber, Uniform, Weighting
 
 
@@ -17,15 +18,15 @@ class PaperNMF(BaseRobustNMF):
 
     def __init__(
         self,
-        n_components="auto",
+        n_components: int | str = "auto",
         *,
-        solver="mu",
-        init="random",
-        n_init=1,
-        max_iter=1000,
-        tol=1e-4,
-        random_state=None,
-        verbose=0,
+        solver: str = "mu",
+        init: str = "random",
+        n_init: int = 1,
+        max_iter: int = 1000,
+        tol: float = 1e-4,
+        random_state: Seed = None,
+        verbose: int = 0,
     ):
         self.n_components = n_components
         self.solver = solver
@@ -184,16 +185,16 @@ class HuberRNMF(PaperNMF):
 
     def __init__(
         self,
-        n_components="auto",
+        n_components: int | str = "auto",
         *,
-        cutoff=1.0,
-        solver="mu",
-        init="random",
-        n_init=1,
-        max_iter=1000,
-        tol=1e-4,
-        random_state=None,
-        verbose=0,
+        cutoff: float | str = 1.0,
+        solver: str = "mu",
+        init: str = "random",
+        n_init: int = 1,
+        max_iter: int = 1000,
+        tol: float = 1e-4,
+        random_state: Seed = None,
+        verbose: int = 0,
     ):
         super().__init__(
             n_components,
@@ -251,16 +252,16 @@ class FWRNMF(PaperNMF):
 
     def __init__(
         self,
-        n_components="auto",
+        n_components: int | str = "auto",
         *,
-        p=11.0,
-        solver="mu",
-        init="random",
-        n_init=1,
-        max_iter=1000,
-        tol=1e-4,
-        random_state=None,
-        verbose=0,
+        p: float | str = 11.0,
+        solver: str = "mu",
+        init: str = "random",
+        n_init: int = 1,
+        max_iter: int = 1000,
+        tol: float = 1e-4,
+        random_state: Seed = None,
+        verbose: int = 0,
     ):
         super().__init__(
             n_components,
@@ -318,16 +319,16 @@ class EWRNMF(PaperNMF):
 
     def __init__(
         self,
-        n_components="auto",
+        n_components: int | str = "auto",
         *,
-        gamma="auto",
-        solver="mu",
-        init="random",
-        n_init=1,
-        max_iter=1000,
-        tol=1e-4,
-        random_state=None,
-        verbose=0,
+        gamma: float | str = "auto",
+        solver: str = "mu",
+        init: str = "random",
+        n_init: int = 1,
+        max_iter: int = 1000,
+        tol: float = 1e-4,
+        random_state: Seed = None,
+        verbose: int = 0,
     ):
         super().__init__(
             n_components,

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from numbers import Real
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from robustnmf.combinations import Parts
 from robustnmf.estimators._base import BaseRobustNMF
 from robustnmf.estimators._docs import documented
+from robustnmf.estimators._input import Seed
 from robustnmf.losses import LOSSES, Loss
 from robustnmf.structures import STRUCTURES, Structure
+from robustnmf.together import Parts
 from robustnmf.weightings import WEIGHTINGS, Weighting
 
 
@@ -80,23 +81,23 @@ class RobustNMF(BaseRobustNMF):
 
     def __init__(
         self,
-        n_components="auto",
+        n_components: int | str = "auto",
         *,
-        weighting="trimmed",
-        loss="frobenius",
-        structure="free",
-        fixed_components=None,
-        alpha_W=0.0,
-        alpha_H="same",
-        l1_ratio=0.0,
-        forget_factor=0.9,
-        solver="auto",
-        init="robust",
-        n_init=1,
-        max_iter=1000,
-        tol=1e-4,
-        random_state=None,
-        verbose=0,
+        weighting: str | Weighting = "trimmed",
+        loss: str | Loss = "frobenius",
+        structure: str | Structure = "free",
+        fixed_components: Any = None,
+        alpha_W: float = 0.0,
+        alpha_H: float | str = "same",
+        l1_ratio: float = 0.0,
+        forget_factor: float = 0.9,
+        solver: str = "auto",
+        init: str = "robust",
+        n_init: int = 1,
+        max_iter: int = 1000,
+        tol: float = 1e-4,
+        random_state: Seed = None,
+        verbose: int = 0,
     ):
         self.n_components = n_components
         self.weighting = weighting

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from robustnmf.arrays import Array, log_gap, namespace, unwatched
@@ -29,23 +30,32 @@ class Local:
 
     def keep(self, members: Array) -> Local:
         """The state of these members alone."""
-        arrays = {name: value for name, value in vars(self).items() if value is not None}
         take = namespace(self.codes).take
-        return replace(self, **{name: take(a, members, axis=0) for name, a in arrays.items()})
+        return self._each(lambda name, a: take(a, members, axis=0))
 
     def restored(self, members: Array, before: Local) -> Local:
         """The state with those members (a mask) as they were before."""
         xp = namespace(self.codes)
+
+        def chosen(name: str, a: Array) -> Array:
+            mask = xp.reshape(members, (-1,) + (1,) * (a.ndim - 1))
+            return xp.where(mask, getattr(before, name), a)
+
+        return self._each(chosen)
+
+    def rows(self, at: slice) -> Local:
+        """The state of some rows."""
+        return self._each(lambda name, a: a[:, at, ...])
+
+    @classmethod
+    def joined(cls, parts: Sequence[Local]) -> Local:
+        """The state of rows whose parts follow each other."""
+        concat = namespace(parts[0].codes).concat
+        return parts[0]._each(lambda name, _: concat([getattr(p, name) for p in parts], axis=1))
+
+    def _each(self, function: Callable[[str, Array], Array]) -> Local:
         arrays = {name: value for name, value in vars(self).items() if value is not None}
-        return replace(
-            self,
-            **{
-                name: xp.where(
-                    xp.reshape(members, (-1,) + (1,) * (a.ndim - 1)), getattr(before, name), a
-                )
-                for name, a in arrays.items()
-            },
-        )
+        return replace(self, **{name: function(name, a) for name, a in arrays.items()})
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,55 @@
+r"""
+A path of hyperparameters, and how weights collapse
+===================================================
+
+Entropy weights have a parameter :math:`\gamma`: how much more energy a sample may have before
+its importance falls by a factor e. Too large, and outliers have their say; too small, and a few
+samples that happen to fit have all of it. :func:`robustnmf.fit_path` runs a whole grid as one
+batch.
+"""
+
+# %%
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.datasets import load_digits
+
+from robustnmf import Entropy, EucNMF, RobustNMF, fit_path
+from robustnmf.corruptions import spoil
+
+clean = load_digits().data[:800]
+X, bad = spoil(clean, 0.2, ["noise", "shuffled"], (8, 8), seed=0)
+gammas = np.logspace(0, 5, 16)
+weightings = [Entropy(gamma) for gamma in gammas]
+path = fit_path(X, 12, weightings=weightings, random_state=0, solver="hals", tol=1e-3)
+
+
+# %%
+# Three things against gamma: the error on clean samples, the share that bad samples have of all
+# importance, and the effective sample size, which a fit reports and warns about. The vertical
+# line is what ``gamma="auto"`` settles on, without seeing what is clean.
+
+
+def clean_error(components):
+    """Squared error of the clean samples on these components."""
+    model = RobustNMF(12, weighting="uniform", fixed_components=components, init="random")
+    return model.fit(clean[~bad]).energies_.sum()
+
+
+(auto,) = fit_path(X, 12, weightings=["entropy"], random_state=0, solver="hals", tol=1e-3)
+best = clean_error(EucNMF(12, solver="hals", init="nndsvda").fit(clean[~bad]).components_)
+curves = {
+    "error on clean samples": [clean_error(member.components) / best for member in path],
+    "importance of bad samples": [member.sample_importances[bad].sum() for member in path],
+    "effective sample size": [member.effective_sample_size for member in path],
+}
+figure, axes = plt.subplots(1, 3, figsize=(12, 3.6), layout="constrained")
+for ax, (name, values) in zip(axes, curves.items(), strict=True):
+    ax.semilogx(gammas, values, "o-")
+    ax.axvline(auto.settled.gamma, color="C3", ls="--", label="auto")
+    ax.set(xlabel="gamma", title=name)
+axes[2].axhline(12, color="0.6", lw=1, label="number of parts")
+axes[2].set_yscale("log")
+axes[0].legend()
+axes[2].legend()
+print(f"auto: gamma {auto.settled.gamma:.0f}, error {clean_error(auto.components) / best:.3f}")
+plt.show()

@@ -1,0 +1,63 @@
+"""
+In a pipeline with a grid search
+================================
+
+An estimator of robustnmf goes wherever one of scikit-learn goes. Here codes are features for a
+classifier, the number of parts and the weighting are chosen by cross-validation, and the training
+samples are spoiled (the test samples are not).
+"""
+
+# %%
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from sklearn.datasets import load_digits
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, train_test_split
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from robustnmf import RobustNMF
+from robustnmf.corruptions import spoil
+
+X, y = load_digits(return_X_y=True)
+X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0, stratify=y)
+X_train, _ = spoil(X_train, 0.3, ["noise", "repeated"], (8, 8), seed=0)
+
+# %%
+pipeline = make_pipeline(
+    RobustNMF(init="nndsvda", tol=1e-3, random_state=0),
+    StandardScaler(),
+    LogisticRegression(max_iter=500),
+)
+grid = {
+    "robustnmf__n_components": [5, 10, 20],
+    "robustnmf__weighting": ["uniform", "entropy", "trimmed"],
+}
+search = GridSearchCV(pipeline, grid, cv=3).fit(X_train, y_train)
+print("chosen:", search.best_params_)
+print(f"accuracy on clean test images: {search.score(X_test, y_test):.3f}")
+
+# %%
+# The weighting matters most where parts are few: none may be wasted.
+
+results = pd.DataFrame(search.cv_results_["params"])
+results["score"] = [
+    pipeline.set_params(**parameters).fit(X_train, y_train).score(X_test, y_test)
+    for parameters in search.cv_results_["params"]
+]
+table = results.pivot(
+    index="robustnmf__n_components", columns="robustnmf__weighting", values="score"
+)
+print(table.round(3))
+ax = table.plot.bar(rot=0, figsize=(7, 3.5), ylim=(0.5, 1))
+ax.set(xlabel="parts", ylabel="accuracy on clean test images")
+ax.figure.tight_layout()
+
+# %%
+# Names of columns travel along, as scikit-learn's ``set_output`` has them.
+
+named = RobustNMF(5, random_state=0).set_output(transform="pandas")
+codes = named.fit_transform(pd.DataFrame(np.asarray(X), columns=load_digits().feature_names))
+print(codes.head(3).round(2))
+plt.show()

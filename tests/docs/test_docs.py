@@ -1,0 +1,130 @@
+"""The documentation: it builds without a warning, its pages work, its examples run."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from tests.browsing import (
+    complaints,
+    narrow,
+    on_paper,
+    overflow,
+    printed_pages,
+    reached_by_tab,
+    wait_until,
+)
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLES = sorted((ROOT / "examples").glob("plot_*.py"))
+PAGES = [
+    "index.html",
+    "guide/index.html",
+    "guide/start.html",
+    "theory.html",
+    "performance.html",
+    "reproduction.html",
+    "auto_examples/index.html",
+    "auto_examples/plot_path.html",
+    "reference.html",
+    "generated/robustnmf.RobustNMF.html",
+    "contributing.html",
+]
+NEEDS = {"plot_dask": "dask", "plot_pipeline": "pandas"}
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    """Files, without a word."""
+
+    def log_message(self, *told):
+        """Nothing."""
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The pages on a server of this machine; examples are not run for them."""
+    pytest.importorskip("sphinx_gallery", reason="the packages of the extra docs are missing")
+    folder = tmp_path_factory.mktemp("html")
+    # A copy, as examples are written beside the sources.
+    work = tmp_path_factory.mktemp("work")
+    for name in ("docs", "examples", "results", "benchmarks", "src"):
+        (work / name).symlink_to(ROOT / name)
+    (work / "docs").unlink()
+    subprocess.run(["cp", "-r", str(ROOT / "docs"), str(work / "docs")], check=True)
+    for name in ("README.md", "CONTRIBUTING.md", "ARCHITECTURE.md", "CHANGELOG.md"):
+        (work / name).symlink_to(ROOT / name)
+    done = subprocess.run(
+        [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-D", "plot_gallery=0",
+         "-b", "html", str(work / "docs"), str(folder)],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder)))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+
+
+def test_pages_work_in_a_browser(site, browser):
+    complaints(browser)
+    for name in PAGES:
+        browser.get(f"{site}/{name}")
+        wait_until(browser, "return document.querySelector('main h1') !== null")
+        wait_until(browser, "return !window.MathJax || !!MathJax.startup.document")
+        assert complaints(browser) == [], name
+        broken = (
+            "return [...document.images].filter(i => i.complete && !i.naturalWidth).map(i => i.src)"
+        )
+        assert browser.execute_script(broken) == [], name
+        focus = reached_by_tab(browser)
+        assert {"A", "BUTTON"} & set(focus), name
+        assert not [tag for tag in focus if "unseen" in tag], name
+        with narrow(browser):
+            assert overflow(browser) <= 1, name
+        with on_paper(browser):
+            shown = "return getComputedStyle(document.querySelector('.bd-header')).display"
+            assert browser.execute_script(shown) == "none", name
+        links_lead_somewhere(site, browser, name)
+    assert printed_pages(browser) >= 1
+    browser.get(f"{site}/theory.html")  # equations are drawn without a network
+    wait_until(browser, "return document.querySelectorAll('mjx-container').length > 20")
+    assert complaints(browser) == []
+
+
+def links_lead_somewhere(site, browser, name):
+    links = browser.execute_script(
+        "return [...document.querySelectorAll('main a[href]')].map(a => a.href)"
+    )
+    inside = {link.split("#")[0] for link in links if link.startswith(site)}
+    for link in inside:
+        status = browser.execute_async_script(
+            "const done = arguments[1];"
+            "fetch(arguments[0], {method: 'HEAD'}).then(r => done(r.status), () => done(0))",
+            link,
+        )
+        assert status == 200, (name, link)
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_an_example_runs(path, tmp_path):
+    pytest.importorskip("matplotlib", reason="examples draw with matplotlib")
+    if path.stem in NEEDS:
+        pytest.importorskip(NEEDS[path.stem], reason=f"{path.stem} needs it")
+    done = subprocess.run(
+        [sys.executable, "-W", "error::UserWarning", "-W", "ignore:.*non-interactive", str(path)],
+        capture_output=True, text=True, check=False, cwd=tmp_path,
+        env=os.environ | {"MPLBACKEND": "agg"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip()
+
+
+def test_there_are_examples_for_everything():
+    assert len(EXAMPLES) >= 8

@@ -1,0 +1,61 @@
+"""The public face: what it exports, how it is typed, what importing it costs."""
+
+import inspect
+import subprocess
+import sys
+
+import pytest
+
+import robustnmf
+from robustnmf import corruptions, datasets, displays, metrics
+
+MODULES = [robustnmf, corruptions, datasets, displays, metrics]
+NAMES = [(module, name) for module in MODULES for name in module.__all__]
+
+
+def functions_of(value):
+    """A function, or the public methods that a class of this library defines."""
+    if inspect.isfunction(value):
+        yield value.__name__, value
+    if inspect.isclass(value):
+        for kind in value.__mro__:
+            if kind.__module__.startswith("robustnmf"):
+                for name, member in vars(kind).items():
+                    if name == "__init__" or not name.startswith("_"):
+                        function = getattr(member, "__func__", member)
+                        if inspect.isfunction(function):
+                            yield f"{kind.__name__}.{name}", inspect.unwrap(function)
+
+
+@pytest.mark.parametrize(("module", "name"), NAMES, ids=lambda x: getattr(x, "__name__", x))
+def test_the_public_api_is_typed_and_documented(module, name):
+    value = getattr(module, name)
+    for called, function in functions_of(value):
+        signature = inspect.signature(function)
+        parameters = [p for p in signature.parameters.values() if p.name not in ("self", "cls")]
+        bare = [p.name for p in parameters if p.annotation is p.empty]
+        assert not bare, (called, bare)
+        if function.__name__ != "__init__":
+            assert signature.return_annotation is not signature.empty, called
+    if inspect.isclass(value) or inspect.isfunction(value):
+        assert inspect.getdoc(value)
+
+
+def test_unknown_names_are_told():
+    with pytest.raises(AttributeError, match="has no attribute 'RobustPCA'"):
+        _ = robustnmf.RobustPCA
+    assert set(robustnmf.__all__) <= set(dir(robustnmf))
+
+
+def test_importing_the_package_imports_nothing_else():
+    program = (
+        "import sys, robustnmf; print({'sklearn', 'scipy', 'numba', 'pandas'} & {*sys.modules})"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    assert done.stdout.strip() == b"set()"
+
+
+def test_star_imports_bring_all_of_it():
+    found = {}
+    exec("from robustnmf import *", found)
+    assert set(robustnmf.__all__) <= set(found)
