@@ -11,6 +11,8 @@ from hypothesis import settings
 
 from tests.browsing import started_browser
 
+STANDARD = array_api_strict.get_array_api_strict_flags()["api_version"]
+
 # Machines differ in speed, and a build must not depend on the draw: continuous integration
 # runs the same examples every time, developers get new ones.
 settings.register_profile("default", deadline=None)
@@ -24,6 +26,12 @@ def browser():
     browser = started_browser()
     yield browser
     browser.quit()
+
+
+@pytest.fixture(autouse=True)
+def newest_standard():
+    """Checks of older scikit-learn leave array-api-strict at an older standard."""
+    array_api_strict.set_array_api_strict_flags(api_version=STANDARD)
 
 
 NAMESPACES = {"numpy": xnp, "strict": array_api_strict}

@@ -1,6 +1,9 @@
 """Small problems, and the pieces of the core put together for tests."""
 
+from importlib.util import find_spec
+
 import numpy as np
+import pytest
 import scipy.sparse
 
 from robustnmf.arrays import to_numpy
@@ -11,6 +14,8 @@ from robustnmf.solvers import SOLVERS
 from robustnmf.state import Problem, Start
 from robustnmf.structures import STRUCTURES
 from robustnmf.weightings import WEIGHTINGS, Profile, Weighting
+
+needs_cli = pytest.mark.skipif(find_spec("rich") is None, reason="needs robustnmf[cli]")
 
 
 def noisy_low_rank(n=40, m=12, k=3, seed=0, noise=0.3, outliers=0):

@@ -224,7 +224,7 @@ def test_every_namespace_gives_the_same_numbers(loss, name, structure, data):
     numpy_fit = run(TABLES[data], weightings, codes, basis, xp=xnp, **arguments)
     strict_fit = run(TABLES[data], weightings, codes, basis, xp=array_api_strict, **arguments)
     for one, other in zip(numpy_fit, strict_fit, strict=True):
-        assert_same_fit(one, other, rtol=1e-12)
+        assert_same_fit(one, other, rtol=1e-11)
 
 
 def test_an_automatic_parameter_settles_and_then_stays(xp):

@@ -130,7 +130,7 @@ def test_data_whose_squares_leave_the_range_are_refused(size):
 
 
 def test_names_of_mixed_types_are_refused_before_the_work():
-    import pandas as pd
+    pd = pytest.importorskip("pandas", reason="pandas is not installed")
 
     frame = pd.DataFrame(X, columns=["a", 1, "c", 3, "e", 5])
     model = EucNMF(2, max_iter=10**9, tol=1e-300)

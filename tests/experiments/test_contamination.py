@@ -11,6 +11,7 @@ from robustnmf.experiments.contamination.methods import CEILING, Judge, Score, s
 from robustnmf.experiments.contamination.scenario import Scenario
 from robustnmf.experiments.contamination.store import ScenarioStore
 from robustnmf.experiments.database import StoreError
+from tests.problems import needs_cli
 
 SMALL = Scenario("wdbc", "noise", 0.2, 0)
 
@@ -94,6 +95,7 @@ def test_tables_keep_tuned_and_held_out_apart_and_say_what_is_missed():
     assert "does in 2 of these." in found["detection"].notes[0]
 
 
+@needs_cli
 def test_the_command_writes_a_page_and_tables(tmp_path, monkeypatch, capsys):
     monkeypatch.setitem(benchmark.QUICK, "shares", (0.0, 0.2))
     monkeypatch.setitem(benchmark.QUICK, "seeds", (0,))
@@ -105,6 +107,7 @@ def test_the_command_writes_a_page_and_tables(tmp_path, monkeypatch, capsys):
     assert "RobustNMF" in (tmp_path / "tables.md").read_text()
 
 
+@needs_cli
 def test_what_is_not_known_is_said(tmp_path, capsys):
     assert main(["contaminate", "--corruptions", "rust", "--out", str(tmp_path)]) == 1
     assert "'rust' is none of noise" in capsys.readouterr().err

@@ -4,6 +4,7 @@ import pytest
 
 from robustnmf.cli import main
 from robustnmf.experiments import demo
+from tests.problems import needs_cli
 
 
 @pytest.fixture
@@ -11,6 +12,7 @@ def short(monkeypatch):
     monkeypatch.setattr(demo, "SETTINGS", {"random_state": 0, "max_iter": 60, "tol": 1e-3})
 
 
+@needs_cli
 def test_the_demo_prints_a_table_and_writes_a_page(short, tmp_path, capsys):
     assert main(["demo", "--out", str(tmp_path)]) == 0
     printed = capsys.readouterr().out

@@ -24,6 +24,7 @@ from robustnmf.experiments.reproduce import plan, reproduce, scope_of
 from robustnmf.experiments.store import Store
 from robustnmf.experiments.trial import Scores, Task, fitted, run
 from tests.oracles import paper
+from tests.problems import needs_cli
 
 SHORT = PROTOCOL.but(iterations=5, starts=2)
 
@@ -190,6 +191,7 @@ def count(path):
         return 0
 
 
+@needs_cli
 def test_a_killed_run_goes_on_where_it_was_and_ends_the_same(tmp_path):
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     environment = {k: v for k, v in os.environ.items() if k != VARIABLE}
@@ -214,6 +216,7 @@ def test_a_killed_run_goes_on_where_it_was_and_ends_the_same(tmp_path):
         assert (killed / name).read_bytes() == (whole / name).read_bytes()
 
 
+@needs_cli
 def test_the_command_line_speaks_of_mistakes_in_one_line(bare, tmp_path, capsys):
     for arguments, told in (
         (["--figures", "12"], "tables 1 to 3 and figures 1 to 9"),
@@ -230,6 +233,7 @@ def test_the_command_line_speaks_of_mistakes_in_one_line(bare, tmp_path, capsys)
         assert error.count("\n") == 1
 
 
+@needs_cli
 def test_datasets_are_listed(bare, capsys):
     assert main(["datasets", "--json"]) == 0
     rows = {row["name"]: row for row in json.loads(capsys.readouterr().out)}

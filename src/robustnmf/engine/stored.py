@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -90,15 +91,10 @@ class Stored(Elsewhere):
 
         def loaded(item: tuple[np.ndarray, tuple[int, KnownRows, Any]]) -> tuple[Any, Any]:
             rows, (i, known, local) = item
-            if len(rows) != len(known):
-                raise ValueError(
-                    f"X has yielded {len(known)} samples in a block at first and {len(rows)} now. "
-                    "The function must yield the same blocks every time."
-                )
             return shelved(i, known.block(rows, self.scale, self.complete, self.fill), local)
 
         with closing(self._read()) as rows:
-            items = zip(rows, pairs, strict=True)
+            items = _beside(rows, pairs)
             return merged_all(self._visits(loaded, items, len(self.blocks)))
 
     def _from_shelf(self, visit: Visit) -> Callable[[int, Any, Any], tuple[Any, Any]]:
@@ -181,6 +177,18 @@ class Stored(Elsewhere):
     def samples(self, index: Array) -> Array:
         rows = self.source.take(int(i) for i in index)
         return rows.astype(self.dtype, copy=False) / self.scale
+
+
+def _beside(rows: Iterable[np.ndarray], pairs: Iterable[tuple]) -> Iterator[tuple[Any, Any]]:
+    """The rows of every block, and what is known of it; they must be those of the first time."""
+    for given, pair in zip_longest(rows, pairs):
+        now, before = 0 if given is None else len(given), 0 if pair is None else len(pair[1])
+        if now != before:
+            raise ValueError(
+                f"X has yielded {before} samples in a block at first and {now} now. "
+                "The function must yield the same blocks every time."
+            )
+        yield given, pair
 
 
 def _whole_chunks(rows: int, chunk_rows: int) -> int:

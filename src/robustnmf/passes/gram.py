@@ -126,7 +126,8 @@ def _penalised_codes(linear: Array, gram: Array, penalty: Penalty) -> Array:
     single = xp.where(counting(gram.shape[0], gram) == best[:, None], single, 0 * single)
     ends = [by_coordinates(linear, full, codes) for codes in (together, single)]
     down, up = (xp.vecdot(codes, 0.5 * codes @ full - linear) for codes in ends)
-    return xp.where((down < up)[:, None], *ends)
+    # Both are negative, and where they agree to rounding a single component is the answer.
+    return xp.where((down < (1 + 1e-9) * up)[:, None], *ends)
 
 
 def _refined(block: Any, basis: Array, gram: Array, codes: Array, rows: Array) -> Array:
