@@ -28,7 +28,7 @@ test: $(VENV)/.dev
 # Which lines tests run. Tracing is slow, so the laws that have hundreds of cases each and the checks of
 # scikit-learn are left out: what is reported is no more than what all tests cover.
 coverage: $(VENV)/.dev
-	$(ALONE) $(BIN)/python -m pytest $(SHARED) $(MANY:%=--deselect %) --cov --cov-report=term-missing:skip-covered
+	COVERAGE_CORE=sysmon $(ALONE) $(BIN)/python -m pytest $(SHARED) $(MANY:%=--deselect %) --cov --cov-report=term-missing:skip-covered
 
 check: $(VENV)/.dev
 	$(BIN)/ruff format --check .
