@@ -28,18 +28,19 @@ X[:30] = 4 * X.mean() * rng.random((30, features))
 curve = select_rank(X, range(1, 11), random_state=0)
 print(f"least error at {curve.best}, recommended {curve.recommended}")
 
-figure, axes = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
-curve.plot(ax=axes[0])
-axes[0].set_title("hidden entries, as select_rank sees them")
+figure, ax = plt.subplots(figsize=(6, 4), layout="constrained")
+curve.plot(ax=ax)
+ax.set_title("hidden entries, as select_rank sees them")
 
 # %%
 # What the errors of the fit itself say: they fall and fall, and the bad samples are most of them.
 
 ranks = range(1, 11)
 models = [RobustNMF(k, weighting="uniform", init="nndsvda").fit(X) for k in ranks]
-axes[1].plot(ranks, [m.energies_.sum() for m in models], "o-", color="C3", label="all samples")
-axes[1].plot(ranks, [m.energies_[30:].sum() for m in models], "o-", label="good samples")
-axes[1].set(xlabel="number of parts", ylabel="squared error of plain NMF", yscale="log")
-axes[1].set_title("entries that were fitted")
-axes[1].legend()
+figure, ax = plt.subplots(figsize=(6, 4), layout="constrained")
+ax.plot(ranks, [m.energies_.sum() for m in models], "o-", color="C3", label="all samples")
+ax.plot(ranks, [m.energies_[30:].sum() for m in models], "o-", label="good samples")
+ax.set(xlabel="number of parts", ylabel="squared error of plain NMF", yscale="log")
+ax.set_title("entries that were fitted")
+ax.legend()
 plt.show()
