@@ -14,7 +14,7 @@ MANY := tests/estimators/test_checks.py \
 	tests/test_fit_laws.py::test_permuting_samples_permutes_the_result \
 	tests/test_fit_laws.py::test_the_final_codes_do_not_raise_the_objective \
 	tests/estimators/test_regularisation.py::test_the_objective_never_rises
-OLDEST := "numpy==2.1.*" "scipy==1.15.1" "scikit-learn==1.6.*" "numba==0.61.*" "array-api-compat==1.11.*" \
+OLDEST := "numpy==2.1.*" "scipy==1.15.*" "scikit-learn==1.6.*" "numba==0.61.*" "array-api-compat==1.11.*" \
 	"threadpoolctl==3.5.*" "array-api-strict==2.3.*"
 
 .PHONY: demo test check docs bench bench-scale coverage oldest wheel dist format clean

@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+import scipy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import nnls
+from sklearn.utils.fixes import parse_version
 
 from robustnmf.arrays import to_numpy
 from robustnmf.solvers import nonnegative_least_squares, refine
@@ -21,6 +23,10 @@ def residual_energies(X, basis, codes):
     return ((X - codes @ basis) ** 2).sum(axis=1)
 
 
+@pytest.mark.skipif(
+    parse_version(scipy.__version__) < parse_version("1.16"),
+    reason="nnls of SciPy 1.15 is wrong: a residual of 1.64 where 0.25 can be had",
+)
 @settings(max_examples=60)
 @given(
     rows=st.integers(1, 12),
