@@ -1,8 +1,6 @@
 """Sphinx configuration."""
 
-import os
 import sys
-import warnings
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
@@ -44,18 +42,11 @@ myst_enable_extensions = ["dollarmath", "amsmath", "colon_fence"]
 myst_heading_anchors = 3
 exclude_patterns = ["_build", "generated/*.md", "auto_examples/**/*.ipynb"]
 
-# What examples do to a fresh process; BLAS has its threads, so that they run as for a user.
-warnings.filterwarnings("ignore", message=".*non-interactive.*")
-os.environ.setdefault("MPLBACKEND", "agg")
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "auto_examples",
     "within_subsection_order": "ExampleTitleSortKey",
     "remove_config_comments": True,
-    "show_memory": False,
-    "plot_gallery": "True",
-    "abort_on_example_error": False,
-    "only_warn_on_example_error": False,
     "download_all_examples": False,
     "min_reported_time": 1,
     "doc_module": ("robustnmf",),

@@ -79,14 +79,14 @@ def sparse() -> str:
 
 def missing() -> str:
     """What holes cost."""
-    rows = []
-    for row in _read("missing")["rows"]:
-        seconds = np.min(np.array(row["seconds"]), axis=0)
+    found, rows = _read("missing")["rows"], []
+    for row in found:
+        seconds = np.median(np.array(row["seconds"]), axis=0)
         n, m, k = row["shape"]
         shares = [f"{value:.2g}" for value in seconds[1:] / seconds[0]]
         rows.append([f"{n:,} x {m:,}, k = {k}, {row['dtype']}", *shares])
-    shares = _read("missing")["rows"][0]["shares"][1:]
-    return _table(["table", *(f"{share:.0%} missing" for share in shares)], rows)
+    head = ["table", *(f"{share:.0%} missing" for share in found[0]["shares"][1:])]
+    return _table(head, rows)
 
 
 def provenance() -> str:
@@ -94,13 +94,10 @@ def provenance() -> str:
     rows = []
     for path in sorted(RESULTS.glob("*.json")):
         found = _read(path.stem)
-        about = found.get("machine", {})
-        about = about if isinstance(about, dict) else {}
-        versions = found.get("versions") or about.get("versions") or {}
-        processor = about.get("processor") or about.get("machine", {}).get("processor", "")
+        versions = found.get("versions") or {"torch": found["torch"]}
+        machine = found.get("gpu") or found["machine"]["processor"]
         told = ", ".join(f"{name} {version}" for name, version in versions.items())
-        command = found.get("command") or about.get("command", "")
-        rows.append([f"`{path.name}`", f"`{command}`", found.get("gpu", processor), told])
+        rows.append([f"`{path.name}`", f"`{found['command']}`", machine, told])
     return _table(["file", "command", "machine", "versions"], rows)
 
 
