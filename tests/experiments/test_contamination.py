@@ -1,17 +1,30 @@
 """The contamination benchmark: fair scenarios, resumable, and honest tables."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from robustnmf.cli import main
 from robustnmf.corruptions import CORRUPTIONS
-from robustnmf.experiments.contamination import benchmark, tables
-from robustnmf.experiments.contamination.benchmark import Plan, plan, run
-from robustnmf.experiments.contamination.methods import CEILING, Judge, Score, scored
-from robustnmf.experiments.contamination.scenario import Scenario
+from robustnmf.experiments.contamination import benchmark, detection, tables
+from robustnmf.experiments.contamination.benchmark import MINORITY, SHARES, Plan, plan, run
+from robustnmf.experiments.contamination.generated import GENERATED, SAMPLES
+from robustnmf.experiments.contamination.goals import PARTS, Place, means
+from robustnmf.experiments.contamination.judge import Judge, Score, plain_basis
+from robustnmf.experiments.contamination.methods import CEILING, GROUPS, scored
+from robustnmf.experiments.contamination.scenario import Data, Scenario, ranks_of, table_of
 from robustnmf.experiments.contamination.store import ScenarioStore
+from robustnmf.experiments.contamination.two_step import (
+    FACTOR_FIRST,
+    FENCES_FIRST,
+    FOREST_FIRST,
+    ORACLE_FIRST,
+    TWO_STEP,
+    outside_fences,
+)
 from robustnmf.experiments.database import StoreError
-from tests.problems import needs_cli
+from tests.problems import needs_cli, noisy_low_rank
 
 SMALL = Scenario("wdbc", "noise", 0.2, 0)
 
@@ -29,6 +42,38 @@ def test_the_samples_held_back_are_clean_and_the_same_for_all_shares(dataset, ki
     np.testing.assert_array_equal(changed, some.bad)
 
 
+@pytest.mark.parametrize("name", GENERATED)
+def test_generated_tables_are_nonnegative_and_reproducible_by_seed(name):
+    table, again, other = (table_of(name, seed) for seed in (4, 4, 5))
+    assert len(table.X) == SAMPLES
+    assert np.isfinite(table.X).all()
+    assert table.X.min() >= 0
+    assert table.X.any(axis=1).all()
+    assert table.parts is None or table.parts.shape[1] == table.X.shape[1]
+    np.testing.assert_array_equal(table.X, again.X)
+    assert not np.array_equal(table.X, other.X)
+
+
+def test_clusters_have_the_sizes_of_their_shares():
+    X = table_of("three_clusters", 0).X
+    largest = X.reshape(len(X), 3, 10).sum(axis=2).argmax(axis=1)
+    np.testing.assert_array_equal(np.bincount(largest), [90, 270, 540])
+
+
+@pytest.mark.parametrize(
+    ("name", "ranks"),
+    [("iris", (0, 2)), ("three_clusters", (0, 2, 5, 10, 20)), ("counts", (0, 2, 5, 10, 20, 40)),
+     ("synthetic", (0, 2, 5, 20, 40))],
+)  # fmt: skip
+def test_clean_tables_are_fitted_at_the_ranks_that_fit(name, ranks):
+    assert ranks_of(name) == ranks
+    own, other = (Scenario(name, "noise", 0.0, 0, rank).data() for rank in (0, ranks[1]))
+    assert own.rank == table_of(name, 0).rank
+    assert other.rank == ranks[1]
+    np.testing.assert_array_equal(own.dirty, other.dirty)
+    assert max(own.rank, *ranks) <= min(2 * own.dirty.shape[1] / 3 + 1, len(own.dirty) / 2)
+
+
 def test_scores_mean_what_they_say():
     data = Scenario("synthetic", "noise", 0.0, 1).data()
     judge = Judge(data)
@@ -37,25 +82,140 @@ def test_scores_mean_what_they_say():
     assert perfect.parts_distance == pytest.approx(0.0, abs=1e-12)
     assert perfect.relative_error == pytest.approx(1.0, abs=0.1)
     assert np.isnan(perfect.auroc)
+    undisturbed = judge.basis("undisturbed", judge.undisturbed)
+    assert undisturbed.relative_error == undisturbed.geometric_error == 1.0
     data = SMALL.data()
     assert Judge(data).ranking("oracle", data.bad.astype(float)).auroc == 1.0
 
 
+def test_the_geometric_error_is_that_of_the_typical_sample():
+    judge = Judge(SMALL.data())
+    errors = judge._reference.copy()
+    errors[0] *= 1e6
+    assert judge.relative_error(errors) > 100
+    assert judge.geometric_error(errors) == pytest.approx(1e6 ** (1 / len(errors)))
+    # Errors of nothing, as where features are few, are no infinite gain.
+    assert judge.geometric_error(0 * errors) > 1e-6
+
+
+def test_lost_samples_are_good_ones_without_weight():
+    data = replace(SMALL.data(), rank=2)
+    judge = Judge(data)
+    importances = np.where(data.bad, 0.0, 1.0)
+    assert judge.without_weight(importances / importances.sum()) == 0.0
+    importances[np.flatnonzero(~data.bad)[:30]] = 0.01
+    lost = judge.without_weight(importances / importances.sum())
+    assert lost == pytest.approx(30 / np.sum(~data.bad))
+
+
 def test_robust_parts_are_better_than_plain_ones_and_bad_samples_are_found():
-    found = scored(SMALL.data(), ("methods", "detectors"))
-    scores = {score.method: score for group in found.values() for score in group}
+    groups = scored(SMALL.data(), ("methods", "two_step", "detectors"))
+    scores = {score.method: score for group in groups.values() for score in group}
     assert scores["RobustNMF"].relative_error < 1.05 < scores["EucNMF"].relative_error
     assert scores["RobustNMFDetector"].auroc > 0.99
+    assert scores["EucNMF"].lost == 0.0
+    assert np.isnan(scores["scikit-learn NMF"].lost)
+    assert {*TWO_STEP, ORACLE_FIRST} == {score.method for score in groups["two_step"]}
+    assert scores[FOREST_FIRST].relative_error < scores["EucNMF"].relative_error
+    assert scores[FOREST_FIRST].lost == scores["IsolationForest"].lost
+    assert scores[ORACLE_FIRST].relative_error < 1.05
+
+
+def small_data(bad=0) -> Data:
+    """Data of sixty samples, some of them replaced, and thirty held back."""
+    X = noisy_low_rank(n=90, m=8, k=2)
+    spoiled = noisy_low_rank(n=90, m=8, k=2, outliers=bad)
+    return Data(spoiled[:60], np.arange(60) < bad, X[60:], 2)
+
+
+def two_step_scores(data):
+    return {score.method: score for score in scored(data, ("two_step",))["two_step"]}
+
+
+def test_two_step_baselines_drop_what_they_flag_and_the_oracle_nothing_of_clean_data():
+    data = small_data()
+    scores = two_step_scores(data)
+    assert scores[ORACLE_FIRST].relative_error == pytest.approx(1.0, abs=1e-9)
+    assert scores[ORACLE_FIRST].lost == 0.0
+    for name, detector in ((FOREST_FIRST, detection.isolation_forest),
+                           (FACTOR_FIRST, detection.local_outlier_factor)):  # fmt: skip
+        flagged = detector(data.dirty, data.rank).flagged
+        expected = Judge(data).basis("", plain_basis(data.dirty[~flagged], data.rank))
+        assert scores[name].relative_error == pytest.approx(expected.relative_error)
+        assert scores[name].lost == pytest.approx(flagged.mean())
+    spoiled = two_step_scores(small_data(bad=6))
+    assert spoiled[ORACLE_FIRST].effective_share == pytest.approx(0.9)
+    assert spoiled[ORACLE_FIRST].relative_error < 1.2
+
+
+def test_flags_are_those_of_scikit_learn():
+    from sklearn.ensemble import IsolationForest
+    from sklearn.neighbors import LocalOutlierFactor
+
+    X = small_data(bad=6).dirty
+    for detector, model in ((detection.isolation_forest, IsolationForest(random_state=0)),
+                            (detection.local_outlier_factor, LocalOutlierFactor())):  # fmt: skip
+        np.testing.assert_array_equal(detector(X, 2).flagged, model.fit_predict(X) == -1)
+
+
+def test_entries_outside_the_fences_are_missing():
+    X = np.tile(np.arange(1.0, 9.0), (2, 1)).T
+    X[0, 1] = 100.0
+    np.testing.assert_array_equal(np.argwhere(outside_fences(X)), [[0, 1]])
+    data = small_data()
+    assert not outside_fences(np.ones((5, 3))).any()
+    dirty = data.dirty.copy()
+    dirty[0] = 1e4  # no known entry is left
+    bad = np.arange(60) < 1
+    score = two_step_scores(replace(data, dirty=dirty, bad=bad))[FENCES_FIRST]
+    assert not score.failure
+    assert score.relative_error < 1.5
+    assert score.effective_share < 1
+
+
+def test_a_baseline_that_fails_says_so_and_spares_the_others(monkeypatch):
+    def flags_all(X, rank):
+        return detection.Detection(np.arange(len(X)), np.ones(len(X), dtype=bool))
+
+    def flags_all_but_one(X, rank):
+        return detection.Detection(np.arange(len(X)), np.arange(len(X)) > 0)
+
+    monkeypatch.setitem(detection.DETECTORS, "IsolationForest", flags_all)
+    monkeypatch.setitem(detection.DETECTORS, "LocalOutlierFactor", flags_all_but_one)
+    data = small_data()
+    scores = two_step_scores(data)
+    assert scores[FOREST_FIRST].failure == "ValueError: all 60 samples are dropped."
+    assert np.isnan(scores[FOREST_FIRST].relative_error)
+    assert not scores[FACTOR_FIRST].failure  # one row is left for two components
+    assert np.isfinite(scores[FACTOR_FIRST].relative_error)
+    rows = [(SMALL, score) for score in scores.values()]
+    notes = tables.outcomes(rows)[0].notes
+    assert "IsolationForest, plain NMF failed in 1 scenarios" in notes[0]
+
+
+def test_the_plan_has_clean_tables_at_every_rank_and_bad_samples_at_their_own():
+    wanted = plan(["iris", "small_cluster"], [], 2)
+    assert wanted.groups == tuple(GROUPS)
+    assert {scenario.seed for scenario in wanted.scenarios} == {0, 1}
+    iris = [s for s in wanted.scenarios if s.dataset == "iris" and s.seed == 0]
+    assert [s.rank for s in iris if not s.share] == [0, 2]
+    assert [s.rank for s in iris if s.share] == [0] * 6 * (len(SHARES) - 1)
+    assert Scenario(*MINORITY, 1) in wanted.scenarios
+    assert not plan(["iris"], quick=True).missing
+    chosen = plan(["iris"], groups=["two_step", "grids", "detectors"], grids=False)
+    assert chosen.groups == ("two_step", "detectors")
+    assert chosen.groups_of(Scenario("iris", "noise", 0.0, 0, rank=2)) == ("two_step",)
 
 
 def test_a_run_that_was_cut_short_goes_on_where_it_was(tmp_path):
-    wanted = plan(["wdbc"], ["noise"], 1, quick=True)
-    part = Plan(wanted.scenarios[:1], ("detectors",))
+    wanted = plan(["iris"], ["noise"], 1, quick=True)
+    own_rank = tuple(scenario for scenario in wanted.scenarios if not scenario.rank)
+    part = Plan(own_rank[:1], ("detectors",))
     store = ScenarioStore(tmp_path / "scenarios.sqlite")
     run(part, store)
     first = store.scores(part.scenarios[0], "detectors")
     seen = []
-    both = Plan(wanted.scenarios[:2], ("detectors",))
+    both = Plan(own_rank[:2], ("detectors",))
     run(both, store, progress=lambda what, done, total: seen.append((done, total)))
     assert seen[0] == (1, 2)
     assert seen[-1] == (2, 2)
@@ -67,43 +227,114 @@ def test_a_run_that_was_cut_short_goes_on_where_it_was(tmp_path):
         ScenarioStore(tmp_path / "other.sqlite")
 
 
-def made_up(relative, auroc):
+def rows_with(relative, auroc=0.99, lost=0.0, baseline=1.5):
     """Rows in which every cell has these numbers, for ours and for the others."""
     rows = []
-    for dataset in ("digits", "thyroid"):
-        for share in (0.0, 0.2, 0.4):
-            for seed in (0, 7):
-                scenario = Scenario(dataset, "noise", share, seed)
-                for method, error in (("RobustNMF", relative), ("EucNMF", 2.0)):
-                    rows.append((scenario, Score(method, error)))
-                for method, found in (("RobustNMFDetector", auroc), ("IsolationForest", 0.97),
-                                      ("LocalOutlierFactor", 0.5), ("EllipticEnvelope", 0.5),
-                                      ("PCA error", 0.5), (CEILING, 0.99)):  # fmt: skip
-                    rows.append((scenario, Score(method, auroc=found)))
+    scenarios = [
+        Scenario(dataset, "noise", share, seed)
+        for dataset in ("digits", "thyroid") for share in (0.0, 0.2, 0.4) for seed in (0, 7)
+    ]  # fmt: skip
+    scenarios += [replace(scenario, rank=5) for scenario in scenarios if not scenario.share]
+    for scenario in scenarios:
+        ours = Score("RobustNMF", relative, relative, lost)
+        rows += [(scenario, score) for score in (ours, Score("EucNMF", 2.0, 2.0, 0.0))]
+        rows += [(scenario, Score(name, baseline, baseline, 0.1)) for name in TWO_STEP]
+        rows.append((scenario, Score(ORACLE_FIRST, 1.0, 1.0, 0.0)))
+        areas = {"RobustNMFDetector": auroc, "IsolationForest": 0.97, "LocalOutlierFactor": 0.5,
+                 "EllipticEnvelope": 0.5, "PCA error": 0.5, CEILING: 0.99}  # fmt: skip
+        if not scenario.rank:
+            rows += [(scenario, Score(name, auroc=v, lost=lost)) for name, v in areas.items()]
     return rows
 
 
-def test_tables_keep_tuned_and_held_out_apart_and_say_what_is_missed():
-    found = {outcome.key: outcome for outcome in tables.outcomes(made_up(1.2, 0.9))}
-    grids = found["errors"].grids
-    assert [grid.title.split(":")[0] for grid in grids] == ["tuned", "held out"]
+def outcomes_by_key(rows):
+    return {outcome.key: outcome for outcome in tables.outcomes(rows)}
+
+
+def test_parts_are_tuned_other_draws_and_held_out():
+    assert [
+        [part for part, inside in PARTS.items() if inside(Scenario(name, "noise", 0.1, seed))]
+        for name, seed in (("iris", 4), ("iris", 5), ("yale", 0), ("yale", 9))
+    ] == [["tuned"], ["other draws"], ["held out"], ["held out"]]
+
+
+def test_tables_keep_the_parts_apart_and_say_what_is_missed():
+    by_key = outcomes_by_key(rows_with(1.2, 0.9, lost=0.1))
+    grids = by_key["errors"].grids
+    titles = [grid.title.split(":")[0] for grid in grids]
+    assert titles == ["tuned", "other draws", "held out"]
     assert "digits; 1 seeds" in grids[0].title
-    assert all("missed" in note for note in found["errors"].notes)
-    assert "does in 0 of these" in found["detection"].notes[0]
-    found = {outcome.key: outcome for outcome in tables.outcomes(made_up(1.0, 0.99))}
-    assert not any("missed" in note for note in found["errors"].notes)
-    assert "does in 2 of these." in found["detection"].notes[0]
+    verdicts = [note for note in by_key["errors"].notes if note.startswith("RobustNMF")]
+    assert len(verdicts) == 9
+    assert all("missed" in note and "met" not in note for note in verdicts)
+    assert all("missed" in note for note in by_key["lost"].notes)
+    assert "does in 0 of these" in by_key["detection"].notes[0]
+    assert "missed" in by_key["detection"].notes[1]
+    by_key = outcomes_by_key(rows_with(1.0))
+    for key in ("errors", "lost", "detection"):
+        assert not any("missed" in note for note in by_key[key].notes)
+    assert "does in 2 of these." in by_key["detection"].notes[0]
+
+
+def test_a_cell_shows_mean_percentile_and_worst():
+    rows = [
+        (Scenario("yale", "noise", 0.1, seed), Score("RobustNMF", error))
+        for seed, error in ((0, 1.0), (1, 2.0))
+    ]
+    rows.append((Scenario("yale", "shuffled", 0.1, 0), Score("RobustNMF", 2.5)))
+    assert means(rows, "RobustNMF", "error") == {
+        Place("yale", "noise", 0.1): 1.5, Place("yale", "shuffled", 0.1): 2.5,
+    }  # fmt: skip
+    (row,) = tables.outcomes(rows)[0].grids[0].rows
+    assert [cell.text for cell in row] == ["RobustNMF", "", "2.000 / 2.450 / 2.500", ""]
+    assert row[2].hint == "worst: yale, shuffled, 10%"
+    (note,) = [note for note in tables.outcomes(rows)[0].notes if "5 to 20%" in note]
+    assert "mean 2.000 (goal 1.04, missed), 95th percentile 2.450 (goal 1.15, missed)" in note
+
+
+def test_two_step_baselines_that_are_ahead_are_named():
+    notes = [n for n in outcomes_by_key(rows_with(1.2))["errors"].notes if n.startswith("Ahead")]
+    assert len(notes) == 9
+    assert all(": met." in note and "Behind the oracle: mean 1.200" in note for note in notes)
+    by_key = outcomes_by_key(rows_with(1.2, baseline=1.1))
+    notes = [note for note in by_key["errors"].notes if note.startswith("Ahead")]
+    assert all(f"missed: behind {FOREST_FIRST} (mean 1.200 against 1.100" in n for n in notes)
+    assert "in 8 of 8 cells" in by_key["cells"].notes[0]
+
+
+def test_page_blocks_is_judged_by_the_geometric_mean():
+    rows = [(Scenario("page_blocks", "noise", 0.0, 0), Score("RobustNMF", 3.0, 0.7))]
+    outcome = tables.outcomes(rows)[0]
+    assert outcome.grids[0].rows[0][1].text == "0.700 / 0.700 / 0.700"
+    assert "page_blocks is judged by the geometric mean" in outcome.caption
+    assert any("by squared error too: clean mean 3.000" in note for note in outcome.notes)
+
+
+def test_clean_tables_are_shown_by_rank():
+    grid = outcomes_by_key(rows_with(1.2, lost=0.1))["ranks"].grids[0]
+    texts = [[cell.text for cell in row] for row in grid.rows]
+    assert texts[0] == ["digits", "own", "1.200", "1.200", "10.0%", "1.500", "1.500", "10.0%"]
+    assert [row[1] for row in texts] == ["own", "5", "own", "5"]
+
+
+def test_a_small_cluster_has_to_survive_noise_in_every_draw():
+    for errors, expected in (((1.0, 1.1), "met"), ((1.0, 500.0), "missed")):
+        rows = [(Scenario(*MINORITY, seed), Score("RobustNMF", error))
+                for seed, error in enumerate(errors)]  # fmt: skip
+        (note,) = [n for n in tables.outcomes(rows)[0].notes if "small_cluster (15%" in n]
+        assert f"({expected})" in note
 
 
 @needs_cli
 def test_the_command_writes_a_page_and_tables(tmp_path, monkeypatch, capsys):
     monkeypatch.setitem(benchmark.QUICK, "shares", (0.0, 0.2))
     monkeypatch.setitem(benchmark.QUICK, "seeds", (0,))
-    arguments = ["contaminate", "--quick", "--datasets", "wdbc", "--corruptions", "noise"]
+    arguments = ["contaminate", "--quick", "--datasets", "iris", "--corruptions", "noise"]
     assert main([*arguments, "--out", str(tmp_path), "--jobs", "1"]) == 0
-    assert "2 scenarios" in capsys.readouterr().out
+    assert "3 scenarios" in capsys.readouterr().out  # clean at two ranks
     names = {path.name for path in tmp_path.iterdir()}
-    assert {"report.html", "errors_tuned.csv", "detection.csv", "scores.csv", "run.json"} <= names
+    assert {"report.html", "errors_tuned.csv", "lost_tuned.csv", "ranks.csv", "detection.csv",
+            "detection_clean.csv", "scores.csv", "run.json"} <= names  # fmt: skip
     assert "RobustNMF" in (tmp_path / "tables.md").read_text()
 
 
@@ -111,5 +342,7 @@ def test_the_command_writes_a_page_and_tables(tmp_path, monkeypatch, capsys):
 def test_what_is_not_known_is_said(tmp_path, capsys):
     assert main(["contaminate", "--corruptions", "rust", "--out", str(tmp_path)]) == 1
     assert "'rust' is none of noise" in capsys.readouterr().err
+    assert main(["contaminate", "--groups", "rust", "--out", str(tmp_path)]) == 1
+    assert "'rust' is none of methods, two_step" in capsys.readouterr().err
     assert main(["contaminate", "--seeds", "0", "--out", str(tmp_path)]) == 1
     assert "at least one seed" in capsys.readouterr().err

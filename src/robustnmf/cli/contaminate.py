@@ -15,17 +15,22 @@ EXAMPLES = """examples:
   robustnmf contaminate --quick               a first look, no files needed
   robustnmf contaminate                       everything that ROBUSTNMF_DATA holds data for
   robustnmf contaminate --datasets orl --corruptions occluded --seeds 3
+  robustnmf contaminate --groups methods two_step    without the paper's methods and detectors
 """
 
 
 def add(commands: Any) -> None:
-    """The command and its options."""
-    told = "what every method learns from data of which some samples are spoiled"
-    parser = command(commands, "contaminate", told, EXAMPLES)
+    """Add the command and its options."""
+    summary = "what every method learns from data of which some samples are spoiled"
+    parser = command(commands, "contaminate", summary, EXAMPLES)
     parser.add_argument("--datasets", nargs="+", default=[], metavar="NAME", help="only these")
     parser.add_argument("--corruptions", nargs="+", default=[], metavar="NAME", help="only these")
     parser.add_argument("--seeds", type=int, metavar="N", help="the first N of ten")
     parser.add_argument("--quick", action="store_true", help="small data, two seeds, minutes")
+    parser.add_argument(
+        "--groups", nargs="+", default=[], metavar="NAME",
+        help="groups of methods, all by default: methods two_step paper grids detectors",
+    )  # fmt: skip
     parser.add_argument(
         "--without-grids", action="store_true", help="without the paper's grids, most of the time"
     )
@@ -55,7 +60,8 @@ def run(options: argparse.Namespace) -> int:
         raise ValueError(f"--seeds {options.seeds}: at least one seed is needed.")
     wanted = plan(
         options.datasets, options.corruptions, options.seeds,
-        quick=options.quick, grids=not options.without_grids, data_dir=options.data_dir,
+        quick=options.quick, grids=not options.without_grids, groups=options.groups,
+        data_dir=options.data_dir,
     )  # fmt: skip
     if options.device is not None:
         check_device(options.device)
@@ -70,16 +76,17 @@ def run(options: argparse.Namespace) -> int:
             wanted, store, jobs=max(1, options.jobs), data_dir=options.data_dir,
             device=options.device, progress=progress,
         )  # fmt: skip
-    made = {
+    run_record = {
         "date": datetime.now(UTC).date().isoformat(),
         "code": code_version(),
         "scenarios": len(wanted.scenarios),
+        "groups": list(wanted.groups),
         "quick": wanted.quick,
         "seconds_of_this_run": round(time.perf_counter() - begin, 1),
         "fitted_on": store.machines(),
         **surroundings(options.device),
     }
-    told, paths = write(rows_of(wanted, store), made, out)
-    console.print("\n".join(told), markup=False)
+    notes, paths = write(rows_of(wanted, store), run_record, out)
+    console.print("\n".join(notes), markup=False)
     print(f"{len(wanted.scenarios)} scenarios\nreport: {paths[0]}")
     return 0

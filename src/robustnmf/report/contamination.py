@@ -9,9 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
-from robustnmf.experiments.contamination.methods import Score
+from robustnmf.experiments.contamination.goals import Row
+from robustnmf.experiments.contamination.judge import Score
 from robustnmf.experiments.contamination.scenario import Scenario
-from robustnmf.experiments.contamination.tables import Row, outcomes
+from robustnmf.experiments.contamination.tables import outcomes
 from robustnmf.report.outcomes import lines, origin, write_outcomes
 from robustnmf.report.tables import comma_separated, short
 
@@ -24,22 +25,21 @@ LEAD = (
 BEHIND = "Every score behind these numbers:"
 
 
-def write(rows: Sequence[Row], made: dict, folder: Path) -> tuple[list[str], list[Path]]:
-    """Write everything; what it amounts to, and the paths, the page first."""
+def write(rows: Sequence[Row], run_record: dict, folder: Path) -> tuple[list[str], list[Path]]:
+    """Write everything; return the notes of the tables, and the paths, the page first."""
     scores = scores_csv(rows)
-    found = outcomes(rows)
-    more = {"scores.csv": scores, "run.json": json.dumps(made, indent=1).encode()}
-    return lines(found), write_outcomes(
-        TITLE, LEAD, found, origin(made, BEHIND, "scores.csv", scores), more, folder
-    )
+    results = outcomes(rows)
+    more = {"scores.csv": scores, "run.json": json.dumps(run_record, indent=1).encode()}
+    record = origin(run_record, BEHIND, "scores.csv", scores)
+    return lines(results), write_outcomes(TITLE, LEAD, results, record, more, folder)
 
 
 def scores_csv(rows: Sequence[Row]) -> bytes:
-    """Every score of every scenario; nothing where it does not apply."""
+    """Return every score of every scenario as CSV; empty where it does not apply."""
     header = [field.name for kind in (Scenario, Score) for field in fields(kind)]
-    told = [
+    texts = [
         ["" if isinstance(v, float) and np.isnan(v) else short(v)
          for v in (*astuple(scenario), *astuple(score))]
         for scenario, score in rows
     ]  # fmt: skip
-    return comma_separated(header, told)
+    return comma_separated(header, texts)

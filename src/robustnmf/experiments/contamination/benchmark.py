@@ -2,33 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import product
 from typing import Any
 
 from joblib import Parallel, delayed, parallel_config
 
 from robustnmf.corruptions import CORRUPTIONS
-from robustnmf.experiments.contamination.methods import GROUPS, Score, scored
-from robustnmf.experiments.contamination.scenario import SYNTHETIC, Scenario
+from robustnmf.experiments.contamination.generated import GENERATED, SYNTHETIC
+from robustnmf.experiments.contamination.judge import Score
+from robustnmf.experiments.contamination.methods import GROUPS, scored
+from robustnmf.experiments.contamination.scenario import EMBEDDED, IRIS, Scenario, ranks_of
 from robustnmf.experiments.contamination.store import ScenarioStore, key_of
 from robustnmf.experiments.reproduce import is_here
 from robustnmf.experiments.trial import IDLE_SECONDS, machine_of
 
-DATASETS = ("digits", "wdbc", "orl", SYNTHETIC, "gtfd", "yale", "page_blocks", "thyroid")
+DATASETS = (
+    "digits", "wdbc", "orl", SYNTHETIC, "gtfd", "yale", "page_blocks", "thyroid", IRIS,
+    *(name for name in GENERATED if name != SYNTHETIC),
+)  # fmt: skip
 SHARES = (0.0, 0.05, 0.1, 0.2, 0.3, 0.4)
 SEEDS = tuple(range(10))
-TUNED_DATASETS, TUNED_SEEDS = ("digits", "wdbc", "orl"), tuple(range(5))
-"""What the rules were found on; all else is held out."""
+TUNED_DATASETS = ("digits", "wdbc", "orl", "two_clusters", "three_clusters", IRIS)
+TUNED_SEEDS = tuple(range(5))
+"""What the rules were derived from; other draws of the same tables, and other tables, were not."""
+
+MINORITY = ("small_cluster", "noise", 0.15)
+"""A cluster of 15% of the samples beside as much noise: one more share for this table."""
 
 QUICK = {
-    "datasets": ("digits", "wdbc", SYNTHETIC), "shares": (0.0, 0.1, 0.3), "seeds": (0, 5),
-    "groups": ("methods", "detectors"),
+    "datasets": ("digits", "wdbc", SYNTHETIC, "three_clusters", IRIS),
+    "corruptions": ("noise", "occluded", "foreign", "repeated"),
+    "shares": (0.0, 0.1, 0.3), "seeds": (0, 5), "groups": ("methods", "two_step", "detectors"),
 }  # fmt: skip
 
 Progress = Callable[[str, int, int], None]
-"""Told what has just been finished, and how many scenarios of how many are done."""
+"""Called with what has just been finished, and how many scenarios of how many are done."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +49,10 @@ class Plan:
     missing: tuple[str, ...] = ()
     quick: bool = False
 
+    def groups_of(self, scenario: Scenario) -> tuple[str, ...]:
+        """Return the groups that a scenario is run with; detectors at a table's own rank only."""
+        return tuple(g for g in self.groups if g != "detectors" or not scenario.rank)
+
 
 def plan(
     datasets: Sequence[str] = (),
@@ -48,33 +61,60 @@ def plan(
     *,
     quick: bool = False,
     grids: bool = True,
+    groups: Sequence[str] = (),
     data_dir: Any = None,
 ) -> Plan:
-    """What to run: all that data are here for, unless some of it is named."""
-    settings = QUICK if quick else {}
-    asked = tuple(dict.fromkeys(datasets)) or settings.get("datasets", DATASETS)
-    for name, known in ((asked, DATASETS), (corruptions, CORRUPTIONS)):
-        unknown = [n for n in name if n not in known]
+    """Plan a run: all datasets with data on this machine, unless some are named."""
+    settings: dict[str, Any] = QUICK if quick else {}
+    names = tuple(dict.fromkeys(datasets)) or settings.get("datasets", DATASETS)
+    methods = tuple(dict.fromkeys(groups)) or settings.get("groups", tuple(GROUPS))
+    for given, known in ((names, DATASETS), (corruptions, CORRUPTIONS), (methods, GROUPS)):
+        unknown = [name for name in given if name not in known]
         if unknown:
             raise ValueError(f"{unknown[0]!r} is none of {', '.join(known)}.")
-    here = tuple(n for n in asked if n == SYNTHETIC or is_here(n, data_dir))
-    missing = tuple(n for n in asked if n not in here)
+    available = tuple(name for name in names if is_available(name, data_dir))
+    missing = tuple(name for name in names if name not in available)
     if datasets and missing:
         raise ValueError(
             f"there are no data of {missing[0]} here. robustnmf datasets says where to get them."
         )
-    kinds = tuple(dict.fromkeys(corruptions)) or tuple(CORRUPTIONS)
+    kinds = tuple(dict.fromkeys(corruptions)) or settings.get("corruptions", tuple(CORRUPTIONS))
     draws = settings.get("seeds", SEEDS) if seeds is None else tuple(range(seeds))
     shares = settings.get("shares", SHARES)
-    # Seed by seed, so that a run that is cut short has seen all datasets.
+    ranks = {name: ranks_of(name, data_dir) for name in available}
+    # Seed by seed, so that a run that is cut short has results of all datasets.
     scenarios = tuple(
-        Scenario(name, kind, share, seed)
-        for seed, name, share in product(draws, here, shares)
-        for kind in (kinds if share else kinds[:1])
+        scenario
+        for seed in draws
+        for name in available
+        for scenario in _scenarios(name, seed, kinds, shares, ranks[name])
     )
-    groups = settings.get("groups", tuple(GROUPS))
-    groups = tuple(group for group in groups if grids or group != "grids")
-    return Plan(scenarios, groups, missing, quick)
+    methods = tuple(group for group in methods if grids or group != "grids")
+    return Plan(scenarios, methods, missing, quick)
+
+
+def is_available(dataset: str, data_dir: Any = None) -> bool:
+    """Return whether a table needs no file, or has one on this machine."""
+    return dataset in EMBEDDED or is_here(dataset, data_dir)
+
+
+def _scenarios(
+    dataset: str,
+    seed: int,
+    kinds: tuple[str, ...],
+    shares: tuple[float, ...],
+    ranks: tuple[int, ...],
+) -> Iterator[Scenario]:
+    """Yield the clean table at every rank, then every corruption at its own rank."""
+    for share in shares:
+        if not share:
+            for rank in ranks:
+                yield Scenario(dataset, kinds[0], share, seed, rank)
+            continue
+        for kind in kinds:
+            yield Scenario(dataset, kind, share, seed)
+    if dataset == MINORITY[0] and MINORITY[1] in kinds:
+        yield Scenario(*MINORITY, seed)
 
 
 def run(
@@ -89,7 +129,7 @@ def run(
     """Judge what is not finished; each scenario is written as it ends."""
     known = store.known()
     open_groups = {
-        scenario: tuple(g for g in wanted.groups if key_of(scenario, g) not in known)
+        scenario: tuple(g for g in wanted.groups_of(scenario) if key_of(scenario, g) not in known)
         for scenario in wanted.scenarios
     }
     left = [scenario for scenario, groups in open_groups.items() if groups]
@@ -102,8 +142,8 @@ def run(
         results = Parallel(return_as="generator_unordered", pre_dispatch="4*n_jobs")(
             delayed(_judged)(scenario, open_groups[scenario], data_dir, device) for scenario in left
         )
-        for scenario, found in results:
-            store.add(scenario, found, machine)
+        for scenario, scores in results:
+            store.add(scenario, scores, machine)
             done += 1
             progress(f"{scenario.dataset}, {scenario.corruption}", done, total)
 

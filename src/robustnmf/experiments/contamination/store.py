@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import numpy as np
 
 from robustnmf.experiments import database
-from robustnmf.experiments.contamination.methods import Score
+from robustnmf.experiments.contamination.judge import Score
 from robustnmf.experiments.contamination.scenario import Scenario
 from robustnmf.experiments.database import Database, digest_of
 
@@ -17,8 +17,12 @@ CODE = (
     "methods.py",
     "protocol.py",
     "residuals.py",
+    "contamination/detection.py",
+    "contamination/generated.py",
+    "contamination/judge.py",
     "contamination/methods.py",
     "contamination/scenario.py",
+    "contamination/two_step.py",
 )
 
 
@@ -42,20 +46,20 @@ class ScenarioStore(Database):
             return {key for (key,) in connection.execute("SELECT key FROM scenarios")}
 
     def scores(self, scenario: Scenario, group: str) -> list[Score]:
-        """What was found; nothing where it is not finished."""
+        """Return the scores of a group; none where it is not finished."""
         with self.open() as connection:
             row = connection.execute(
                 "SELECT scores FROM scenarios WHERE key = ?", (key_of(scenario, group),)
             ).fetchone()
         return [] if row is None else _read(row[0])
 
-    def add(self, scenario: Scenario, found: dict[str, list[Score]], machine: str) -> None:
+    def add(self, scenario: Scenario, scores: dict[str, list[Score]], machine: str) -> None:
         """Write the scores of a scenario, all groups or none."""
         now = datetime.now(UTC).isoformat(timespec="seconds")
-        told = json.dumps(asdict(scenario), sort_keys=True)
+        specification = json.dumps(asdict(scenario), sort_keys=True)
         rows = [
-            (key_of(scenario, group), code_version(), told, _written(scores), machine, now)
-            for group, scores in found.items()
+            (key_of(scenario, group), code_version(), specification, _written(s), machine, now)
+            for group, s in scores.items()
         ]
         self.write("INSERT OR REPLACE INTO scenarios VALUES (?, ?, ?, ?, ?, ?)", rows)
 

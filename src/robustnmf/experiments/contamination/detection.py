@@ -1,0 +1,73 @@
+"""Outlier detectors of scikit-learn, ours, and errors of plain models: order and flags."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.covariance import EllipticEnvelope
+from sklearn.decomposition import PCA
+from sklearn.ensemble import IsolationForest
+from sklearn.neighbors import LocalOutlierFactor
+
+from robustnmf.estimators import RobustNMFDetector
+
+
+class Detection(NamedTuple):
+    """Outlyingness (n_samples,) of every sample, which are flagged, and the time it took."""
+
+    outlyingness: np.ndarray
+    flagged: np.ndarray | None = None
+    seconds: float = np.nan
+
+
+def isolation_forest(X: np.ndarray, rank: int) -> Detection:
+    """Run IsolationForest with its defaults."""
+    return _fitted(IsolationForest(random_state=0), X)
+
+
+def local_outlier_factor(X: np.ndarray, rank: int) -> Detection:
+    """Run LocalOutlierFactor with its defaults."""
+    model = LocalOutlierFactor().fit(X)
+    factors = model.negative_outlier_factor_
+    return Detection(-factors, factors < model.offset_)
+
+
+def elliptic_envelope(X: np.ndarray, rank: int) -> Detection:
+    """Run EllipticEnvelope, on principal components where features are too many for it.
+
+    It flags a tenth of the samples whatever they are, so its flags are left out.
+    """
+    table = PCA(rank, random_state=0).fit_transform(X) if X.shape[1] > len(X) // 5 else X
+    return Detection(_fitted(EllipticEnvelope(random_state=0), table).outlyingness)
+
+
+def robust_nmf(X: np.ndarray, rank: int) -> Detection:
+    """Run RobustNMFDetector."""
+    model = RobustNMFDetector(rank, random_state=0).fit(X)
+    return Detection(-model.score_samples(X), model.predict(X) == -1)
+
+
+def pca_error(X: np.ndarray, rank: int) -> Detection:
+    """Return the squared errors under principal components."""
+    model = PCA(rank, random_state=0).fit(X)
+    return Detection(((X - model.inverse_transform(model.transform(X))) ** 2).sum(axis=1))
+
+
+def _fitted(detector: Any, X: np.ndarray) -> Detection:
+    scores = detector.fit(X).score_samples(X)
+    return Detection(-scores, scores < detector.offset_)
+
+
+FOREST, FACTOR, ELLIPTIC = "IsolationForest", "LocalOutlierFactor", "EllipticEnvelope"
+OUR_DETECTOR = "RobustNMFDetector"
+DETECTORS: dict[str, Callable[[np.ndarray, int], Detection]] = {
+    OUR_DETECTOR: robust_nmf,
+    FOREST: isolation_forest,
+    FACTOR: local_outlier_factor,
+    ELLIPTIC: elliptic_envelope,
+    "PCA error": pca_error,
+}
+FLAGGING = (OUR_DETECTOR, FOREST, FACTOR)
+"""Detectors that decide by themselves how many samples are outliers."""
