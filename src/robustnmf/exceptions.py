@@ -7,3 +7,11 @@ class WeightCollapseWarning(UserWarning):
     Such a fit describes those few samples and nothing else. The message says which
     hyperparameter to raise, and to what.
     """
+
+
+class OutlierWarning(UserWarning):
+    """A fit left out many samples, or samples that resemble each other.
+
+    They may be a group that belongs to the data. The message says how many there are, and what to
+    do if they are.
+    """

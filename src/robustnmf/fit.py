@@ -14,16 +14,19 @@ from typing import Any
 
 import numpy as np
 
-from robustnmf.arrays import Array, again, eps, namespace, near, on_device_of, to_numpy
+from robustnmf.arrays import Array, again, eps, floored, namespace, near, on_device_of, to_numpy
 from robustnmf.checkpoint import Checkpoint
 from robustnmf.engine import in_parts
 from robustnmf.passes import Local, Statistics
 from robustnmf.settling import energies_only, follow, objectives, opened, readings
 from robustnmf.state import GATED, Fitted, Problem, Reading, Start, State, Track
-from robustnmf.weightings import Batch, Weighting
+from robustnmf.weightings import Batch, Uniform, Weighting
 
 WORTH_RECORDING = 5
 """Passes ahead from which on a device records one and plays it, rather than be told of each."""
+
+LEAST_CODE = 1e-6
+"""Codes of a start, as a share of their sample: multiplicative updates cannot leave zero."""
 
 Callback = Callable[[int, State], bool]
 """Told after every pass; whether the fit is to stop where it is."""
@@ -155,6 +158,34 @@ def encode(
     with engine.at_work():
         locals_, _ = engine.sweep(visit)
     return engine.collect(locals_, "codes")[0, ...], engine.collect(locals_, "energies")[0, ...]
+
+
+def encoded_start(engine: Any, problem: Problem, basis: Array) -> Start:
+    """Start at bases (members, k, m) with the best codes for them."""
+    batch = Batch([Uniform()] * basis.shape[0], basis)
+    look = problem.look(engine, batch, basis, basis)
+    least = least_codes(problem, basis)
+
+    def visit(block: Any, _: None) -> tuple[Array, None]:
+        codes, _ = look.encode(block, batch)
+        sizes = namespace(codes).astype(block.sq_norms**0.5, codes.dtype)
+        return namespace(codes).maximum(codes, sizes[None, :, None] * least), None
+
+    with engine.at_work():
+        return Start(engine.sweep(visit)[0], basis)
+
+
+def least_codes(problem: Problem, basis: Array) -> Array:
+    """Return the least codes (members, 1, k) of a start for samples of norm one.
+
+    Their product with the basis is a small share of the sample. Zero, where the solver can leave
+    zero.
+    """
+    xp = namespace(basis)
+    if not problem.solver.keeps_zeros:
+        return xp.zeros_like(basis[:, None, :, 0])
+    norms = xp.sqrt(xp.sum(basis**2, axis=2))
+    return (LEAST_CODE / (basis.shape[1] * floored(norms)))[:, None, :]
 
 
 def objective(engine: Any, problem: Problem, weighting: Weighting, basis: Array) -> float:

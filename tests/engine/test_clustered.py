@@ -91,7 +91,10 @@ def test_chunks_of_other_libraries_are_computed_with_there(name, module, monkeyp
     with dask.config.set(scheduler="sync"):
         model = fitted(MODELS[name], tensors(X, module))
     assert len(looks) >= 50 * len(CHUNKS[0])
-    assert {kind.__module__.partition(".")[0] for kind in looks} == {module}
+    modules = {kind.__module__.partition(".")[0] for kind in looks}
+    # The rows that a screening draws are fitted on the host.
+    assert modules - {"numpy"} == {module}
+    assert name in ("trimmed", "divergence") or modules == {module}
     assert isinstance(model.components_, np.ndarray)
     np.testing.assert_allclose(model.components_, expected, rtol=1e-6, atol=1e-9)
     assert model.energies_.compute().shape == (400,)

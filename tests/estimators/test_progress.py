@@ -35,7 +35,7 @@ class Recorder:
 
 def test_a_fit_tells_every_pass_and_hands_over_a_usable_estimator():
     recorder = Recorder()
-    model = RobustNMF(3, random_state=0).set_callbacks(recorder).fit(X)
+    model = RobustNMF(3, weighting="entropy", random_state=0).set_callbacks(recorder).fit(X)
     assert recorder.events[:2] == ["setup", "begin fit"]
     assert recorder.events[-2:] == ["end fit", "teardown"]
     assert recorder.events.count("end pass") == model.n_iter_ + 1

@@ -162,7 +162,13 @@ def test_energies_and_reconstruction_are_of_the_loss_alone():
 
 @pytest.mark.parametrize(("solver", "alpha_H"), [("mu", 0.1), ("hals", 0.01)])
 def test_absolute_values_make_codes_sparse(solver, alpha_H):
-    arguments = {"alpha_H": alpha_H, "l1_ratio": 1.0, "random_state": 0, "solver": solver}
+    arguments = {
+        "alpha_H": alpha_H,
+        "l1_ratio": 1.0,
+        "random_state": 0,
+        "solver": solver,
+        "init": "random",
+    }
     zeros = [
         np.mean(RobustNMF(6, alpha_W=alpha, **arguments).fit_transform(X) == 0)
         for alpha in (0.0, 0.05)

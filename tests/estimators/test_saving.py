@@ -148,7 +148,7 @@ FORGERIES = {
     "of scikit-learn": lambda a, t: t["model"]["learned"].update(_sklearn_output_config=None),
     "an output": lambda a, t: t["model"].update(output="evil"),
     "no problem": lambda a, t: t["model"]["learned"].update(_problem=None),
-    "negative components": lambda a, t: a.update({k: -v - 1 for k, v in a.items()}),
+    "negative components": lambda a, t: a.update({k: -1.0 - v for k, v in a.items()}),
     "not finite": lambda a, t: a.update({k: v * np.nan for k, v in a.items()}),
     "missing array": lambda a, t: a.clear(),
 }

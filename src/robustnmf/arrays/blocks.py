@@ -21,7 +21,15 @@ import numpy as np
 
 from robustnmf.arrays import gpu
 from robustnmf.arrays.coordinates import scaled_rows
-from robustnmf.arrays.namespace import Array, Namespace, namespace, smallest, wide
+from robustnmf.arrays.namespace import (
+    Array,
+    Namespace,
+    namespace,
+    on_device_of,
+    smallest,
+    to_numpy,
+    wide,
+)
 
 CHUNK_NUMBERS = 100_000
 DEVICE_NUMBERS = 2**27
@@ -122,6 +130,12 @@ class DenseBlock:
     def take(self, index: Array) -> Array:
         """Chosen rows as a dense table in units of scale."""
         return self._in_units(self.xp.take(self.rows, index, axis=0))
+
+    def user_rows(self, index: np.ndarray) -> Any:
+        """Chosen rows on the host, in the user's units, NaN where a value is missing."""
+        if len(index) == len(self):
+            return to_numpy(self.rows)
+        return to_numpy(self.xp.take(self.rows, on_device_of(self.rows, index), axis=0))
 
     def sq_residuals(self, index: Array, codes: Array, basis: Array) -> Array:
         """Squared error of whole rows with codes (..., chosen, k) and bases (..., k, m)."""

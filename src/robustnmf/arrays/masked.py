@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from robustnmf.arrays.blocks import DenseBlock
-from robustnmf.arrays.namespace import Array, namespace, wide
+from robustnmf.arrays.namespace import Array, namespace, to_numpy, wide
 
 
 class MaskedBlock(DenseBlock):
@@ -67,6 +67,10 @@ class MaskedBlock(DenseBlock):
         residual = self.take(index) - codes @ basis
         _, squares = hide(residual, take(self.known, index, axis=0))
         return take(self.whole, index) * wide(squares)
+
+    def user_rows(self, index: np.ndarray) -> np.ndarray:
+        known = to_numpy(self.known)[index]
+        return np.where(known, super().user_rows(index), np.nan)
 
     def part(self, index: Array) -> MaskedBlock:
         """A block of the chosen rows in float64."""

@@ -40,6 +40,9 @@ class SparseBlock(DenseBlock):
     def take(self, index: Array) -> Array:
         return self._in_units(self.rows[index].toarray())
 
+    def user_rows(self, index: np.ndarray) -> scipy.sparse.csr_array:
+        return self.rows if len(index) == len(self) else self.rows[index]
+
     def sq_residuals(self, index: Array, codes: Array, basis: Array) -> Array:
         """Squared error of these rows, a few of them at a time as a dense table."""
         step = max(1, DENSE_NUMBERS // self.rows.shape[1])

@@ -3,6 +3,7 @@
 from robustnmf.engine._base import Engine
 from robustnmf.engine._look import Look, look_at, refuse_nothing
 from robustnmf.engine.memory import InMemory
+from robustnmf.engine.sampling import RowSample, draw_rows, weighted_median
 from robustnmf.engine.shelf import in_parts, written
 from robustnmf.engine.sources import Source, source_of
 from robustnmf.engine.stored import Stored
@@ -12,12 +13,15 @@ __all__ = [
     "Engine",
     "InMemory",
     "Look",
+    "RowSample",
     "Source",
     "Stored",
+    "draw_rows",
     "in_parts",
     "look_at",
     "one_of_many",
     "refuse_nothing",
     "source_of",
+    "weighted_median",
     "written",
 ]

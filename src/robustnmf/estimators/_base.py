@@ -18,7 +18,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from robustnmf.arrays import host_dtype, is_foreign, namespace, on_device_of, to_numpy
 from robustnmf.engine import Engine, look_at
-from robustnmf.estimators._collapse import warn_if_collapsed
 from robustnmf.estimators._input import Seed, check_weights
 from robustnmf.estimators._job import check_codes_path, prepared
 from robustnmf.estimators._partial import PartialFit
@@ -42,6 +41,7 @@ from robustnmf.estimators._table import (
     usable,
 )
 from robustnmf.estimators._warn import warn
+from robustnmf.estimators._warnings import warn_if_collapsed, warn_of_outliers
 from robustnmf.estimators.saving import Saved
 from robustnmf.fit import encode, objective
 from robustnmf.inits import INITS
@@ -84,6 +84,7 @@ class BaseRobustNMF(
     components_: Any
     sample_importances_: Any
     energies_: Any
+    outliers_: Any
     effective_sample_size_: float
     codes_overlap_: float
     objective_history_: np.ndarray
@@ -188,6 +189,8 @@ class BaseRobustNMF(
         best = min(members, key=common_level(members, job.engine, job.problem))
         learned = job.learned(best)
         self._warn(best.converged, learned, job.engine, best.weighed * job.unit)
+        if job.screening is not None:
+            warn_of_outliers(type(self).__name__, learned, job.engine, job.screening.similar)
         codes = job.codes(best, path)
         job.engine.close()
         # Nothing is set before this point: a failed fit leaves the estimator as it was.

@@ -45,6 +45,11 @@ sample_importances_ : ndarray (n_samples,)
     zeros have none.
 energies_ : ndarray (n_samples,), float64
     Loss between each sample and its approximation. Bad samples stand out here.
+outliers_ : ndarray of bool (n_samples,)
+    Samples that were left out: their energy is beyond the cutoffs of trimmed weights, or, for
+    other weightings, their importance is below a tenth of an equal share. An
+    :class:`~robustnmf.exceptions.OutlierWarning` is issued where they are more than a fifth of
+    all samples, or resemble each other.
 effective_sample_size_ : float
     ``1 / sum(sample_importances_**2)``, a sample of weight w standing for w equal ones; a
     :class:`~robustnmf.exceptions.WeightCollapseWarning` is issued when it is

@@ -19,13 +19,14 @@ from robustnmf.checkpoint import Checkpoint, samples_of, told
 from robustnmf.engine import Engine, InMemory, Stored, written
 from robustnmf.estimators._input import check_fixed, check_weights
 from robustnmf.estimators._regularisation import paid
-from robustnmf.estimators._start import engine_for, rank_of, start_of, starts_of
+from robustnmf.estimators._start import engine_for, rank_of, seeds_of, start_of, starts_of
 from robustnmf.estimators._summary import overlap, reconstruction_error
 from robustnmf.estimators._table import check_look, check_table
 from robustnmf.fit import Callback, fit
+from robustnmf.screening import Screening, screen
 from robustnmf.solvers import SOLVERS, Solver
 from robustnmf.state import Fitted, Paid, Problem, Start
-from robustnmf.structures import Structure
+from robustnmf.structures import Free, Structure
 from robustnmf.together import Parts, fastest_solver, solver_refusal
 from robustnmf.weightings import Weighting, effective_sample_size
 
@@ -35,7 +36,7 @@ class Job:
     """One table, one problem, one or several starts.
 
     ``balance`` is the factor by which codes are smaller than the user's, ``free`` what the
-    factors pay in units without it.
+    factors pay in units without it, ``screening`` what was found out about the samples before.
     """
 
     parts: Parts
@@ -44,6 +45,7 @@ class Job:
     start: Start
     balance: float
     free: dict[str, Paid]
+    screening: Screening | None = None
 
     @property
     def unit(self) -> float:
@@ -64,7 +66,7 @@ class Job:
         On a device it is PyTorch that computes there; what comes back is NumPy's again.
         """
         count = len(weightings)
-        scaled = [weighting.rescaled(1.0 / self.unit) for weighting in weightings]
+        scaled = [self._in_units(weighting) for weighting in weightings]
         members = [weighting for weighting in scaled for _ in range(self.start.basis.shape[0])]
         engine, problem, start = self.engine, self.problem, self.start
         if device is not None:
@@ -73,6 +75,12 @@ class Job:
             engine, problem, members, start.repeated(engine, count),
             max_iter=max_iter, tol=tol, callback=callback, checkpoint=checkpoint,
         )  # fmt: skip
+
+    def _in_units(self, weighting: Weighting) -> Weighting:
+        """The weighting for the energies of the engine, with the cutoffs of the screening."""
+        if self.screening is not None and weighting.needs_screening:
+            return self.screening.weighting
+        return weighting.rescaled(1.0 / self.unit)
 
     def checkpoint(
         self, model: Any, path: Any, every: float, start: Sequence[Any] = ()
@@ -140,6 +148,12 @@ class Job:
             **self.encoder(member.basis, member.weighting),
             "energies_": member.energies * self.unit,
             "sample_importances_": member.importances,
+            "outliers_": member.weighting.outliers(
+                member.weighed,
+                member.importances,
+                self.engine.mass,
+                self.engine.row_sizes(self.parts.loss.degree),
+            ),
             "effective_sample_size_": float(effective_sample_size(member.importances, sizes)),
             "objective_history_": self._history(member),
             "codes_overlap_": overlap(member.codes),
@@ -191,9 +205,12 @@ def _same_file(one: Path, other: str | os.PathLike) -> bool:
 
 def prepared(
     model: Any, parts: Parts, X: Any, W: Any, H: Any, sample_weight: Any, weightings: int = 1,
-    codes_path: Path | None = None,
+    codes_path: Path | None = None, screened: bool = True,
 ) -> Job:  # fmt: skip
-    """The fit that an estimator asks for, after all its input has been checked."""
+    """Prepare the fit of an estimator, after all its input has been checked.
+
+    ``screened`` allows a screening of the samples for weightings that need one.
+    """
     table = check_table(X, type(model).__name__, parts)
     rank = rank_of(table.shape, model.n_components, model.init, W, H)
     problem = Problem(parts.loss, parts.structure, _solver(model, parts))
@@ -206,12 +223,19 @@ def prepared(
     if isinstance(engine, Stored):
         columns = rank * weightings * starts_of(model)
         engine.shelve(columns, None if codes_path is None else codes_path.parent)
-    with engine.at_work():
-        start, balance = start_of(model, engine, problem, rank, W, H)
-    if isinstance(engine, Stored):
-        engine.started()
     given = getattr(model, "fixed_components", None)
     fixed = check_fixed(given, parts.structure, rank, table.shape[1], host_dtype(engine.like))
+    screening = None
+    with engine.at_work():
+        if screened and fixed is None and _can_screen(model, parts):
+            seeds = seeds_of(model, problem.solver)
+            screening = screen(engine, problem, rank, model.init, seeds)
+        if screening is None:
+            start, balance = start_of(model, engine, problem, rank, W, H)
+        else:
+            start, balance = screening.start, 1.0
+    if isinstance(engine, Stored):
+        engine.started()
     counted = table.shape[0] if weights is None else float(weights.sum())
     shape = counted, table.shape[1]
     pays = partial(
@@ -221,7 +245,15 @@ def prepared(
     if fixed is not None:
         held = on_device_of(engine.like, fixed * (balance / engine.scale))
         problem = replace(problem, fixed=held)
-    return Job(parts, engine, problem, start, balance, pays())
+    return Job(parts, engine, problem, start, balance, pays(), screening)
+
+
+def _can_screen(model: Any, parts: Parts) -> bool:
+    """Whether samples are screened: the start is ours to choose, and nothing but X matters."""
+    if not parts.weighting.needs_screening or model.init == "custom":
+        return False
+    penalised = any(getattr(model, name, 0) not in ("same", 0) for name in ("alpha_W", "alpha_H"))
+    return type(parts.structure) is Free and not penalised
 
 
 def _solver(model: Any, parts: Parts) -> Solver:

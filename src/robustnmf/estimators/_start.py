@@ -14,6 +14,7 @@ from robustnmf.engine import Engine, InMemory, Look, Source, Stored
 from robustnmf.estimators._input import check_factor
 from robustnmf.estimators._warn import warn
 from robustnmf.inits import DETERMINISTIC, INITS
+from robustnmf.solvers import Solver
 from robustnmf.state import Problem, Start
 from robustnmf.weightings import Weighting
 
@@ -86,26 +87,30 @@ def starts_of(model: Any) -> int:
     return 1 if model.init == "custom" or model.init in DETERMINISTIC else model.n_init
 
 
-def start_of(
-    model: Any, engine: Engine, problem: Problem, rank: int, W: Any, H: Any
-) -> tuple[Start, float]:
-    """Start of every member, and the factor by which its codes are smaller than W."""
+def seeds_of(model: Any, solver: Solver) -> np.ndarray:
+    """Draw a seed for every start, and warn of starts that are not what they seem."""
     if starts_of(model) < model.n_init:
         warn(
             f"init={model.init!r} gives the same start every time, so one of the "
             f"{model.n_init} starts is run. Use init='random' for several.",
             RuntimeWarning,
         )
-    if model.init == "custom":
-        return _custom_start(engine, problem, rank, W, H)
-    if model.init == "nndsvd" and problem.solver.keeps_zeros:
+    if model.init == "nndsvd" and solver.keeps_zeros:
         warn(
             "init='nndsvd' holds zeros, which multiplicative updates can never change. "
             "init='nndsvda' starts from the same SVD without them.",
             UserWarning,
         )
-    random_state = check_random_state(model.random_state)
-    seeds = random_state.randint(2**31 - 1, size=starts_of(model))
+    return check_random_state(model.random_state).randint(2**31 - 1, size=starts_of(model))
+
+
+def start_of(
+    model: Any, engine: Engine, problem: Problem, rank: int, W: Any, H: Any
+) -> tuple[Start, float]:
+    """Start of every member, and the factor by which its codes are smaller than W."""
+    seeds = seeds_of(model, problem.solver)
+    if model.init == "custom":
+        return _custom_start(engine, problem, rank, W, H)
     whole = engine.filled() if model.init in DETERMINISTIC else engine
     xp = namespace(engine.like)
 

@@ -114,7 +114,7 @@ def mapped(model: Any, method: str, X: Any, width: tuple[int, ...]) -> Any:
     dtype = np.float64 if not width or X.dtype != np.float32 else np.float32
     # What is known of every sample of the fit need not travel.
     light = copy(model)
-    for name in ("energies_", "sample_importances_", "mixing_", "_stream"):
+    for name in ("energies_", "sample_importances_", "outliers_", "mixing_", "_stream"):
         vars(light).pop(name, None)
     # Numbers of samples as columns: Dask joins the arrays of an axis that is dropped, by NumPy.
     chunks = (X.chunks[0], width or (1,))

@@ -1,4 +1,4 @@
-"""Collapse: fewer samples with a say than components to learn from them."""
+"""Warnings about the weights of a fit: too few samples count, or too many are left out."""
 
 from __future__ import annotations
 
@@ -8,8 +8,14 @@ from sklearn.base import clone
 
 from robustnmf.arrays import Array, namespace
 from robustnmf.estimators._warn import warn
-from robustnmf.exceptions import WeightCollapseWarning
+from robustnmf.exceptions import OutlierWarning, WeightCollapseWarning
 from robustnmf.weightings import Weighting, effective_sample_size
+
+MANY = 0.2
+"""Share of samples left out from which on users are warned."""
+
+FEWEST_SIMILAR, SIMILAR = 5, 0.02
+"""The same for samples that resemble each other: at least so many, and this share."""
 
 
 def warn_if_collapsed(
@@ -30,6 +36,26 @@ def warn_if_collapsed(
         f"describes a few of the {counted:g} samples only. "
         + _remedy(weighting, energies, engine, min(2 * bound, (bound + counted) / 2)),
         WeightCollapseWarning,
+    )
+
+
+def warn_of_outliers(name: str, learned: dict[str, Any], engine: Any, similar: float) -> None:
+    """Warn where many samples are left out, or samples that resemble each other."""
+    counted, xp = engine.sizes, namespace(engine.sizes)
+    total = float(xp.sum(counted))
+    left_out = float(xp.sum(xp.where(learned["outliers_"], counted, 0 * counted)))
+    similar = min(similar, left_out)
+    if similar >= max(FEWEST_SIMILAR, SIMILAR * total):
+        what = f"{similar:.0f} of {total:.0f} samples, which resemble each other"
+    elif left_out > MANY * total:
+        what = f"{left_out:.0f} of {total:.0f} samples"
+    else:
+        return
+    warn(
+        f"{name} left out {what}; outliers_ says which. If they belong to the data, "
+        f"raise n_components (now {learned['components_'].shape[0]}), or count all samples alike "
+        "with weighting='uniform'.",
+        OutlierWarning,
     )
 
 

@@ -156,10 +156,11 @@ def fit_path(
 
     there = device is not None or is_foreign(X)
 
-    def kind(i: int) -> tuple[bool, bool, float]:
+    def kind(i: int) -> tuple[bool, bool, bool, float]:
         # On a device, members that settle have to be watched; others would wait for them.
         settles = there and asked[i].settles
-        return asked[i].per_entry, settles, asked[i].degree if pays else 1.0
+        screened = asked[i].needs_screening  # it has a start of its own
+        return asked[i].per_entry, settles, screened, asked[i].degree if pays else 1.0
 
     for _, group in groupby(sorted(range(len(asked)), key=kind), key=kind):
         places = list(group)

@@ -194,7 +194,7 @@ def _hidden_errors(
     seen[empty], out = table[empty], out & ~empty[:, None]
     if not out.any():
         raise ValueError("all hidden entries are the only ones of their samples; X has too few.")
-    job = prepared(model, parts, seen, None, None, None, weightings=len(ranks))
+    job = prepared(model, parts, seen, None, None, None, weightings=len(ranks), screened=False)
     with job.engine.at_work():
         smaller = [
             start_of(model, job.engine, job.problem, int(k), None, None)[0] for k in ranks[:-1]

@@ -139,6 +139,10 @@ class Weighting(BaseEstimator, ABC):
     def importances(self, energies: Array, mass: Array | None = None) -> Array:
         """Share of every sample; sums to one over the last axis."""
 
+    def outliers(self, energies: Array, importances: Array, mass: Array, sizes: Array) -> Array:
+        """Find the samples (samples,) that have less than ``LOST`` of an equal share."""
+        return importances < LOST * mass / namespace(mass).sum(mass)
+
     def value(self, energies: Array) -> Array:
         """Objective phi of energies (..., samples)."""
         z, mass = self._as_batch(energies)
@@ -167,6 +171,11 @@ class Weighting(BaseEstimator, ABC):
         """Whether a parameter is still to be read off the energies."""
         return False
 
+    @property
+    def needs_screening(self) -> bool:
+        """Whether a screening of the samples is to find its parameters, and a start."""
+        return False
+
     def settle(self, profile: Profile) -> Weighting:
         """The weighting with its automatic parameters read off the energies."""
         return self
@@ -184,6 +193,9 @@ class Weighting(BaseEstimator, ABC):
                 setattr(copy, name, current * factor**power)
         return copy
 
+
+LOST = 0.1
+"""Share of the importance under equal weights below which a sample is an outlier."""
 
 SCALE_STEP = 16.0
 """Between the units that weights may have, as logarithms: no weight is lost in float32."""

@@ -15,6 +15,9 @@ from robustnmf.weightings._profile import Bulk, Profile
 REACH, REACH_OF_FEW = 2.5, 3.0
 """Standard deviations of log energies from their centre within which samples count in full."""
 
+TYPICAL = 1.5
+"""Standard deviations within which the energy of a sample is typical, whatever its size."""
+
 FEW = 120.0
 """Up to so many samples are few. The half of them that lies closest together is closer than half
 of their distribution, all the more as the basis was fitted to it: they may reach further."""
@@ -46,9 +49,9 @@ class Trimmed(Separable):
         t_i \left(1 + \frac{1 - (t_i / z_i)^{q - 1}}{q - 1}\right) & z_i > t_i \end{cases},
         \qquad w_i = \min\left(1, \Big(\frac{t_i}{z_i}\Big)^{q}\right)
 
-    with :math:`t_i = \min(t, r\, |x_i|^2)`. Large powers q approach trimming: what is beyond has
-    no say at all. Unlike weights that fall from the first bit of energy on, these cost clean data
-    nearly nothing.
+    with :math:`t_i = \max(f, \min(t, r\, |x_i|^2))`. Large powers q approach trimming: what is
+    beyond has no weight at all. Unlike weights that fall from the smallest energies on, these cost
+    clean data nearly nothing.
 
     Energies alone do not tell the sizes of samples: called with them, ``weights``, ``value`` and
     ``importances`` take the cutoff for all.
@@ -64,6 +67,9 @@ class Trimmed(Separable):
         The same as a share r of the size of the sample (its squared norm).
     power : float > 1, default=8.0
         How steeply weights fall.
+    floor : float >= 0, default=0.0
+        Energy f up to which a sample counts in full however small it is: noise that is the same
+        for all samples is a large share of small ones.
 
     Examples
     --------
@@ -72,7 +78,7 @@ class Trimmed(Separable):
     array([1.  , 1.  , 0.01])
     """
 
-    scales = {"cutoff": 1.0}
+    scales = {"cutoff": 1.0, "floor": 1.0}
     knob = "cutoff"
     relative = True
     gated = True
@@ -80,18 +86,33 @@ class Trimmed(Separable):
         "cutoff": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
         "share": [Interval(Real, 0, None, closed="right")],
         "power": [Interval(Real, 1, None, closed="neither")],
+        "floor": [Interval(Real, 0, None, closed="left")],
     }
 
     cutoff: Any  # a number, or one for every row and member
     power: Any
 
-    def __init__(self, cutoff: float | str = "auto", share: float = np.inf, power: float = 8.0):
+    def __init__(
+        self,
+        cutoff: float | str = "auto",
+        share: float = np.inf,
+        power: float = 8.0,
+        floor: float = 0.0,
+    ):
         self.cutoff = cutoff
         self.share = share
         self.power = power
+        self.floor = floor
 
     def among(self, sizes: Array) -> Trimmed:
-        return Trimmed(_least_of(self.cutoff, self.share, sizes), np.inf, self.power)
+        bounded = _least_of(self.cutoff, self.share, sizes)
+        return Trimmed(
+            namespace(sizes).maximum(bounded, self.floor + 0.0 * bounded), np.inf, self.power
+        )
+
+    def outliers(self, energies: Array, importances: Array, mass: Array, sizes: Array) -> Array:
+        """Find the samples (samples,) that count and are beyond their cutoffs."""
+        return (energies > self.among(sizes).cutoff) & (mass > 0)
 
     def rho(self, energies: Array) -> Array:
         xp = namespace(energies)
@@ -110,9 +131,16 @@ class Trimmed(Separable):
     def settles(self) -> bool:
         return isinstance(self.cutoff, str)
 
-    def settle(self, profile: Profile) -> Trimmed:
-        """The cutoffs above the majority; half of all samples stay a margin below them."""
-        reach = _reach(profile)
+    @property
+    def needs_screening(self) -> bool:
+        return self.settles
+
+    def settle(self, profile: Profile, further: float = 0.0) -> Trimmed:
+        """The cutoffs above the majority; half of all samples stay a margin below them.
+
+        They lie ``further`` standard deviations from its centre than while it is being found.
+        """
+        reach = _reach(profile) + further
         of_energies, of_shares = profile.energies.bulk(reach), profile.shares.bulk(reach)
         logs = [bulk.centre + reach * bulk.spread for bulk in (of_energies, of_shares)]
         raised = profile.larger(*logs).median() + np.log(MARGIN)
@@ -121,7 +149,23 @@ class Trimmed(Separable):
             max(float(np.exp(log_cutoff)), LEAST) * profile.unit,
             max(float(np.exp(log_share)), LEAST),
             FALL / of_energies.spread,
+            float(np.exp(of_energies.centre + TYPICAL * of_energies.spread)) * profile.unit,
         )
+
+    def stricter(self, deviations: float, unit: float) -> Trimmed:
+        """Lower the cutoffs by some standard deviations of log energies, to no less than fits.
+
+        ``unit`` is the size of a typical sample.
+        """
+        by = float(np.exp(-deviations * FALL / self.power))
+        cutoff, share = max(by * self.cutoff, LEAST * unit), max(by * self.share, LEAST)
+        return Trimmed(cutoff, share, self.power, by * self.floor)
+
+    def covering(self, energies: Array, sizes: Array, mass: Array, share: float) -> Trimmed:
+        """Raise the cutoffs until they cover a share of the samples."""
+        within = energies / np.where(sizes > 0, sizes, np.inf)
+        cutoff, relative = (_quantile(values, mass, share) for values in (energies, within))
+        return Trimmed(max(self.cutoff, cutoff), max(self.share, relative), self.power, self.floor)
 
 
 class Gate(Trimmed):
@@ -170,6 +214,13 @@ def _reach(profile: Profile) -> float:
     """Standard deviations within which samples count in full."""
     few = min(1.0, FEW / max(profile.energies.total, 1.0)) ** 2
     return REACH + (REACH_OF_FEW - REACH) * few
+
+
+def _quantile(values: np.ndarray, mass: np.ndarray, share: float) -> float:
+    """The value that a share of all values, each as often as it counts, does not exceed."""
+    order = np.argsort(values)
+    passed = np.cumsum(mass[order])
+    return float(values[order[np.searchsorted(passed, share * passed[-1] * (1 - 1e-12))]])
 
 
 def _least_of(cutoff: Any, share: Any, sizes: Array) -> Array:

@@ -27,6 +27,10 @@ def isolation_forest(X: np.ndarray, rank: int) -> Detection:
     return _fitted(IsolationForest(random_state=0), X)
 
 
+MANY_FEATURES = 20
+"""Features from which on a robust covariance takes seconds, or is singular."""
+
+
 def local_outlier_factor(X: np.ndarray, rank: int) -> Detection:
     """Run LocalOutlierFactor with its defaults."""
     model = LocalOutlierFactor().fit(X)
@@ -39,7 +43,8 @@ def elliptic_envelope(X: np.ndarray, rank: int) -> Detection:
 
     It flags a tenth of the samples whatever they are, so its flags are left out.
     """
-    table = PCA(rank, random_state=0).fit_transform(X) if X.shape[1] > len(X) // 5 else X
+    many = X.shape[1] > MANY_FEATURES
+    table = PCA(min(rank, MANY_FEATURES), random_state=0).fit_transform(X) if many else X
     return Detection(_fitted(EllipticEnvelope(random_state=0), table).outlyingness)
 
 

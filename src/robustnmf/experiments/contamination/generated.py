@@ -31,8 +31,10 @@ def synthetic(rng: np.random.Generator) -> Generated:
     return Generated(np.maximum(exact + noise, 0.0), parts, 10)
 
 
-def clusters(shares: Sequence[float], features: int, *, apart: bool = False) -> Rule:
-    """Build the rule of a table of clusters, one profile each, 10% noise on every entry.
+def clusters(
+    shares: Sequence[float], features: int, *, apart: bool = False, noise: float = 0.1
+) -> Rule:
+    """Build the rule of a table of clusters, one profile each, noise in proportion to entries.
 
     Profiles use features of their own (``apart``), or all of them.
     """
@@ -45,8 +47,8 @@ def clusters(shares: Sequence[float], features: int, *, apart: bool = False) -> 
         else:
             profiles = rng.gamma(0.5, size=(count, features))
         sizes = 0.5 + rng.random((len(labels), 1))
-        noise = np.exp(0.1 * rng.standard_normal((len(labels), features)))
-        return Generated(sizes * profiles[labels] * noise, profiles, count)
+        factors = np.exp(noise * rng.standard_normal((len(labels), features)))
+        return Generated(sizes * profiles[labels] * factors, profiles, count)
 
     return rule
 
@@ -90,6 +92,7 @@ GENERATED: dict[str, Rule] = {
     "three_clusters": clusters((0.1, 0.3, 0.6), 30, apart=True),
     "five_clusters": clusters((1.0,) * 5, 30),
     "ten_clusters": clusters((1.0,) * 10, 60),
+    "mixed_clusters": clusters((0.3, 0.2, 0.15, 0.12, 0.1, 0.08, 0.05), 40, noise=0.2),
     "rare_features": rare_features,
     "heavy_tailed": heavy_tailed,
     "counts": counts,

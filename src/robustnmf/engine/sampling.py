@@ -1,0 +1,163 @@
+"""Some rows of X on the host, drawn by their content: the same ones for every engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from robustnmf.arrays import Array, namespace, on_device_of, to_numpy
+from robustnmf.engine._base import Engine
+from robustnmf.engine.memory import InMemory
+
+STRETCH = 1e4
+"""Factor of the random projections whose fractional parts are the keys of rows."""
+
+DIGITS = 7
+"""Digits of keys: what rounding in products leaves the same."""
+
+MARGIN = 1.5
+"""How many more rows than wanted are looked at before the smallest keys are chosen."""
+
+
+def weighted_median(values: np.ndarray, weight: np.ndarray) -> float:
+    """Return the value that half of the weight lies below."""
+    order = np.argsort(values)
+    passed = np.cumsum(weight[order])
+    return float(np.interp(0.5 * passed[-1], passed - 0.5 * weight[order], values[order]))
+
+
+REPEATED = 3.0
+"""Rows that count more than this many times the usual weight are repeated."""
+
+
+@dataclass(frozen=True)
+class RowSample:
+    """Rows on the host, in the user's units, with their weights and keys.
+
+    Parameters
+    ----------
+    rows : ndarray (rows, features) with NaN where a value is missing, or CSR array
+    weight : ndarray (rows,)
+        How many samples of X a row stands for.
+    key : ndarray (rows,)
+        Pseudo-random numbers in [0, 1) that depend on the content of a row alone.
+    total : float
+        Weight of all rows the sample was drawn from.
+    limit : int
+        Rows that are kept at most, those with the smallest keys.
+    """
+
+    rows: Any
+    weight: np.ndarray
+    key: np.ndarray
+    total: float
+    limit: int
+
+    def __len__(self) -> int:
+        return len(self.key)
+
+    def merge(self, other: RowSample) -> RowSample:
+        """Join the samples of two parts of X."""
+        merged = self.joined(other)
+        if len(merged) <= self.limit:
+            return merged
+        last = np.partition(merged.key, self.limit - 1)[self.limit - 1]
+        return merged.take(np.flatnonzero(merged.key <= last)[: self.limit])
+
+    def joined(self, other: RowSample) -> RowSample:
+        """Return the rows of both, whatever the limit."""
+        stack = scipy.sparse.vstack if scipy.sparse.issparse(self.rows) else np.concatenate
+        return RowSample(
+            stack([self.rows, other.rows]),
+            np.concatenate([self.weight, other.weight]),
+            np.concatenate([self.key, other.key]),
+            self.total + other.total,
+            self.limit,
+        )
+
+    def take(self, chosen: np.ndarray) -> RowSample:
+        """Return the chosen rows (indices or a mask)."""
+        return replace(
+            self, rows=self.rows[chosen], weight=self.weight[chosen], key=self.key[chosen]
+        )
+
+    def representative(self) -> RowSample:
+        """Return the same rows with weights that add up to the weight of all rows."""
+        drawn = float(self.weight.sum())
+        return replace(self, weight=self.weight * (self.total / drawn if drawn > 0 else 1.0))
+
+    def without_repeats(self) -> RowSample:
+        """Let repeated rows count as often as others, where repeats are the exception.
+
+        They are where most of the weight is in rows of usual weight; a stuck sensor then counts
+        once. In a table of few distinct rows all of them count as they are.
+        """
+        _, group = np.unique(self.key, return_inverse=True)
+        weights = np.bincount(group, self.weight)
+        usual = float(np.median(weights))
+        often = weights > REPEATED * usual
+        if not often.any() or weights[weights <= 1.5 * usual].sum() < 0.5 * weights.sum():
+            return self
+        by = np.where(often, usual / weights, 1.0)
+        return replace(self, weight=self.weight * by[group])
+
+    def engine(self, scale: float, fill: float = 1.0) -> InMemory:
+        """Build an engine of these rows that reads them in units of a scale."""
+        equal = bool((self.weight == 1.0).all())
+        weight = None if equal else self.weight
+        return InMemory(self.rows, scale=scale, fill=fill, sample_weight=weight)
+
+    def whole_rows(self) -> Any:
+        """Return the rows with a first guess in the place of missing values."""
+        return self.rows if scipy.sparse.issparse(self.rows) else self.engine(1.0).filled().like
+
+    def scaled(self, scale: float) -> RowSample:
+        """Return the sample in units of a scale."""
+        return replace(self, rows=self.rows * (1.0 / scale))
+
+    def divided(self, by: np.ndarray) -> RowSample:
+        """Return the sample with every row divided by a number of its own (rows,)."""
+        by = np.where(by > 0, by, 1.0)
+        if scipy.sparse.issparse(self.rows):
+            rows = (scipy.sparse.diags_array(1.0 / by) @ self.rows).tocsr()
+            return replace(self, rows=rows.astype(self.rows.dtype))
+        return replace(self, rows=(self.rows / by[:, None]).astype(self.rows.dtype))
+
+
+Chooser = Callable[[Any], Array]
+"""Of a block: a mask of its rows (rows,)."""
+
+
+def draw_rows(engine: Engine, limit: int, choose: Chooser | None = None) -> RowSample:
+    """Draw at most ``limit`` rows that count, in one read of X.
+
+    A row is drawn if its key is among the smallest. Keys are the fractional parts of a random
+    projection, so that permuted, repeated or differently blocked rows have the same ones.
+    """
+    xp = namespace(engine.like)
+    n, features = engine.shape
+    mean = engine.mean()
+    stretch = STRETCH / ((mean if mean > 0 else 1.0) * features**0.5)
+    normal = stretch * np.random.default_rng(0).standard_normal((features, 1))
+    direction = on_device_of(engine.like, normal, xp.float64)
+    share = 1.0 if choose is not None else min(1.0, MARGIN * limit / n)
+
+    def visit(block: Any, _: None) -> tuple[None, RowSample]:
+        place = to_numpy(block.wide_project(direction))[:, 0]
+        key = np.round(place - np.floor(place), DIGITS)
+        weight = to_numpy(block.entry_mass)
+        candidate = weight > 0
+        if choose is not None:
+            candidate = candidate & to_numpy(choose(block))
+        total = float(weight[candidate].sum())
+        index = np.flatnonzero(candidate & (key <= share))
+        if len(index) > limit:
+            last = np.partition(key[index], limit - 1)[limit - 1]
+            index = index[key[index] <= last][:limit]
+        return None, RowSample(block.user_rows(index), weight[index], key[index], total, limit)
+
+    return engine.sums(visit)

@@ -1,0 +1,251 @@
+r"""Tell groups of good samples from outliers among the samples that a basis describes badly.
+
+Samples of a group predict each other: a few parts learned from one half of them, on top of the
+basis, describe the other half as well as the majority is described. Noise, shuffled or foreign
+samples do not. So rejected samples are split in two, parts are learned from each half, and the
+other half is encoded with them; whoever then has a typical energy belongs to a group.
+
+Parts are learned with :math:`L_{2,1}` weights from rows of equal size: a squared error would spend
+them on the outliers among the rejected, which are the largest and the most different.
+Rows that are the same up to rounding (a stuck sensor) predict each other whatever they are, and
+are no evidence for a group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse
+
+from robustnmf.engine import RowSample
+from robustnmf.fit import encode, fit, least_codes
+from robustnmf.state import Problem, Start
+from robustnmf.weightings import L21, Trimmed, Uniform
+
+ROUNDS = 4
+"""How many times the samples that are still rejected are split."""
+
+WORTH_A_ROUND = 0.05
+"""Share of the split samples that belong to groups, below which no further round follows."""
+
+FEWEST = 4
+"""Rejected samples that are split; fewer say nothing about each other."""
+
+PASSES = 10
+"""Passes that refine the parts of one half."""
+
+CANDIDATES = 24
+"""Rows that are tried as the direction of a new part."""
+
+REFINEMENTS = 3
+"""Times that the direction of a new part is averaged over the rows that it describes."""
+
+MOST = 0.5
+"""Share of the samples within the limits that have typical energies, in a group."""
+
+COPY = 1 / 30
+"""Rows whose relative distance is below this share of a typical relative energy are copies."""
+
+MANY_COPIES = 0.2
+"""Share of accepted rows with copies from which on copies are usual in this table."""
+
+COMPARED = 500
+"""Accepted rows that are searched for copies."""
+
+SIMILAR = 10.0
+"""Rejected samples resemble each other where parts of the others divide their energy by this."""
+
+ROUNDING = 1e-12
+TINY = float(np.finfo(float).tiny)
+
+
+class Groups(NamedTuple):
+    """Rejected samples (rows,): who belongs to a group, who resembles others all the same.
+
+    ``energies`` are those that the samples have without parts of their own.
+    """
+
+    members: np.ndarray
+    similar: np.ndarray
+    energies: np.ndarray
+
+
+def find_groups(
+    rejected: RowSample,
+    accepted: RowSample,
+    problem: Problem,
+    basis: np.ndarray,
+    scale: float,
+    cutoffs: Trimmed,
+    typical_cutoffs: Trimmed,
+    typical_share: float,
+) -> Groups:
+    """Find the rejected samples (rows,) that parts of other rejected samples describe.
+
+    ``basis`` (k, features) is in units of ``scale``. ``cutoffs`` bound the energies that count
+    as described, ``typical_cutoffs`` those that are typical of good samples. ``typical_share`` is
+    the typical energy of accepted samples over their size.
+    """
+    n, features = rejected.rows.shape
+    if not n:
+        return Groups(np.zeros(0, dtype=bool), np.zeros(0, dtype=bool), np.zeros(0))
+    count = max(1, min(max(2, len(basis) // 2), features - len(basis) - 1))
+    copies = find_copies(rejected.scaled(scale), accepted.scaled(scale), COPY * typical_share)
+    members, similar = np.zeros(n, dtype=bool), copies.copy()
+    degree, fill = problem.loss.degree, problem.kind(False, False).hole
+    engine = rejected.engine(scale, fill)
+    sizes = engine.row_sizes(degree)
+    limits, typical_limits = (bound.among(sizes).cutoff for bound in (cutoffs, typical_cutoffs))
+    codes, before = encode(engine, problem, Uniform(), basis)
+    norms = engine.row_sizes(2.0) ** 0.5
+    of_equal_size, codes = rejected.divided(scale * norms), codes / norms[:, None]
+    for turn in range(ROUNDS):
+        left = np.flatnonzero(~members & ~copies)
+        if len(left) < FEWEST:
+            break
+        described = np.zeros(n, dtype=bool)
+        for half, other in _halves(rejected.key, left, turn):
+            parts = _learn_parts(of_equal_size.take(half), codes[half], problem, basis, count)
+            sample = rejected.take(other).engine(scale, fill)
+            _, energies = encode(sample, problem, Uniform(), parts)
+            described[other] = _described(energies, limits[other], typical_limits[other])
+            similar[other] |= energies < before[other] / SIMILAR
+        members |= described
+        if described.sum() < WORTH_A_ROUND * len(left):
+            break
+    return Groups(members, similar & ~members, before)
+
+
+def _described(energies: np.ndarray, limits: np.ndarray, typical: np.ndarray) -> np.ndarray:
+    """Find who is described: all within the limits, if most of them have typical energies.
+
+    Energies of a group are spread as those of the majority are. Where most of what is within the
+    limits only just is, the rest of it comes from something else, and typical ones alone count.
+    """
+    within, are_typical = energies <= limits, energies <= typical
+    return within if are_typical.sum() >= MOST * within.sum() else are_typical
+
+
+def _halves(
+    key: np.ndarray, chosen: np.ndarray, turn: int
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Split chosen rows in two by their content, differently each turn; both ways round."""
+    place = key[chosen] * 997.0 ** (turn + 1)
+    place -= np.floor(place)
+    first = place < np.median(place)
+    one, two = chosen[first], chosen[~first]
+    if len(one) and len(two):
+        yield one, two
+        yield two, one
+
+
+def _learn_parts(
+    sample: RowSample, codes: np.ndarray, problem: Problem, basis: np.ndarray, count: int
+) -> np.ndarray:
+    """Learn parts beside a basis from rows of equal size; returns both (k + count, features).
+
+    ``codes`` (rows, k) are those of the rows for the basis.
+    """
+    parts, more = new_directions(
+        sample.whole_rows(), codes, sample.weight, np.argsort(sample.key), basis,
+        min(count, len(sample)),
+    )  # fmt: skip
+    if not len(parts):
+        return basis
+    engine = sample.engine(1.0, problem.kind(False, False).hole)
+    dtype = engine.like.dtype
+    together = np.concatenate([basis, parts]).astype(dtype)
+    together_codes = np.maximum(np.hstack([codes, more]), least_codes(problem, together[None]))
+    start = Start(engine.split(together_codes.astype(dtype), axis=1), together[None])
+    held = replace(problem, fixed=together[: len(basis)])
+    (fitted,) = fit(engine, held, [L21()], start, max_iter=PASSES, tol=0.0)
+    return fitted.basis
+
+
+def new_directions(
+    rows: Any,
+    codes: np.ndarray,
+    weight: np.ndarray,
+    order: np.ndarray,
+    basis: np.ndarray,
+    count: int,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Choose directions (count, features) that describe what a basis leaves of rows.
+
+    One after the other, and what is left is reduced by it (matching pursuit): of some residuals
+    the one along which the sum of the norms that are left is smallest, then the weighted mean of
+    the residuals along it. Also returns the amounts (rows, count) of the directions.
+    ``order`` says which rows are tried.
+    """
+    parts, codes = basis, codes.astype(np.float64)
+    onto, gram = np.asarray(rows @ basis.T, dtype=np.float64), basis @ basis.T
+    sq_norms = _sq_norms(rows)
+    floor = ROUNDING * sq_norms
+    left = sq_norms + np.einsum("ij,ij->i", codes, codes @ gram - 2 * onto)
+    for turn in range(count):
+        left = np.maximum(left, floor)
+        tried = np.take(order, range(turn * CANDIDATES, (turn + 1) * CANDIDATES), mode="wrap")
+        residuals = _dense(rows[tried]) - codes[tried] @ parts
+        candidates = _unit_rows(np.maximum(residuals, 0.0))
+        along = np.maximum(rows @ candidates.T - codes @ (parts @ candidates.T), 0.0)
+        remain = np.sqrt(np.maximum(left[:, None] - along**2, floor[:, None]))
+        best = candidates[np.argmin(weight @ remain)]
+        for _ in range(REFINEMENTS):
+            along = np.maximum(rows @ best - codes @ (parts @ best), 0.0)
+            share = weight * along / np.sqrt(np.maximum(left - along**2, 1e-8 * sq_norms))
+            mean = np.maximum(share @ rows - (share @ codes) @ parts, 0.0)
+            if not mean.any():
+                break
+            best = _unit_rows(mean[None])[0]
+        if not best.any():
+            break
+        along = np.maximum(rows @ best - codes @ (parts @ best), 0.0)
+        parts, codes = np.vstack([parts, best]), np.column_stack([codes, along])
+        left = left - along**2
+    return parts[len(basis) :], codes[:, len(basis) :]
+
+
+def find_copies(rejected: RowSample, accepted: RowSample, distance: float) -> np.ndarray:
+    """Find rows (rows,) that are others over again, unless copies are usual in this table.
+
+    Two rows are copies if their squared distance is below ``distance`` times their squared norm;
+    a row that counts twice or more is a copy of itself.
+    """
+    usual = accepted.take(np.argsort(accepted.key)[:COMPARED])
+    if np.average(_has_copy(usual, distance), weights=usual.weight) > MANY_COPIES:
+        return np.zeros(len(rejected), dtype=bool)
+    return _has_copy(rejected, distance)
+
+
+def _has_copy(sample: RowSample, distance: float) -> np.ndarray:
+    rows = sample.whole_rows()
+    lightest = float(sample.weight.min())
+    sq_norms = np.maximum(_sq_norms(rows), TINY)
+    near = np.empty(len(sample), dtype=bool)
+    for at in range(0, len(sample), COMPARED):
+        some = slice(at, at + COMPARED)
+        products = _dense(rows[some] @ rows.T)
+        gaps = sq_norms[some, None] + sq_norms - 2.0 * products
+        gaps /= sq_norms[some, None]
+        gaps[np.arange(gaps.shape[0]), np.arange(at, at + gaps.shape[0])] = np.inf
+        near[some] = gaps.min(axis=1) < distance + ROUNDING
+    return near | (sample.weight > 1.5 * lightest)
+
+
+def _sq_norms(rows: Any) -> np.ndarray:
+    if scipy.sparse.issparse(rows):
+        return np.asarray(rows.multiply(rows).sum(axis=1), dtype=np.float64).ravel()
+    return np.einsum("ij,ij->i", rows, rows, dtype=np.float64)
+
+
+def _unit_rows(rows: np.ndarray) -> np.ndarray:
+    """Divide rows by their norms; rows of zeros stay."""
+    norms = np.linalg.norm(rows, axis=1, keepdims=True)
+    return rows / np.where(norms > 0, norms, 1.0)
+
+
+def _dense(rows: Any) -> np.ndarray:
+    return rows.toarray() if scipy.sparse.issparse(rows) else np.asarray(rows)

@@ -1,0 +1,258 @@
+r"""Decide which samples count, on some thousand rows, before everything is fitted.
+
+The default weighting (:class:`Trimmed` with automatic cutoffs) needs to know what a good sample is.
+Three steps find it out:
+
+1. The majority. A fit at a moderate rank, whose weights start with the samples in the middle of
+   the energies, gives a basis and cutoffs that up to almost half of bad samples do not move.
+2. Groups. What the majority rejects may be a minority of good samples: those that predict each
+   other are accepted again (:mod:`robustnmf.groups`).
+3. Start and cutoffs. All accepted samples are fitted with equal weights. Their energies give the
+   cutoffs of the fit that follows, of all samples, under an objective that stays the same.
+
+X is read at most twice, and a third time to encode it: rows are drawn by their content, so that
+every engine draws the same ones. Where X has more rows than are drawn, those that the majority
+rejects are drawn from all of X, so that rare groups are not missed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from robustnmf.arrays import Array, on_device_of
+from robustnmf.engine import Engine, InMemory, draw_rows, weighted_median
+from robustnmf.fit import encoded_start, fit
+from robustnmf.groups import find_groups
+from robustnmf.inits import INITS
+from robustnmf.state import GATED, Fitted, Problem, Start, State
+from robustnmf.weightings import Batch, Profile, Trimmed, Uniform
+
+ROWS = 3000
+"""Rows that are drawn."""
+
+FEATURES_A_PART, SAMPLES_A_PART = 2, 20
+"""Features and samples for every part of the fit that decides. With more parts it would describe
+any sample, or its accepted samples far better than those that it has not seen."""
+
+EXACT, DESCRIBED = 1e-3, 1e-2
+"""Typical energy over size below which the majority may be described by more parts than it needs,
+and the same with half of them from which on it is: a group would have to be described as exactly
+to be found. Half of the parts are enough then."""
+
+COMPARED = 300
+"""Rows that tell whether half of the parts are enough."""
+
+PASSES = 100
+"""Passes of a fit of the drawn rows at most."""
+
+AFTER_WARMUP = 5
+"""Passes of the fit of the majority after those whose weights grow."""
+
+TOLERANCE = 1e-3
+"""Of these fits; the fit of everything goes on from where they end."""
+
+STRICTER = 1.0
+"""By how many standard deviations of log energies a typical sample stays below the cutoffs."""
+
+FURTHER = 0.5
+"""Standard deviations by which the cutoffs are raised once the majority is known: what a robust
+start found is refined by weights that lose less of the good samples."""
+
+COVERED, COVERED_OF_MAJORITY = 0.9, 0.99
+"""Share of the accepted samples, and of the majority among them, that the cutoffs cover however
+their energies are spread. A few bad samples may have been taken for a group."""
+
+WORTH_A_FIT = 0.05
+"""Energy of the groups, as a share of that of the majority, from which on they are fitted."""
+
+LEAST_ENTRY = 1e-6
+"""Entries of a start, as a share of the mean: multiplicative updates cannot leave zero."""
+
+
+@dataclass(frozen=True)
+class Screening:
+    """Where the fit of all samples starts, and what it weighs them by.
+
+    Parameters
+    ----------
+    start : Start
+        Of every member, in the units of the engine.
+    weighting : Trimmed
+        With cutoffs, in the units of the engine.
+    similar : float
+        How many samples are rejected although they resemble each other.
+    """
+
+    start: Start
+    weighting: Trimmed
+    similar: float
+
+
+def screen(
+    engine: Engine, problem: Problem, rank: int, init: str, seeds: Sequence[int]
+) -> Screening | None:
+    """Screen the samples of an engine; None where there is nothing to tell apart."""
+    if engine.mean() == 0:
+        return None
+    sample = draw_rows(engine, ROWS)
+    fill = problem.kind(False, False).hole
+    table = sample.without_repeats().engine(engine.scale, fill)
+    majority = fit_majority(table, problem, rank)
+    good, rejected = sample.take(majority.accepted), sample.take(~majority.accepted)
+    if sample.total > float(sample.weight.sum()) * (1 + 1e-9):  # there are more rows than drawn
+        beyond = _beyond(engine, problem, majority.fitted)
+        good, rejected = good.representative(), draw_rows(engine, ROWS, beyond).representative()
+    groups = find_groups(
+        rejected, good, problem, majority.fitted.basis, engine.scale, majority.cutoffs,
+        majority.cutoffs.stricter(STRICTER, majority.unit), majority.typical_share,
+    )  # fmt: skip
+    missed = float(rejected.weight[groups.members] @ groups.energies[groups.members])
+    is_enough = missed <= WORTH_A_FIT * float(good.weight @ majority.energies)
+    if is_enough and len(majority.fitted.basis) == rank and init == "robust":
+        accepted = majority.as_accepted()
+    else:
+        inliers = good.joined(rejected.take(groups.members)).engine(engine.scale, fill)
+        accepted = fit_accepted(inliers, problem, rank, init, seeds, len(good))
+    similar = float(rejected.weight[groups.similar].sum())
+    return Screening(_start(engine, problem, accepted), accepted.cutoffs, similar)
+
+
+def _start(engine: Engine, problem: Problem, accepted: Accepted) -> Start:
+    """Start the fit of everything at the bases of the accepted samples."""
+    bases, codes = accepted.bases, accepted.codes
+    if problem.solver.keeps_zeros:
+        bases = np.maximum(bases, LEAST_ENTRY * bases.mean(axis=(1, 2), keepdims=True))
+    elif codes is not None and len(codes) == engine.shape[0]:
+        here = on_device_of(engine.like, codes[None])
+        return Start(engine.split(here, axis=1), on_device_of(engine.like, bases))
+    return encoded_start(engine, problem, on_device_of(engine.like, bases))
+
+
+@dataclass(frozen=True)
+class Accepted:
+    """Bases (starts, k, features) of the accepted samples, and the cutoffs of the best of them.
+
+    ``codes`` are those of all drawn rows, where they are known.
+    """
+
+    bases: np.ndarray
+    cutoffs: Trimmed
+    codes: np.ndarray | None = None
+
+
+@dataclass(frozen=True)
+class Majority:
+    """The fit that decides, with sizes and weights of all rows and the size of a typical one."""
+
+    fitted: Fitted
+    sizes: np.ndarray
+    weight: np.ndarray
+    unit: float
+
+    @property
+    def cutoffs(self) -> Trimmed:
+        """Energies beyond which samples are rejected."""
+        assert isinstance(self.fitted.weighting, Trimmed)
+        return self.fitted.weighting
+
+    @cached_property
+    def accepted(self) -> np.ndarray:
+        """Which rows are within the cutoffs."""
+        return self.fitted.weighed <= self.cutoffs.among(self.sizes).cutoff
+
+    @cached_property
+    def energies(self) -> np.ndarray:
+        """Energies of the accepted rows."""
+        return self.fitted.weighed[self.accepted]
+
+    @cached_property
+    def typical_share(self) -> float:
+        """Median energy of the accepted rows over their sizes."""
+        rows = self.accepted
+        return weighted_median(self.energies / self.sizes[rows], self.weight[rows])
+
+    def as_accepted(self) -> Accepted:
+        """Take the fit as the one of all accepted rows."""
+        rows = self.accepted
+        count = int(rows.sum())
+        cutoffs = _cutoffs(self.energies, self.sizes[rows], self.weight[rows], self.unit, count)
+        return Accepted(self.fitted.basis[None], cutoffs, self.fitted.codes)
+
+
+def fit_majority(engine: InMemory, problem: Problem, rank: int) -> Majority:
+    """Fit the majority until its cutoffs are known, with no more parts than can decide."""
+    degree = problem.loss.degree
+    count = float(engine.sizes.sum())
+    rank = max(1, min(rank, engine.shape[1] // FEATURES_A_PART, int(count / SAMPLES_A_PART)))
+    codes, basis = INITS["robust"](engine.filled(), rank, 0)
+    start = Start([rows[None, ...] for rows in codes], basis[None, ...])
+
+    def is_known(iteration: int, state: State) -> bool:
+        return iteration >= GATED + AFTER_WARMUP
+
+    (fitted,) = fit(
+        engine, problem, [Trimmed()], start, max_iter=PASSES, tol=0.0, callback=is_known
+    )
+    unit = engine.typical_size(degree)
+    majority = Majority(fitted, engine.row_sizes(degree), engine.mass, unit)
+    if rank > 1 and majority.typical_share < EXACT and not majority.accepted.all():
+        index = np.flatnonzero(majority.accepted)[:COMPARED]
+        if _share_beyond(engine.filled().samples(index), rank // 2) < DESCRIBED:
+            return fit_majority(engine, problem, rank // 2)
+    return majority
+
+
+def _share_beyond(rows: np.ndarray, rank: int) -> float:
+    """Mean share of rows of equal size that the best subspace of a rank does not describe."""
+    unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    squares = np.linalg.eigvalsh(unit @ unit.T if len(unit) < unit.shape[1] else unit.T @ unit)
+    return float(squares[: max(len(squares) - rank, 0)].sum() / len(unit))
+
+
+def _beyond(engine: Engine, problem: Problem, majority: Fitted) -> Any:
+    """Return a function that finds the rows of a block beyond the cutoffs of the majority."""
+    basis = on_device_of(engine.like, majority.basis)[None, ...]
+    batch = Batch([majority.weighting], basis)
+    look = problem.look(engine, batch, basis, basis)
+
+    def beyond(block: Any) -> Array:
+        codes, seen = look.encode(block, batch)
+        energies = look.energies(block, codes, seen)[0, ...]
+        return energies > majority.weighting.among(block.sizes(problem.loss.degree)).cutoff
+
+    return beyond
+
+
+def fit_accepted(
+    engine: InMemory, problem: Problem, rank: int, init: str, seeds: Sequence[int], majority: int
+) -> Accepted:
+    """Fit accepted samples with equal weights from every start; the first are the majority."""
+    degree = problem.loss.degree
+    whole = engine.filled()
+    chosen = INITS["nndsvda" if init == "robust" else init]
+    starts = [chosen(whole, rank, int(seed)) for seed in seeds]
+    codes = [np.stack(rows) for rows in zip(*(codes for codes, _ in starts), strict=True)]
+    start = Start(codes, np.stack([basis for _, basis in starts]))
+    members = fit(engine, problem, [Uniform()] * len(starts), start, max_iter=PASSES, tol=TOLERANCE)
+    energies = min(members, key=lambda member: member.level).weighed
+    sizes, unit = engine.row_sizes(degree), engine.typical_size(degree)
+    cutoffs = _cutoffs(energies, sizes, engine.mass, unit, majority)
+    return Accepted(np.stack([member.basis for member in members]), cutoffs)
+
+
+def _cutoffs(
+    energies: np.ndarray, sizes: np.ndarray, mass: np.ndarray, unit: float, majority: int
+) -> Trimmed:
+    """Read the cutoffs of the fit of everything off the energies of accepted samples.
+
+    The first ``majority`` of them were accepted at once, the others as groups.
+    """
+    profile = Profile.of(energies, sizes, mass, unit=unit, features=0)
+    cutoffs = Trimmed().settle(profile, FURTHER).covering(energies, sizes, mass, COVERED)
+    first = slice(majority)
+    return cutoffs.covering(energies[first], sizes[first], mass[first], COVERED_OF_MAJORITY)

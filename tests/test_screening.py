@@ -1,0 +1,239 @@
+"""Which samples count: groups of good ones do, outliers do not, whatever holds X."""
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse
+from sklearn.datasets import load_iris
+
+from robustnmf import RobustNMF, RobustNMFDetector
+from robustnmf.engine import InMemory, RowSample, Stored, draw_rows, source_of
+from robustnmf.exceptions import OutlierWarning
+from robustnmf.experiments.residuals import squared_errors
+from robustnmf.groups import find_copies, new_directions
+from robustnmf.screening import ROWS
+
+
+def clusters(sizes, seed=0, features=10):
+    """Clusters with features of their own, and 10% noise; their labels."""
+    rng = np.random.default_rng(seed)
+    labels = np.repeat(np.arange(len(sizes)), sizes)
+    profiles = np.kron(np.eye(len(sizes)), 0.5 + rng.random((1, features)))
+    noise = np.exp(0.1 * rng.standard_normal((len(labels), profiles.shape[1])))
+    return (0.5 + rng.random((len(labels), 1))) * profiles[labels] * noise, labels
+
+
+def shares(model, labels):
+    """Importance of every cluster."""
+    return np.bincount(labels, model.sample_importances_)
+
+
+def relative_error(model, X, rank, judged=None):
+    """Squared error of samples over that of plain NMF of X."""
+    judged = X if judged is None else judged
+    plain = RobustNMF(rank, weighting="uniform", init="nndsvda", random_state=0).fit(X)
+    errors = [squared_errors(judged, m.components_).sum() for m in (model, plain)]
+    return errors[0] / errors[1]
+
+
+def test_three_clusters_keep_their_shares():
+    rng = np.random.default_rng(0)
+    labels = np.repeat([0, 1, 2], [50, 150, 300])
+    parts = np.kron(np.eye(3), 0.5 + rng.random((1, 10)))
+    noise = np.exp(0.1 * rng.standard_normal((500, 30)))
+    X = (0.5 + rng.random((500, 1))) * parts[labels] * noise
+    model = RobustNMF(3, random_state=0).fit(X)
+    np.testing.assert_allclose(shares(model, labels), [0.1, 0.3, 0.6], atol=0.01)
+
+
+@pytest.mark.parametrize("sizes", [(160, 40), (200, 200, 200), (80,) * 5, (60,) * 10])
+@pytest.mark.parametrize("seed", range(3))
+def test_no_cluster_is_lost(sizes, seed):
+    X, labels = clusters(sizes, seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", OutlierWarning)
+        model = RobustNMF(len(sizes), random_state=0).fit(X)
+    expected = np.array(sizes) / sum(sizes)
+    np.testing.assert_allclose(shares(model, labels), expected, rtol=0.1)
+    assert model.outliers_.mean() <= 0.03
+
+
+@pytest.mark.parametrize("rank", [2, 3])
+def test_no_class_of_iris_is_lost(rank):
+    X = load_iris().data
+    X = X / X.max(axis=0)
+    model = RobustNMF(rank, random_state=0).fit(X)
+    assert relative_error(model, X, rank) <= 1.02
+    assert model.outliers_.mean() <= 0.03
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_small_cluster_survives_beside_as_much_noise(seed):
+    X, _ = clusters((510, 90), seed)
+    bad = np.random.default_rng(seed).permutation(600)[:90]
+    dirty = X.copy()
+    dirty[bad] = X.max() * np.random.default_rng(seed + 10).random((90, X.shape[1]))
+    good = np.ones(600, dtype=bool)
+    good[bad] = False
+    model = RobustNMF(2, random_state=0).fit(dirty)
+    plain = RobustNMF(2, weighting="uniform", random_state=0).fit(X[good])
+    errors = [squared_errors(X[good], m.components_).sum() for m in (model, plain)]
+    assert errors[0] <= 1.05 * errors[1]
+    assert model.outliers_[bad].all()
+    assert model.outliers_[good].mean() <= 0.03
+
+
+def noisy(n=300, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.gamma(0.5, size=(n, 5)) @ rng.gamma(0.5, size=(5, 40))
+    return X / X.max() + 0.01 * rng.random(X.shape)
+
+
+def test_users_are_warned_when_many_samples_are_left_out():
+    X = noisy()
+    X[:100] = np.random.default_rng(1).random((100, 40))
+    with pytest.warns(OutlierWarning, match=r"left out 1\d\d of 300 samples; .*n_components"):
+        model = RobustNMF(5, random_state=0).fit(X)
+    assert model.outliers_[:100].all()
+
+
+def test_users_are_warned_when_similar_samples_are_left_out():
+    X = noisy()
+    X[:30] = np.random.default_rng(1).random((1, 40))
+    with pytest.warns(OutlierWarning, match="30 of 300 samples, which resemble each other"):
+        model = RobustNMF(5, random_state=0).fit(X)
+    assert model.outliers_[:30].all()
+    assert model.outliers_[30:].mean() <= 0.03
+
+
+def test_estimator_and_detector_have_the_same_outliers():
+    X = noisy()
+    X[:20] = np.random.default_rng(1).random((20, 40))
+    detector = RobustNMFDetector(5, random_state=0).fit(X)
+    np.testing.assert_array_equal(detector.predict(X) == -1, detector.estimator_.outliers_)
+    assert detector.estimator_.outliers_[:20].all()
+
+
+@pytest.mark.parametrize("weighting", ["uniform", "l21", "entropy", "cauchy"])
+def test_every_weighting_has_outliers(weighting):
+    X = noisy()
+    X[:20] = 5 * np.random.default_rng(1).random((20, 40))
+    X[20] = 0.0
+    model = RobustNMF(5, weighting=weighting, random_state=0).fit(X)
+    assert model.outliers_.dtype == bool
+    assert model.outliers_.shape == (300,)
+    assert not model.outliers_[20]  # nothing is known against a sample of zeros
+    expected = model.sample_importances_ < 0.1 / 299
+    np.testing.assert_array_equal(np.delete(model.outliers_, 20), np.delete(expected, 20))
+    assert weighting != "uniform" or not model.outliers_.any()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_several_random_starts_help(seed):
+    X, _ = clusters((60,) * 5, seed)
+    one, several = (RobustNMF(5, init="random", n_init=n, random_state=seed).fit(X) for n in (1, 8))
+    errors = [squared_errors(X, model.components_).sum() for model in (one, several)]
+    assert errors[1] <= 1.001 * errors[0]
+    assert relative_error(several, X, 5) <= 1.02
+
+
+def test_a_rare_group_of_a_large_table_is_kept():
+    X, labels = clusters((2 * ROWS, 100), features=8)
+    order = np.random.default_rng(0).permutation(len(X))
+    model = RobustNMF(2, random_state=0).fit(X[order])
+    assert model.outliers_[labels[order] == 1].mean() <= 0.1
+
+
+@pytest.mark.parametrize("kind", ["sparse", "float32", "missing", "kullback-leibler", "tensor"])
+def test_clusters_survive_in_every_kind_of_table(kind):
+    X, labels = clusters((40, 120, 240))
+    loss = "frobenius"
+    if kind == "sparse":
+        X = scipy.sparse.csr_array(X)
+    elif kind == "float32":
+        X = X.astype(np.float32)
+    elif kind == "missing":
+        X[np.random.default_rng(0).random(X.shape) < 0.05] = np.nan
+    elif kind == "tensor":
+        X = pytest.importorskip("torch", reason="needs PyTorch").asarray(X)
+    else:
+        loss = kind
+    model = RobustNMF(3, loss=loss, random_state=0).fit(X)
+    found = np.bincount(labels, np.asarray(model.sample_importances_))
+    np.testing.assert_allclose(found, [0.1, 0.3, 0.6], atol=0.02)
+
+
+def test_the_objective_is_fixed_from_the_beginning():
+    X, _ = clusters((40, 120, 240))
+    model = RobustNMF(3, random_state=0).fit(X)
+    history = model.objective_history_
+    assert len(history) >= model.n_iter_ + 1
+    assert np.all(np.diff(history) <= 1e-9 * history[0])
+
+
+def test_rows_are_drawn_by_their_content(tmp_path):
+    X = noisy(500)
+    order = np.random.default_rng(0).permutation(500)
+    np.save(tmp_path / "x.npy", X)
+    engines = [
+        InMemory(X), InMemory(X, block_rows=37), InMemory(X[order]),
+        Stored(source_of(tmp_path / "x.npy"), block_rows=50),
+    ]  # fmt: skip
+    drawn = [draw_rows(engine, 100) for engine in engines]
+    rows = [sample.rows[np.argsort(sample.key)] for sample in drawn]
+    for other in rows[1:]:
+        np.testing.assert_array_equal(rows[0], other)
+    assert [len(sample) for sample in drawn] == [100] * 4
+    assert {sample.total for sample in drawn} == {500.0}
+
+
+def test_all_rows_that_count_are_drawn_in_their_order():
+    X = noisy(50)
+    X[7] = 0.0
+    sample = draw_rows(InMemory(X, block_rows=8), 1000)
+    np.testing.assert_array_equal(sample.rows, np.delete(X, 7, axis=0))
+
+
+def sample_of(rows, weight=None):
+    weight = np.ones(len(rows)) if weight is None else np.asarray(weight, dtype=float)
+    keys = draw_rows(InMemory(rows), len(rows)).key
+    return RowSample(rows, weight, keys, float(weight.sum()), len(rows))
+
+
+def test_repeated_rows_count_as_often_as_others_where_they_are_the_exception():
+    X = noisy(60)
+    X[:20] = X[0]
+    weight = sample_of(X).without_repeats().weight
+    np.testing.assert_allclose(weight[:20], 1 / 20)
+    np.testing.assert_array_equal(weight[20:], 1.0)
+    few = np.repeat(noisy(3), [10, 20, 30], axis=0)  # repeats are all there is
+    np.testing.assert_array_equal(sample_of(few).without_repeats().weight, 1.0)
+
+
+def test_copies_are_found_unless_they_are_usual():
+    X = noisy(60)
+    stuck = np.repeat(noisy(2, seed=1), 5, axis=0)
+    rejected = sample_of(np.vstack([stuck, noisy(5, seed=2)]))
+    np.testing.assert_array_equal(
+        find_copies(rejected, sample_of(X), 1e-6), [True] * 10 + [False] * 5
+    )
+    usual = sample_of(np.repeat(X, 2, axis=0))
+    assert not find_copies(rejected, usual, 1e-6).any()
+    heavy = sample_of(X[:5], [1, 1, 3, 1, 1])
+    np.testing.assert_array_equal(find_copies(heavy, sample_of(X), 1e-6), [0, 0, 1, 0, 0])
+
+
+def test_new_directions_are_those_of_the_groups():
+    X, _ = clusters((30, 30))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    basis = X[:1]
+    codes = X @ basis.T
+    found, amounts = new_directions(X, codes, np.ones(60), np.arange(60)[::-1], basis, 1)
+    assert found.shape == (1, 20)
+    assert amounts.shape == (60, 1)
+    assert found[0] @ X[30:].mean(axis=0) > 0.9
+    sparse, _ = new_directions(
+        scipy.sparse.csr_array(X), codes, np.ones(60), np.arange(60)[::-1], basis, 1
+    )
+    np.testing.assert_allclose(sparse, found, atol=1e-12)
