@@ -5,10 +5,15 @@ from __future__ import annotations
 import argparse
 import os
 import platform
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+
+class UsageError(ValueError):
+    """Options that do not go together; the exit code is that of argparse."""
 
 
 def command(commands: Any, name: str, told: str, examples: str) -> argparse.ArgumentParser:
@@ -38,6 +43,39 @@ def read(options: argparse.Namespace) -> Any:
     return read_table(
         options.data, id_column=options.id, dataset=options.dataset, header=options.header
     )
+
+
+def is_stdout(path: Path) -> bool:
+    """Whether a path is standard output: ``-``, ``/dev/stdout`` and the like."""
+    from robustnmf.archive import is_stream
+
+    if str(path) == "-":
+        return True
+    try:
+        return is_stream(path) and os.path.samestat(path.stat(), os.fstat(sys.stdout.fileno()))
+    except (OSError, ValueError):  # standard output is no file
+        return False
+
+
+@contextmanager
+def open_output(path: Path) -> Iterator[Any]:
+    """Open a binary file to write to, or standard output."""
+    from robustnmf.report.files import output_file
+
+    if is_stdout(path):
+        sys.stdout.flush()
+        yield sys.stdout.buffer
+        sys.stdout.flush()
+        return
+    with output_file(path) as file:
+        yield file
+
+
+def check_not_input(output: Path, *inputs: Path) -> None:
+    """Refuse to write over a file that is read."""
+    for path in inputs:
+        if output.is_file() and path.exists() and output.samefile(path):
+            raise ValueError(f"--output is {output}, which is read; another file is needed.")
 
 
 @contextmanager

@@ -11,7 +11,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from robustnmf.cli._shared import add_reading, command, read
+from robustnmf.cli._shared import add_reading, check_not_input, command, read
 
 EXAMPLES = """examples:
   robustnmf fit spectra.csv -k 6 -o out/             6 parts; open out/report.html
@@ -47,11 +47,13 @@ def run(options: argparse.Namespace) -> int:
     import numpy as np
 
     from robustnmf.estimators import RobustNMF, select_rank
-    from robustnmf.report.fitted import Fit, image_shape_of, summary, write
+    from robustnmf.report.fitted import Fit, image_shape_of, output_paths, summary, write
 
     say = _nothing if options.json or options.quiet else _say
     if options.output.exists() and not options.output.is_dir():
         raise ValueError(f"--output is {options.output}, a file; a folder is needed.")
+    for path in output_paths(options.output).values():
+        check_not_input(path, options.data)
     if options.max_ranks < 1:
         raise ValueError(f"--max-ranks is {options.max_ranks}, but 1 or more are needed.")
     table = read(options)
