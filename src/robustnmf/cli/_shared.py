@@ -33,16 +33,39 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dataset", metavar="NAME", help="which array of an NPZ or HDF5 file")
     parser.add_argument("--header", action=argparse.BooleanOptionalAction,
                         help="whether the first line of a text names the columns")  # fmt: skip
+    parser.add_argument("--sep", type=_separator, metavar="CHARACTER",
+                        help='between fields of a text; "tab" (default: detected)')  # fmt: skip
+    parser.add_argument("--decimal", choices=[".", ","],
+                        help="decimal mark of numbers in a text (default: detected)")  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print a summary for scripts")
 
 
-def read(options: argparse.Namespace) -> Any:
-    """The table that was asked for."""
+def _separator(text: str) -> str:
+    """A separator as users write it."""
+    character = {"tab": "\t", "\\t": "\t"}.get(text, text)
+    if len(character) != 1 or character in '"\r\n':
+        raise argparse.ArgumentTypeError(f'{text!r} is not one character, nor "tab"')
+    return character
+
+
+def read(options: argparse.Namespace, say: Callable[[str], None]) -> Any:
+    """Read the table that the options name; say how, and on stderr what is not in the data."""
     from robustnmf.tables import read_table
 
-    return read_table(
-        options.data, id_column=options.id, dataset=options.dataset, header=options.header
-    )
+    table = read_table(
+        options.data, id_column=options.id, dataset=options.dataset, header=options.header,
+        separator=options.sep, decimal=options.decimal,
+    )  # fmt: skip
+    for note in table.notes:
+        say(f"  {note}")
+    for loss in table.losses:
+        warn(loss)
+    return table
+
+
+def warn(text: str) -> None:
+    """Print what a user should know to stderr."""
+    print(f"robustnmf: note: {text}", file=sys.stderr)
 
 
 def is_stdout(path: Path) -> bool:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import argparse
 import json
 import re
-import sys
 import time
 import warnings
 from pathlib import Path
 from typing import Any
 
-from robustnmf.cli._shared import add_reading, check_not_input, command, read
+from robustnmf.cli._shared import add_reading, check_not_input, command, read, warn
 
 EXAMPLES = """examples:
   robustnmf fit spectra.csv -k 6 -o out/             6 parts; open out/report.html
@@ -38,7 +37,9 @@ def add(commands: Any) -> None:
     parser.add_argument("--max-ranks", type=int, default=MOST_RANKS, metavar="N",
                         help=f"how many parts -k auto tries (default {MOST_RANKS})")  # fmt: skip
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--quiet", action="store_true", help="print nothing but errors")
+    parser.add_argument(
+        "--quiet", action="store_true", help="print nothing but warnings and errors"
+    )
     parser.set_defaults(run=run)
 
 
@@ -56,9 +57,7 @@ def run(options: argparse.Namespace) -> int:
         check_not_input(path, options.data)
     if options.max_ranks < 1:
         raise ValueError(f"--max-ranks is {options.max_ranks}, but 1 or more are needed.")
-    table = read(options)
-    for note in table.notes:
-        say(f"  {note}")
+    table = read(options, say)
     hint = _on_sizes(table.data)
     if hint:
         say(f"  {hint}")
@@ -89,7 +88,7 @@ def run(options: argparse.Namespace) -> int:
         model.feature_names_in_ = np.array(table.features, dtype=object)
     for warning in caught:
         if issubclass(warning.category, (UserWarning, RuntimeWarning)):
-            print(f"robustnmf: note: {warning.message}", file=sys.stderr)
+            warn(str(warning.message))
     seconds = time.perf_counter() - begin
     fit = Fit(model, table, codes, seconds, shape, selection, options.data.name)
     paths = write(fit, options.output)

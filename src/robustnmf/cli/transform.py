@@ -17,6 +17,7 @@ from robustnmf.cli._shared import (
     is_stdout,
     open_output,
     read,
+    warn,
 )
 
 EXAMPLES = """examples:
@@ -39,7 +40,7 @@ def add(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Read, encode, write, tell."""
     import robustnmf
-    from robustnmf.report.fitted import write_codes
+    from robustnmf.report.fitted import reading, write_codes
 
     to_stdout = is_stdout(options.output)
     if to_stdout and options.json:
@@ -50,12 +51,18 @@ def run(options: argparse.Namespace) -> int:
     model = robustnmf.load(options.model)
     if not hasattr(model, "transform"):
         raise ValueError(f"{options.model} is a {type(model).__name__}, which has no codes.")
-    table = read(options)
     messages = sys.stderr if to_stdout else sys.stdout
-    if not options.json:
-        for note in table.notes:
-            print(f"  {note}", file=messages)
-    data = aligned(table, model)
+
+    def say(text: str) -> None:
+        if not options.json:
+            print(text, file=messages)
+
+    table = read(options, say)
+    data, unknown = aligned(table, model)
+    if unknown:
+        shown = ", ".join(repr(name[:40]) for name in unknown[:5])
+        more = ", ..." if len(unknown) > 5 else ""
+        warn(f"left out, no features of the model: {shown}{more}")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of names, which were compared
         codes, energies = model.transform(data), 0.0 - model.score_samples(data)
@@ -63,18 +70,17 @@ def run(options: argparse.Namespace) -> int:
         write_codes(file, table.ids, codes, energies)
     samples, features = table.data.shape
     if options.json:
-        told = {"samples": samples, "features": features, "output": str(options.output)}
-        print(json.dumps(told))
-    else:
-        print(f"codes of {samples} samples: {options.output}", file=messages)
+        result = {"samples": samples, "features": features, "output": str(options.output)}
+        print(json.dumps({**result, **reading(table), "columns_not_in_model": unknown}))
+    say(f"codes of {samples} samples: {options.output}")
     return 0
 
 
-def aligned(table: Any, model: Any) -> Any:
-    """The columns that the model knows, in its order."""
+def aligned(table: Any, model: Any) -> tuple[Any, list[str]]:
+    """The columns that are features of the model, in its order; names of the others."""
     names = getattr(model, "feature_names_in_", None)
     if names is None or not table.named:
-        return table.data
+        return table.data, []
     several = [name for name in names if name in table.repeated]
     if several:
         raise ValueError(f"the table has several features that are called {several[0][:40]!r}.")
@@ -86,4 +92,6 @@ def aligned(table: Any, model: Any) -> Any:
             f"{len(missing)} of the {len(names)} features of the model are not in the table: "
             f"{shown}{', ...' if len(missing) > 5 else ''}."
         )
-    return table.data[:, [place[name] for name in names]]
+    known = set(names)
+    unknown = [name for name in table.features if name not in known]
+    return table.data[:, [place[name] for name in names]], unknown

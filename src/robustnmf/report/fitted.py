@@ -32,7 +32,7 @@ from robustnmf.report.page import (
 from robustnmf.report.plots import mosaic
 from robustnmf.report.tables import write_comma_separated
 from robustnmf.tables import Table as Data
-from robustnmf.tables import is_number
+from robustnmf.text_format import is_number
 
 HEARD = 0.5
 """Weight, of the largest, below which a sample counts as an outlier."""
@@ -98,6 +98,16 @@ def summary(fit: Fit) -> dict[str, Any]:
         "blank": int(fit.blank.sum()),
         "outliers": [fit.table.ids[i] for i in fit.order[fit.outliers[fit.order]]],
         "seconds": round(fit.seconds, 3),
+        **reading(fit.table),
+    }
+
+
+def reading(table: Data) -> dict[str, Any]:
+    """What a script wants to know about how a table was read."""
+    return {
+        "columns_left_out": table.left_out,
+        "cells_made_missing": table.made_missing,
+        "text_format": table.text_format,
     }
 
 
@@ -160,7 +170,7 @@ def contents(fit: Fit) -> list[Content]:
     content: list[Content] = [
         Paragraph(_in_words(fit)),
         Heading("What was read", "data"),
-        Bullets([shown_note(note) for note in fit.table.notes]),
+        Bullets([shown_note(note) for note in (*fit.table.notes, *fit.table.losses)]),
         Heading("Parts", "parts"),
         Paragraph(
             "Every sample is a sum of these parts, each in its own amount. Of each part the "
