@@ -360,7 +360,10 @@ def _columns(first: list[str], width: int, last: str, file: Path) -> list[str]:
 def _parquet(file: Path, given: ReadOptions) -> Table:
     import pandas
 
-    frame = pandas.read_parquet(file)
+    try:
+        frame = pandas.read_parquet(file)
+    except ImportError as error:
+        raise ModuleNotFoundError("Parquet files need pyarrow", name="pyarrow") from error
     frame.columns = [str(name) for name in frame.columns]
     mark = given.decimal or detect_decimal(_texts(frame), ",")[0]
     fixed = given.decimal is not None

@@ -276,3 +276,45 @@ def test_the_chosen_member_does_not_keep_the_others_alive():
     codes = model.fit_transform(X)
     for array in (codes, model.components_, model.energies_, model.sample_importances_):
         assert array.base is None or array.base.size == array.size
+
+
+@pytest.mark.parametrize(
+    ("given", "nested"),
+    [
+        ({"weighting": "entropy"}, {"weighting__gamma": 3.0}),
+        ({"loss": "beta"}, {"loss__beta": 1.5}),
+        ({"structure": "orthogonal"}, {"structure__strength": 2.0}),
+    ],
+)
+def test_parameters_of_parts_given_by_name_can_be_set(given, nested):
+    """Names stand for instances, whether set before or together with their parameters."""
+    ((key, value),) = nested.items()
+    (name,) = given
+    one = RobustNMF(3, **given).set_params(**nested)
+    other = RobustNMF(3).set_params(**given, **nested)
+    for model in (one, other):
+        part = getattr(model, name)
+        assert getattr(part, key.removeprefix(f"{name}__")) == value
+        assert type(part) is type(getattr(RobustNMF(3, **given)._parts(), name))
+    with pytest.raises(ValueError, match="Invalid parameter 'nope'"):
+        RobustNMF(3, **given).set_params(**{f"{name}__nope": 1.0})
+    with pytest.raises(ValueError, match="must be a str among"):
+        RobustNMF(3).set_params(**{name: "nothing"}).fit(X)
+
+
+def test_grids_over_parameters_of_named_parts():
+    search = GridSearchCV(
+        RobustNMF(2, weighting="entropy", random_state=0), {"weighting__gamma": [0.5, 50.0]}, cv=2
+    ).fit(X)
+    assert search.best_params_["weighting__gamma"] in (0.5, 50.0)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_byte_order_of_x_changes_nothing(dtype):
+    here = X.astype(dtype)
+    swapped = here.astype(np.dtype(dtype).newbyteorder())
+    models = [
+        RobustNMF(3, random_state=0, max_iter=20, tol=0).fit(table) for table in (here, swapped)
+    ]
+    assert models[1].components_.dtype == np.dtype(dtype)
+    np.testing.assert_array_equal(models[0].components_, models[1].components_)

@@ -125,8 +125,6 @@ def test_scripts_get_json_and_the_rank_is_chosen(written, capsys):
     ("arguments", "told"),
     [
         (["nowhere.csv", "-k", "2"], "there is no file"),
-        (["{data}", "-k", "none"], "-k is 'none'"),
-        (["{data}", "-k", "0"], "a number of parts"),
         (["{data}", "-k", "2", "--id", "nobody"], "there is no column 'nobody'"),
         (["{data}", "-k", "2", "--image-shape", "3x3"], "HEIGHTxWIDTH of 8 pixels"),
         (["{negative}", "-k", "2"], "Negative values"),

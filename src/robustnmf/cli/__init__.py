@@ -13,6 +13,9 @@ from robustnmf.cli import contaminate, datasets, demo, fit, reproduce, transform
 from robustnmf.cli._shared import UsageError
 
 COMMANDS = (fit, transform, demo, reproduce, contaminate, datasets)
+EXTRAS = {"h5py": "files", "pyarrow": "files", "zarr": "files", "torch": "torch", "dask": "dask"}
+"""Which extra installs a module, where it is not ``cli``."""
+
 INTERRUPTED, BROKEN_PIPE, USAGE = 130, 141, 2
 
 
@@ -29,11 +32,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return options.run(options)
     except ModuleNotFoundError as error:
-        told = (
-            f"this command needs {error.name}; install it with pip install 'robustnmf[cli]'"
-            if error.name != "torch"
-            else "a device needs torch; install it with pip install torch"
-        )
+        module = (error.name or "").partition(".")[0]
+        extra = EXTRAS.get(module, "cli")
+        message = f"this needs {module}; install it with pip install 'robustnmf[{extra}]'"
     except KeyboardInterrupt:
         print("robustnmf: interrupted; what is finished is kept", file=sys.stderr)
         return INTERRUPTED
@@ -41,13 +42,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _discard_stdout()
         return BROKEN_PIPE
     except UsageError as error:
-        print(f"robustnmf {options.command}: error: {error}", file=sys.stderr)
+        print(f"robustnmf: {error}", file=sys.stderr)
         return USAGE
     except (OSError, ValueError, RuntimeError) as error:
-        told = str(error)
+        message = str(error)
     except MemoryError as error:
-        told = f"not enough memory ({error})"
-    print(f"robustnmf: {told}", file=sys.stderr)
+        message = f"not enough memory ({error})"
+    print(f"robustnmf: {message}", file=sys.stderr)
     return 1
 
 

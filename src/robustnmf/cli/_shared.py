@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 import os
 import platform
+import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,20 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--decimal", choices=[".", ","],
                         help="decimal mark of numbers in a text (default: detected)")  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print a summary for scripts")
+
+
+def positive_integer(text: str) -> int:
+    """An integer of one or more, as an option has it."""
+    if not re.fullmatch("[0-9]{1,9}", text) or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no integer of 1 or more")
+    return int(text)
+
+
+def one_of(text: str, names: Iterable[str]) -> str:
+    """One of some names, as an option has it."""
+    if text not in names:
+        raise argparse.ArgumentTypeError(f"{text!r} is none of {', '.join(names)}")
+    return text
 
 
 def _separator(text: str) -> str:

@@ -62,8 +62,15 @@ def check_table(X: Any, name: str, parts: Parts) -> Any:
             )
         return check_chunks(X, name)
     _get_feature_names(X)  # refuses names of mixed types, before the work rather than after
-    X = check_array(X, estimator=name, input_name="X", **ACCEPTED)
+    X = check_array(native(X), estimator=name, input_name="X", **ACCEPTED)
     return usable(X, name, parts, learning=True)
+
+
+def native(X: Any) -> Any:
+    """X in the byte order of this machine, in which scikit-learn knows float32 from other types."""
+    if isinstance(X, np.ndarray) and X.dtype.kind == "f" and not X.dtype.isnative:
+        return X.astype(X.dtype.newbyteorder("="))
+    return X
 
 
 def _worth_reading(source: Source, name: str) -> Source:

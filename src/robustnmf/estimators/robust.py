@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from sklearn.utils._param_validation import Interval, StrOptions
 
@@ -14,6 +14,13 @@ from robustnmf.losses import LOSSES, Loss
 from robustnmf.structures import STRUCTURES, Structure
 from robustnmf.together import Parts
 from robustnmf.weightings import WEIGHTINGS, Weighting
+
+REGISTRIES: dict[str, dict[str, Any]] = {
+    "loss": LOSSES,
+    "weighting": WEIGHTINGS,
+    "structure": STRUCTURES,
+}
+"""Parts that may be given by name."""
 
 
 @documented(solver="auto", init="robust", max_iter=1000)
@@ -117,11 +124,30 @@ class RobustNMF(BaseRobustNMF):
         self.verbose = verbose
 
     def _parts(self) -> Parts:
-        def made(part, registry):
-            return registry[part]() if isinstance(part, str) else part
+        return Parts(**{name: _part(name, getattr(self, name)) for name in REGISTRIES})
 
-        return Parts(
-            made(self.loss, LOSSES),
-            made(self.weighting, WEIGHTINGS),
-            made(self.structure, STRUCTURES),
-        )
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters, also those of parts: ``set_params(weighting__gamma=3.0)``.
+
+        A part that is given by its name is replaced by the instance that the name stands for.
+
+        Parameters
+        ----------
+        **params
+            Parameters of the estimator, and of its parts after their name and two underscores.
+
+        Returns
+        -------
+        self : the estimator
+        """
+        for name in REGISTRIES:
+            part = params.get(name, getattr(self, name))
+            if isinstance(part, str) and any(key.startswith(f"{name}__") for key in params):
+                params[name] = _part(name, part)
+        return super().set_params(**params)
+
+
+def _part(name: str, part: Any) -> Any:
+    """The instance that a name of a part stands for; what is no such name stays as it is."""
+    registry = REGISTRIES[name]
+    return registry[part]() if isinstance(part, str) and part in registry else part

@@ -347,14 +347,14 @@ def _ranks(selection: Any) -> Plot:
     return Plot([curve], layout, "Error of hidden entries by the number of parts")
 
 
-def image_shape_of(text: str, features: int) -> tuple[int, int]:
-    """``HEIGHTxWIDTH`` in numbers, if features are such images."""
-    found = re.fullmatch(r"(\d+)[x,](\d+)", text)
-    if not found or int(found[1]) * int(found[2]) != features:
+def check_image_shape(shape: tuple[int, int], features: int) -> tuple[int, int]:
+    """Height and width, if features are the pixels of such images."""
+    height, width = shape
+    if height * width != features:
         raise ValueError(
-            f"--image-shape is {text!r}, but HEIGHTxWIDTH of {features} pixels is needed."
+            f"--image-shape is {height}x{width}, but HEIGHTxWIDTH of {features} pixels is needed."
         )
-    return int(found[1]), int(found[2])
+    return shape
 
 
 def write_codes(file: Any, ids: Sequence[str], codes: np.ndarray, energies: np.ndarray) -> None:
