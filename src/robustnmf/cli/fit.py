@@ -215,11 +215,13 @@ def _to_choose_from(data: Any, most: int, seed: int) -> tuple[Any, range]:
     """Samples to choose the number of parts by, and the numbers to choose from."""
     import numpy as np
 
+    from robustnmf.estimators.rank import largest_rank
+
     rows = data
     if data.shape[0] > MOST_ROWS:
         chosen = np.random.default_rng(seed).permutation(data.shape[0])[:MOST_ROWS]
         rows = data[np.sort(chosen)]
-    top = min(most, *rows.shape)
+    top = min(most, largest_rank(rows))
     if top < 1 or min(rows.shape) < 2:
         raise ValueError(f"-k auto needs two samples and features at least; X is {data.shape}.")
     return rows, range(1, top + 1)
