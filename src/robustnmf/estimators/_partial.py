@@ -8,6 +8,7 @@ from typing import Any, Self
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import validate_data
 
+from robustnmf.arrays import device_of, is_foreign, namespace
 from robustnmf.engine import Engine
 from robustnmf.estimators._input import check_weights
 from robustnmf.estimators._job import prepared
@@ -39,6 +40,21 @@ def _refuse_holes(engine: Engine) -> None:
         raise ValueError(
             "X contains NaN, but partial_fit needs complete samples: sums over rows with missing "
             "values do not add up over minibatches. Leave those rows out, or impute them."
+        )
+
+
+def _check_same_library(X: Any, components: Any) -> None:
+    """Refuse a minibatch of another library, or on another device, than those before."""
+    here, before = (
+        f"{namespace(array).__name__.rpartition('.')[2]} on {device_of(array)}"
+        if is_foreign(array)
+        else "numpy"
+        for array in (X, components)
+    )
+    if here != before:
+        raise TypeError(
+            f"X is an array of {here}, but the minibatches before it were arrays of {before}. "
+            "Convert X: all minibatches of a stream need the same library and device."
         )
 
 
@@ -97,6 +113,7 @@ class PartialFit:
             header = job.header(X)
             learned = {**job.encoder(basis, weighting), "n_steps_": 0, "n_samples_seen_": 0}
         else:
+            _check_same_library(X, self.components_)
             table, unit, _ = self._checked(X)
             engine = self._engine(table, check_weights(sample_weight, table.shape[0]))
             _refuse_holes(engine)

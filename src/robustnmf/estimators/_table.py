@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from copy import copy
 from functools import partial
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,7 @@ def check_table(X: Any, name: str, parts: Parts) -> Any:
 
     What is stored elsewhere is looked at when an engine reads it first (``check_look``).
     """
+    check_container(X)
     source = source_of(X)
     if source is not None:
         return _worth_reading(source, name)
@@ -55,6 +57,12 @@ def check_table(X: Any, name: str, parts: Parts) -> Any:
     if is_dask_array(X):
         from robustnmf.engine.clustered import check_chunks
 
+        if scipy.sparse.issparse(X._meta):
+            raise TypeError(
+                f"X is a Dask array whose chunks are sparse ({type(X._meta).__name__}); {name} "
+                "needs dense chunks. Use X.map_blocks(lambda chunk: chunk.toarray(), "
+                "meta=numpy.empty((0, 0))), or pass a sparse matrix in memory."
+            )
         if type(parts.structure).start is not Structure.start:
             raise ValueError(
                 f"{name} cannot read a Dask array with {parts.structure!r}: its start compares "
@@ -81,8 +89,26 @@ def _worth_reading(source: Source, name: str) -> Source:
     return source
 
 
+def check_container(X: Any) -> None:
+    """Refuse groups of Zarr and HDF5, which hold arrays, and datasets whose file is closed."""
+    module = type(X).__module__.partition(".")[0]
+    if module not in {"zarr", "h5py"}:
+        return
+    if module == "h5py" and not X:
+        raise ValueError(
+            "X is a dataset of an HDF5 file that is closed. Keep the file open while X is read."
+        )
+    if not hasattr(X, "shape"):
+        names = ", ".join(repr(str(key)) for key in islice(X, 5)) or "nothing"
+        raise TypeError(
+            f"X is a group of arrays, a {type(X).__name__} of {module} that holds {names}. Pass "
+            "one of its arrays, for example X['name']."
+        )
+
+
 def elsewhere(X: Any) -> Any:
     """X as a source or a Dask array, which have a shape; None where its rows are in memory."""
+    check_container(X)
     return X if is_dask_array(X) or isinstance(X, Source) else source_of(X)
 
 
