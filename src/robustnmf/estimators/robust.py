@@ -140,14 +140,14 @@ class RobustNMF(BaseRobustNMF):
         -------
         self : the estimator
         """
-        for name in REGISTRIES:
+        for name, registry in REGISTRIES.items():
             part = params.get(name, getattr(self, name))
-            if isinstance(part, str) and any(key.startswith(f"{name}__") for key in params):
+            is_name = isinstance(part, str) and part in registry
+            if is_name and any(key.startswith(f"{name}__") for key in params):
                 params[name] = _part(name, part)
         return super().set_params(**params)
 
 
 def _part(name: str, part: Any) -> Any:
-    """The instance that a name of a part stands for; what is no such name stays as it is."""
-    registry = REGISTRIES[name]
-    return registry[part]() if isinstance(part, str) and part in registry else part
+    """The instance that the name of a part stands for, or the instance that is given."""
+    return REGISTRIES[name][part]() if isinstance(part, str) else part
