@@ -116,18 +116,18 @@ def to_number(text: str, decimal: str = ".") -> float | None:
     text = text.strip()
     if text.lstrip("+-").lower() in ("inf", "infinity") and text[:2] not in ("++", "--"):
         return -inf if text.startswith("-") else inf
-    found = _number_pattern(decimal).fullmatch(text)
-    if found is None:
+    match = _number_pattern(decimal).fullmatch(text)
+    if match is None:
         return None
-    if found["group"]:
-        text = text.replace(found["group"], "")
+    if match["group"]:
+        text = text.replace(match["group"], "")
     return float(text.replace(decimal, "."))
 
 
 def has_thousands(text: str, decimal: str) -> bool:
     """Whether a text is a number with separators of thousands."""
-    found = _number_pattern(decimal).fullmatch(text.strip())
-    return found is not None and found["group"] is not None
+    match = _number_pattern(decimal).fullmatch(text.strip())
+    return match is not None and match["group"] is not None
 
 
 def is_number(text: str, decimal: str = ".") -> bool:

@@ -170,6 +170,6 @@ def test_the_reference_has_every_public_name():
     modules = {name.split(".")[0] for name in listed if "." in name}
     assert set(robustnmf.__all__) == {name for name in listed if "." not in name} | modules
     for name in listed:
-        found = robustnmf
+        item = robustnmf
         for part in name.split("."):
-            found = getattr(found, part)
+            item = getattr(item, part)
