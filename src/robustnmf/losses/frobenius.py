@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from robustnmf.arrays import Array, eps, measured_again, namespace, noise
+from robustnmf.arrays import Array, energy_rounding, eps, measured_again, namespace
 from robustnmf.losses._base import Loss
 
 
@@ -45,4 +45,4 @@ class Frobenius(Loss):
         energies = block.sq_norms + block.as_whole(rest)
         doubtful = energies < eps(codes) ** 0.5 * block.sq_norms
         energies = measured_again(block, energies, doubtful, codes, basis)
-        return xp.maximum(energies, noise(codes) * block.sq_norms)
+        return xp.maximum(energies, energy_rounding(codes) * block.sq_norms)

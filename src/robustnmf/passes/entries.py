@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from robustnmf.arrays import Array, DenseBlock, namespace, noise
+from robustnmf.arrays import Array, DenseBlock, energy_rounding, namespace
 from robustnmf.passes._approximation import ApproximationPass
 from robustnmf.passes._statistics import Local, Statistics
 from robustnmf.solvers import Ratio
@@ -73,7 +73,7 @@ class EntryPass(ApproximationPass):
         )
         if found:
             *parts, values, losses, sums = found
-            energies = xp.maximum(losses, noise(seen) * block.sq_norms)
+            energies = xp.maximum(losses, energy_rounding(seen) * block.sq_norms)
             local = self.noted(local, energies, energies, row_weights=sums / seen.shape[-1])
             return local, self._counted(block, values, seen), tuple(parts)
         values, slopes = self.row_objective(block, local.codes, weighting, seen)
