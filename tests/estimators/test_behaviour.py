@@ -16,8 +16,11 @@ from robustnmf import (
     EWRNMF,
     FWRNMF,
     NMFL2,
+    Beta,
+    Cauchy,
     Entropy,
     EucNMF,
+    Fuzzy,
     RobustNMF,
     WeightCollapseWarning,
 )
@@ -186,7 +189,7 @@ def test_verbose_says_that_the_objective_is_settling(capsys):
     ("model", "message"),
     [
         (EWRNMF(3, gamma=1e-6), r"effective sample size is 1, below the rank 3.*Raise gamma from"),
-        (FWRNMF(3, p=1.2), r"Raise p from 1.2 to"),
+        (RobustNMF(3, weighting=Cauchy(1e-9)), r"Raise scale from 1e-09 to"),
     ],
     ids=repr,
 )
@@ -199,8 +202,62 @@ def test_collapse_is_never_silent_and_the_advice_helps(model, message):
     advised = float(text.rsplit(" to ", 1)[1].rstrip("."))
     knob = model.weighting_.knob
     softer = type(model.weighting_)(**{knob: advised})
-    shares = softer.importances(model.energies_)
-    assert 1 / (shares**2).sum() >= 3
+    weights = softer.weights(model.energies_)
+    assert weights.sum() ** 2 / (weights**2).sum() >= 3
+
+
+@pytest.mark.parametrize(
+    ("model", "size", "advice"),
+    [
+        (EWRNMF(4, gamma=1.0), 1e80, r"Raise gamma from 1 to \d\S*e\+1[56]\d\."),
+        (RobustNMF(4, weighting=Cauchy(1.0)), 1e80, r"Raise scale from 1 to \d\S*e\+1[56]\d\."),
+        (EWRNMF(4, gamma=1e-170), 1e-80, r"Raise gamma from 1e-170 to \d\S*e-16\d\."),
+        (EWRNMF(4, gamma=1e-170), 1e80, r"Raise gamma from \S+ to \d\S*e\+1[56]\d\."),
+        (FWRNMF(4, p=1.0000001), 1.0, "No p .* is enough"),
+    ],
+    ids=repr,
+)
+def test_the_advice_on_a_collapse_ends_for_parameters_of_any_size(model, size, advice):
+    data = size * np.random.default_rng(0).random((60, 12))
+    with pytest.warns(WeightCollapseWarning, match=advice):
+        model.set_params(random_state=0, max_iter=30).fit(data)
+
+
+def test_the_effective_sample_size_is_that_of_the_weights_not_of_their_roots():
+    for weight in (None, np.arange(60) % 3):
+        model = FWRNMF(3, p=10.5, tol=0, max_iter=9, random_state=0).fit(X, sample_weight=weight)
+        assert model.sample_importances_.sum() == pytest.approx(1.0)
+        times = np.ones(60) if weight is None else weight
+        single = model.sample_importances_ / np.maximum(times, 1)
+        weights = times * single**10.5
+        size = weights.sum() ** 2 / (times * single**21).sum()
+        assert model.effective_sample_size_ == pytest.approx(size)
+        assert size < 0.9 / (times * single**2).sum()
+
+
+def test_fuzzy_weights_that_one_sample_has_taken_are_warned_of():
+    """Its importance is a few per cent even then, its weight is all there is."""
+    rng = np.random.default_rng(0)
+    data = rng.gamma(1.0, size=(80, 20))
+    model = FWRNMF(5, p=30.0, random_state=1)
+    with pytest.warns(WeightCollapseWarning):
+        model.fit(data)
+    assert model.effective_sample_size_ < 2 < 20 < 1 / (model.sample_importances_**2).sum()
+
+
+@pytest.mark.parametrize("loss", ["kullback-leibler", "frobenius", Beta(1.5)], ids=str)
+@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.filterwarnings("ignore::robustnmf.exceptions.WeightCollapseWarning")
+def test_the_objective_does_not_rise_where_a_sample_is_fitted_to_rounding(loss, seed):
+    rng = np.random.default_rng(seed)
+    data = rng.gamma(1.0, size=(80, 20))
+    data[:8] = 10 * rng.random((8, 20))
+    model = RobustNMF(
+        5, weighting=Fuzzy(30.0), loss=loss, solver="mu", init="random", random_state=1
+    ).fit(data)
+    history = model.objective_history_
+    assert model.energies_.min() < 1e-25  # it is
+    assert np.max(history[1:] / history[:-1]) < 1 + 1e-9
 
 
 def test_plain_nmf_never_warns_of_collapse():

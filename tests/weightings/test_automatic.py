@@ -25,7 +25,7 @@ ADVERSARIAL = st.lists(st.floats(-20.0, 3.0), min_size=1, max_size=60).map(
 AUTOMATIC = [Entropy("auto"), Fuzzy("auto"), Trimmed("auto")]
 LEAST_SHARE = {
     Entropy: lambda w: 0.5 * np.exp(-0.5),
-    Fuzzy: lambda w: 0.5 * 0.75 ** (1 / (w.p - 1)),
+    Fuzzy: lambda w: 0.5 * 0.75 ** (w.p / (w.p - 1)),
     Trimmed: lambda w: 0.5,
 }
 every = pytest.mark.parametrize("weighting", AUTOMATIC, ids=repr)
@@ -33,7 +33,8 @@ every = pytest.mark.parametrize("weighting", AUTOMATIC, ids=repr)
 
 def size_of(weighting, z, sizes=None):
     weighting = weighting if sizes is None else weighting.among(sizes)
-    return float(effective_sample_size(weighting.importances(z)))
+    weights = weighting.normalised_weights(weighting.importances(z), np.ones(len(z)))
+    return float(effective_sample_size(weights))
 
 
 @every
@@ -54,6 +55,8 @@ def test_the_bound_holds_wherever_the_objective_is_no_higher(weighting, z, seed)
         settled = Trimmed(settled.cutoff, power=settled.power)  # equal cutoffs for all samples
         q, below = settled.power, np.exp(STEP) / MARGIN
         bound = (1 - 0.5 * below - 0.5 * q / (q - 1)) * len(z)
+    elif isinstance(settled, Fuzzy):
+        bound = 0.5**settled.p * 0.75 ** (settled.p / (settled.p - 1)) * len(z)
     else:
         bound = LEAST_SHARE[type(settled)](settled) * len(z)
     rng = np.random.default_rng(seed)

@@ -42,11 +42,14 @@ components_ : ndarray (n_components, n_features)
     Basis, the learned parts.
 sample_importances_ : ndarray (n_samples,)
     Importance every sample had when the basis was learned; sums to one. Rows of
-    zeros have none.
+    zeros have none. For fuzzy weights these are the paper's Q; what the losses of the samples
+    were multiplied by is ``Q**p``.
 energies_ : ndarray (n_samples,), float64
     Loss between each sample and its approximation. Bad samples stand out here.
 effective_sample_size_ : float
-    ``1 / sum(sample_importances_**2)``, a sample of weight w standing for w equal ones; a
+    ``sum(w)**2 / sum(w**2)`` of the weights w that the losses of the samples were multiplied
+    by: ``1 / sum(sample_importances_**2)``, but for fuzzy weights, which are ``Q**p``. A sample
+    of weight m stands for m equal ones. A
     :class:`~robustnmf.exceptions.WeightCollapseWarning` is issued when it is
     below the rank.
 codes_overlap_ : float

@@ -48,6 +48,7 @@ class PathMember:
     sample_importances : ndarray (n_samples,)
     energies : ndarray (n_samples,)
     effective_sample_size : float
+        Of the weights that the losses of the samples were multiplied by.
     objective : float
         Last entry of ``objective_history``. Comparable between starts, not between weightings.
     objective_history : ndarray
