@@ -22,7 +22,9 @@ init : {{"robust", "nndsvda", "nndsvd", "random", "custom"}}, default="{init}"
     "nndsvd": from a truncated SVD; its zeros can never change under "mu".
     "nndsvda": the same with zeros filled. "robust": the same again, with no row counting
     for more than one of median norm, so that a few huge ones do not take all components.
-    "custom": W and H given to ``fit``.
+    Components beyond the number of singular vectors, of which X has no more than samples or
+    features, start at random ("nndsvd" refuses them). "custom": W and H given to ``fit``; zeros
+    in them stay zero under "mu".
 n_init : int, default=1
     Number of random starts, run as one batch; the best objective is kept.
 max_iter : int, default={max_iter}
