@@ -54,6 +54,8 @@ def both(loss, beta, alpha_W, alpha_H, l1_ratio, iterations=T):
         ("kullback-leibler", 1, 1.0),
         ("itakura-saito", 0, 1.0),
         (Beta(1.5), 1.5, 1.0),
+        (Beta(1), 1, 1.0),
+        (Beta(2), 2, 0.3),
     ],
 )
 def test_updates_are_scikit_learns_where_those_descend(loss, beta, l1_ratio, alpha_W, alpha_H):

@@ -40,7 +40,8 @@ class EntryPass(ApproximationPass):
 
     def _at_once(self, block: Any) -> bool:
         """Whether weights are those of the squared error of whole rows, and nothing is paid."""
-        plain = self.loss.quadratic and not self.penalty and not self.bounded
+        squared = self.loss.quadratic and self.loss.unit == 2.0
+        plain = squared and not self.penalty and not self.bounded
         return plain and type(block) is DenseBlock
 
     def sums(self, block: Any, codes: Array, weights: Any, seen: Array) -> tuple[Array, Array]:
