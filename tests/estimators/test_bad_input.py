@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.sparse
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
@@ -140,6 +141,22 @@ def test_data_whose_squares_leave_the_range_are_refused(size):
     model = EucNMF(2, random_state=0).fit(X)
     with pytest.raises(ValueError, match="largest value of X"):
         model.score_samples(X * size)
+
+
+@pytest.mark.parametrize("size", [1e37, 1e-36, 1e-40, 1e-43])
+@pytest.mark.parametrize("init", ["robust", "random"])
+def test_float32_has_a_range_of_its_own(size, init, tmp_path):
+    data = (X / X.max() * size).astype(np.float32)
+    np.save(tmp_path / "X.npy", data)
+    model = RobustNMF(2, init=init, random_state=0)
+    for table in (data, scipy.sparse.csr_array(data), tmp_path / "X.npy"):
+        with pytest.raises(ValueError, match=r"between 1e-32 and 1e\+32.* or give it as float64"):
+            model.fit(table)
+    with pytest.raises(ValueError, match="between 1e-32 and"):
+        RobustNMF(2).fit(X.astype(np.float32)).transform(data)
+    doubled = data.astype(np.float64)
+    assert model.fit(doubled).components_.max() > 0
+    np.testing.assert_allclose(model.transform(data), model.transform(doubled), rtol=1e-6)
 
 
 def test_names_of_mixed_types_are_refused_before_the_work():

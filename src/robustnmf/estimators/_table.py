@@ -30,6 +30,11 @@ except ImportError:  # came with scikit-learn 1.9
 
 FLOATS = [np.float64, np.float32]
 LEAST, MOST = 1e-150, 1e150
+"""Largest values of X whose squares stay in the range of float64."""
+
+LEAST_SINGLE, MOST_SINGLE = 1e-32, 1e32
+"""Of float32: sums over many samples stay in its range, and small entries keep their digits."""
+
 WHAT_IS_NEEDED = (
     "NMF needs X >= 0. Clip small negative noise at zero, or shift every feature by its minimum."
 )
@@ -179,7 +184,7 @@ def check_look(name: str, parts: Parts, look: Look) -> None:
             f"Negative values in data passed to {name}: X holds some, first at "
             f"[{row}, {column}] = {value:.6g}; {WHAT_IS_NEEDED}"
         )
-    _refuse_sizes(look.largest, name)
+    _refuse_sizes(look.largest, name, look.single)
     if not parts.loss.takes_zeros and look.least == 0:
         raise ValueError(f"{parts.loss!r} needs X > 0, but X holds zeros: {ZEROS_COST}")
 
@@ -246,7 +251,7 @@ def _refuse_unfit(X: Any, name: str, loss: Loss) -> None:
             f"Negative values in data passed to {name}: X holds {count}, first at "
             f"[{row}, {column}] = {X[row, column]:.6g}; {WHAT_IS_NEEDED}"
         )
-    _refuse_sizes(largest, name)
+    _refuse_sizes(largest, name, values.dtype == np.float32)
     if not loss.takes_zeros and least == 0:
         count, row, column = _found(X, values == 0, "zero")
         raise ValueError(
@@ -254,12 +259,18 @@ def _refuse_unfit(X: Any, name: str, loss: Loss) -> None:
         )
 
 
-def _refuse_sizes(largest: float, name: str) -> None:
-    if largest != 0 and not LEAST <= largest <= MOST:
-        raise ValueError(
-            f"the largest value of X is {largest:.3g}; {name} squares it, so it needs to lie "
-            f"between {LEAST:g} and {MOST:g}. Divide X by {largest:.1g} first."
-        )
+def _refuse_sizes(largest: float, name: str, single: bool) -> None:
+    """Refuse sizes that leave the range of the dtype that X is computed with in."""
+    least, most = (LEAST_SINGLE, MOST_SINGLE) if single else (LEAST, MOST)
+    if largest == 0 or least <= largest <= most:
+        return
+    how = "adds up products with it in float32" if single else "squares it"
+    inside = single and LEAST <= largest <= MOST
+    raise ValueError(
+        f"the largest value of X is {largest:.3g}; {name} {how}, so it needs to lie between "
+        f"{least:g} and {most:g}. Divide X by {largest:.1g} first"
+        f"{', or give it as float64' if inside else ''}."
+    )
 
 
 def _extreme(values: np.ndarray, either: np.ufunc) -> float:
