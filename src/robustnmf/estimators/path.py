@@ -95,7 +95,8 @@ def fit_path(
     n_components : int
         Rank.
     weightings : sequence of str or Weighting
-        What to fit, for example ``[Entropy(g) for g in np.logspace(-2, 2, 9)]``.
+        What to fit, for example ``[Entropy(g) for g in np.logspace(-2, 2, 9)]``; by name with
+        automatic parameters.
     n_init : int, default=1
         Starts for each weighting; all weightings have the same ones.
     W, H : array-like, optional

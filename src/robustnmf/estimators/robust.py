@@ -38,6 +38,8 @@ class RobustNMF(BaseRobustNMF):
     <n_components>
     weighting : str or Weighting, default="trimmed"
         Name or instance: "uniform", "l21", "huber", "fuzzy", "entropy", "cauchy", "trimmed".
+        By name, parameters are automatic: they are read off the energies, whatever the units
+        of X.
     loss : str or Loss, default="frobenius"
         Name or instance: "frobenius", "kullback-leibler", "itakura-saito", "beta", "alpha".
     structure : str or Structure, default="free"
