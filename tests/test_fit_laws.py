@@ -31,6 +31,8 @@ TYPICAL = 5.0  # about the median energy of X once fitted
 # FWRNMF would then be made of rounding, and nothing could be compared.
 SOFT = (10.0, 30.0)
 
+ROUNDING = "a sample is fitted to the last digit, and weighed by it"
+
 TABLES = {kind: make(X) for kind, make in KINDS.items()}
 CELLS = [
     (*cell[:4], solver)
@@ -39,6 +41,36 @@ CELLS = [
     for solver in SOLVERS
     if solver_refusal(LOSSES[cell.loss](), STRUCTURES[cell.structure](), solver) is None
 ]
+
+
+MAY_ROUND = {
+    cell for cell in CELLS if cell[1] == "fuzzy" and (cell[3] == "sparse" or cell[4] == "hals")
+}
+"""Where fits may be made of rounding after all, and laws on their numbers are skipped."""
+
+
+def test_few_laws_may_be_skipped():
+    assert len(MAY_ROUND) <= 0.05 * len(CELLS)
+
+
+def compare_or_skip(pairs, cell, rtol):
+    """Compare all pairs of fits of a cell that are not made of rounding; skip if none is left."""
+    compared = 0
+    for one, other in pairs:
+        if made_of_rounding(one):
+            assert cell in MAY_ROUND
+            continue
+        assert_same_fit(one, other, rtol)
+        compared += 1
+    if not compared:
+        pytest.skip(ROUNDING)
+
+
+def skip_rounding(fitted, cell):
+    """Skip a law for a fit that is made of rounding, where it may be."""
+    if made_of_rounding(fitted):
+        assert cell in MAY_ROUND
+        pytest.skip(ROUNDING)
 
 
 def given(data):
@@ -122,8 +154,8 @@ def test_block_size_never_changes_the_result(loss, name, structure, data, solver
     arguments = {"loss": loss, "structure": structure, "solver": solver, "max_iter": 15, "tol": 0.0}
     whole = run(given(data), weightings, codes, basis, **arguments)
     blocks = run(given(data), weightings, codes, basis, block_rows=block_rows, **arguments)
-    for one, other in zip(whole, blocks, strict=True):
-        assert_same_fit(one, other, same(solver))
+    cell = (loss, name, structure, data, solver)
+    compare_or_skip(zip(whole, blocks, strict=True), cell, same(solver))
 
 
 @pytest.mark.parametrize(
@@ -140,8 +172,8 @@ def test_sparse_data_give_the_numbers_of_dense_data(loss, name, structure, data,
     }
     sparse = run(given(data), weightings, codes, basis, block_rows=16, **arguments)
     dense = run(TABLES[data], weightings, codes, basis, **arguments)
-    for one, other in zip(dense, sparse, strict=True):
-        assert_same_fit(one, other, same(solver))
+    cell = (loss, name, structure, data, solver)
+    compare_or_skip(zip(dense, sparse, strict=True), cell, same(solver))
 
 
 @every_structure
@@ -159,11 +191,17 @@ def test_a_batch_of_members_is_its_single_fits(loss, structure, per_entry, data)
     batch = run(given(data), weightings, codes, basis, **arguments)
     if data == "dense" and structure == "free":
         assert len({member.n_iter for member in batch}) > 1, "they should leave at different times"
+    left_out = 0
     for i, member in enumerate(batch):
         pick = slice(i, i + 1)
         (single,) = run(given(data), weightings[pick], codes[pick], basis[pick], **arguments)
+        if made_of_rounding(single):
+            assert isinstance(single.weighting, WEIGHTINGS["fuzzy"])
+            left_out += 1
+            continue
         assert_same_fit(single, member)
-        assert single.n_iter == member.n_iter or made_of_rounding(single)
+        assert single.n_iter == member.n_iter
+    assert left_out <= 0.2 * len(batch)
 
 
 @every_cell
@@ -174,8 +212,7 @@ def test_permuting_samples_permutes_the_result(loss, name, structure, data, solv
     table = given(data)
     (plain,) = run(table, [weighting], CODES[None], BASIS[None], **arguments)
     (shuffled,) = run(table[order], [weighting], CODES[None, order], BASIS[None], **arguments)
-    if made_of_rounding(plain):
-        return
+    skip_rounding(plain, (loss, name, structure, data, solver))
     a, b = numbers(plain), numbers(shuffled)
     # An entry that is the small difference of large ones has their rounding.
     np.testing.assert_allclose(b[0], a[0][order], rtol=1e-9, atol=1e-12 * a[0].max())
@@ -200,8 +237,7 @@ def test_scaled_data_with_scaled_parameters_give_the_same_product(
         factor * BASIS[None],
         **arguments,
     )
-    if made_of_rounding(plain):
-        return
+    skip_rounding(plain, (loss, name, structure, data, solver))
     a, b = numbers(plain), numbers(scaled)
     np.testing.assert_allclose(b[0] @ b[1], factor * (a[0] @ a[1]), rtol=1e-9)
     np.testing.assert_allclose(b[3], a[3], rtol=1e-8)

@@ -10,6 +10,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
+import stat
 import tempfile
 import zipfile
 from collections.abc import Iterator
@@ -23,6 +25,12 @@ TOLD, DIGEST = "told", "digest"
 KINDS = "biufU"
 """Kinds of numbers (and texts) that an array may hold."""
 
+DESCRIPTORS = re.compile(r"/dev/fd|/proc/\d+(/task/\d+)?/fd")
+"""Folders of the files that a process has open."""
+
+MOST_LINKS = 40
+"""Links that are followed one after the other, as many as Linux does."""
+
 
 class Broken(ValueError):
     """A file that is no archive, or was changed since it was written."""
@@ -33,18 +41,25 @@ def write(path: Path, arrays: dict[str, np.ndarray], told: dict[str, Any]) -> No
     arrays = {name: np.asarray(array, order="C") for name, array in arrays.items()}
     text = json.dumps(told, default=float)
     savez: Any = np.savez
-    with whole_file(path) as file:
+    with whole_file(path, stream=True) as file:
         told_too = {TOLD: np.array(text), DIGEST: np.array(_digest(arrays, text))}
         savez(file, **told_too, **arrays)
 
 
 @contextmanager
-def whole_file(path: Path) -> Iterator[Any]:
-    """A file that appears whole or not at all: written beside its target and renamed.
+def whole_file(path: Path, *, stream: bool = False) -> Iterator[Any]:
+    """Open a file that appears whole or not at all: written beside its target and renamed.
 
     It may be read by whom the target may be, or any new file; where ``path`` is a link, what it
-    points to is replaced.
+    points to is replaced. FIFOs, devices and open descriptors (``/dev/stdout``) are never replaced:
+    with ``stream`` bytes are written directly to them, otherwise they are refused.
     """
+    if is_stream(path):
+        if not stream:
+            raise ValueError(f"{path} is a FIFO or a device; the path of a file is needed.")
+        with open(path, "ab") as device:  # a descriptor that was redirected to a file is kept
+            yield device
+        return
     target = path.resolve()
     # A name of its own: others may be writing to the same target.
     handle, beside = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
@@ -59,6 +74,26 @@ def whole_file(path: Path) -> Iterator[Any]:
     except BaseException:
         Path(beside).unlink(missing_ok=True)
         raise
+
+
+def is_stream(path: Path) -> bool:
+    """Whether a path is a FIFO, a device or an open descriptor, which no file may replace."""
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return False
+    return not stat.S_ISDIR(mode) and (not stat.S_ISREG(mode) or _is_descriptor(path))
+
+
+def _is_descriptor(path: Path) -> bool:
+    """Whether a path such as ``/dev/stdout`` names a file that is open already."""
+    for _ in range(MOST_LINKS):
+        if DESCRIPTORS.fullmatch(os.path.realpath(path.parent)):
+            return True
+        if not path.is_symlink():
+            break
+        path = path.parent / os.readlink(path)
+    return False
 
 
 def read_full(file: Any, memory: Any) -> bool:

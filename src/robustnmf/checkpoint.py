@@ -60,6 +60,8 @@ class Checkpoint:
             raise FileNotFoundError(
                 f"checkpoint is {path}, but there is no folder {path.parent}. Make it first."
             )
+        if archive.is_stream(path):
+            raise ValueError(f"checkpoint is {path}, a FIFO or a device; a file is needed.")
         return cls(path, identity, float(every))
 
     def offer(self, engine: Any, iteration: int, state: State, results: dict[int, Fitted]) -> None:

@@ -14,7 +14,16 @@ from typing import Any
 
 import numpy as np
 
-from robustnmf.arrays import Array, again, eps, floored, namespace, near, on_device_of, to_numpy
+from robustnmf.arrays import (
+    Array,
+    again,
+    energy_rounding,
+    floored,
+    namespace,
+    near,
+    on_device_of,
+    to_numpy,
+)
 from robustnmf.checkpoint import Checkpoint
 from robustnmf.engine import in_parts
 from robustnmf.passes import Local, Statistics
@@ -323,9 +332,11 @@ def _finish(
             codes, seen = look.encode(block, weighting)
             after = look.row_values(block, codes, seen, weighting)
             before = look.row_values(block, *look.stay(block, local.codes), weighting)
-            # Where the loss is not convex in the codes, encoding may end in a worse minimum.
-            rounding = max(1e-12, 8 * eps(codes)) * block.sizes(problem.loss.degree)
-            worse = after > (1 + 1e-6) * before + rounding
+            # Where the loss is not convex in the codes, encoding may end in a worse minimum. A row
+            # fitted to rounding may also lose some of its last digits, on which an objective of
+            # weights without bounds depends.
+            least = energy_rounding(codes) * block.sizes(problem.loss.degree)
+            worse = after > (1 + 1e-6) * namespace(before).maximum(before, least)
             codes = namespace(codes).where(worse[:, :, None], local.codes, codes)
             codes, seen = look.stay(block, codes)
             return look.measure(block, replace(local, codes=codes), weighting, seen)

@@ -118,7 +118,7 @@ def refusal(loss: Loss, weighting: Weighting, structure: Structure, data: str) -
         if not loss.quadratic and loss.slope_at_zero is None:
             return (
                 f"{loss!r} is not linear in the approximation where X is zero, so the zeros of "
-                "sparse X would have to be visited one by one. Use Frobenius, KullbackLeibler or "
-                "Alpha, or X.toarray() where memory allows."
+                "sparse X would have to be visited one by one. Use Frobenius, KullbackLeibler, "
+                "Alpha, Beta(1) or Beta(2), or X.toarray() where memory allows."
             )
     return None

@@ -9,6 +9,9 @@ from robustnmf.arrays import again, residuals
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
+ENOUGH = 5
+"""Passes that are repeated without the host at least, for a comparison to compare anything."""
+
 
 def table():
     rng = np.random.default_rng(0)
@@ -26,9 +29,20 @@ def fitted(weighting, **options):
     ids=str,
 )  # fmt: skip
 def test_unwatched_passes_are_the_same(weighting, structure, monkeypatch):
+    repeated = []
+
+    def counted(step, arrays, times):
+        result = again(step, arrays, times)
+        repeated.append(0 if result is None else times)
+        return result
+
+    monkeypatch.setattr(robustnmf.fit, "again", counted)
     unwatched = fitted(weighting, structure=structure)
+    assert sum(repeated) >= ENOUGH  # otherwise two fits that were watched are compared
+    repeated.clear()
     monkeypatch.setattr(robustnmf.fit, "WORTH_RECORDING", 10**9)
     watched = fitted(weighting, structure=structure)
+    assert repeated == []
     assert unwatched.n_iter_ == watched.n_iter_
     np.testing.assert_allclose(
         unwatched.objective_history_, watched.objective_history_, rtol=1e-10, atol=1e-12
@@ -38,10 +52,12 @@ def test_unwatched_passes_are_the_same(weighting, structure, monkeypatch):
 
 def test_a_fit_in_doubt_is_watched(monkeypatch):
     unwatched = fitted(Entropy(0.1))
-    monkeypatch.setattr(robustnmf.fit, "again", lambda *arguments: None)
+    calls = []
+    monkeypatch.setattr(robustnmf.fit, "again", lambda *arguments: calls.append(arguments))
     np.testing.assert_allclose(
         fitted(Entropy(0.1)).objective_history_, unwatched.objective_history_, rtol=1e-10
     )
+    assert calls
 
 
 def test_few_rows_are_measured_as_all_of_them_would_be():

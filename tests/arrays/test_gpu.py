@@ -11,7 +11,7 @@ if DEVICE == "cpu":
     os.environ["TRITON_INTERPRET"] = "1"  # read when Triton is imported
 pytest.importorskip("triton", reason="Triton is not installed (PyTorch for CUDA comes with it)")
 
-from robustnmf import Entropy, Fuzzy, Huber, RobustNMF, Trimmed  # noqa: E402
+from robustnmf import Cauchy, Entropy, Fuzzy, Huber, RobustNMF, Trimmed  # noqa: E402
 from robustnmf.arrays import gpu, sweep_coordinates  # noqa: E402
 
 MEMBERS, ROWS, FEATURES, K = 3, 300, 70, 5
@@ -110,7 +110,8 @@ def test_weights_of_entries_by_huber():
 @pytest.mark.parametrize("solver", ["mu", "auto"])
 @pytest.mark.parametrize("structure", ["free", "convex", "orthogonal"])
 @pytest.mark.parametrize(
-    "weighting", ["uniform", "l21", Fuzzy(50.0), Entropy(0.1), "cauchy", Trimmed(1.0), Huber(0.1)],
+    "weighting",
+    ["uniform", "l21", Fuzzy(50.0), Entropy(0.1), Cauchy(1.0), Trimmed(1.0), Huber(0.1)],
     ids=str,
 )  # fmt: skip
 def test_a_fit_on_the_gpu_is_the_fit_on_the_host(weighting, structure, solver):

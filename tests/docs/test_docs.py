@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -12,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+import robustnmf
 from tests.browsing import (
     complaints,
     narrow,
@@ -126,5 +129,47 @@ def test_an_example_runs(path, tmp_path):
     assert done.stdout.strip()
 
 
-def test_there_are_examples_for_everything():
-    assert len(EXAMPLES) >= 8
+TASKS = {
+    "a robust factorisation": {"RobustNMF", "EucNMF"},
+    "a path of hyperparameters": {"fit_path", "Entropy"},
+    "the number of components": {"select_rank"},
+    "outliers and their features": {"RobustNMFDetector", "score_samples", "plot_explanation"},
+    "displays": {"displays"},
+    "spoiled samples": {"corruptions", "metrics"},
+    "counts in a sparse table": {"csr_array", "kullback-leibler"},
+    "missing values": {"nan", "inverse_transform"},
+    "known components": {"fixed_components"},
+    "a pipeline": {"make_pipeline"},
+    "a stream": {"partial_fit"},
+    "a file larger than memory": {"codes_path", "checkpoint"},
+    "a cluster": {"dask"},
+}
+"""What users come for, and the names that an example of it has in its code."""
+
+
+def names_in(path):
+    """Names, attributes, keywords, imported modules and short texts in the code of a file."""
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        for field in ("id", "attr", "arg", "module", "name", "value"):
+            value = getattr(node, field, None)
+            if isinstance(value, str) and len(value) < 40:
+                names |= {value, *value.split(".")}
+    return names
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_every_task_has_an_example(task):
+    assert TASKS[task] <= set().union(*map(names_in, EXAMPLES))
+
+
+def test_the_reference_has_every_public_name():
+    listed = set(
+        re.findall(r"^   ([A-Za-z][\w.]*)$", (ROOT / "docs/reference.rst").read_text(), re.M)
+    )
+    modules = {name.split(".")[0] for name in listed if "." in name}
+    assert set(robustnmf.__all__) == {name for name in listed if "." not in name} | modules
+    for name in listed:
+        item = robustnmf
+        for part in name.split("."):
+            item = getattr(item, part)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.sparse
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
@@ -69,7 +70,7 @@ def test_a_failed_second_fit_leaves_the_first():
         (EucNMF(0), "'n_components' parameter of EucNMF must be an int in the range"),
         (EucNMF(-3), "Got -3 instead"),
         (EucNMF(2.5), "Got 2.5 instead"),
-        (RobustNMF(7), "n_components=7 is too large for init='robust'.*at most 6"),
+        (RobustNMF(7, init="nndsvd"), "n_components=7 is too large for init='nndsvd'.*at most 6"),
         (FWRNMF(2, p=1), r"'p' parameter of FWRNMF must be a float in the range \(1"),
         (FWRNMF(2, p=0.5), "Got 0.5 instead"),
         (EWRNMF(2, gamma=0), r"'gamma' parameter of EWRNMF must be a float in the range \(0"),
@@ -105,8 +106,8 @@ def test_bad_parameters_are_refused(model, message):
             r"W has shape \(10, 1\), but the codes must have shape \(10, 2\)",
         ),
         ({"W": W, "H": H[:, :3]}, r"H has shape \(2, 3\), but the basis must have shape \(2, 6\)"),
-        ({"W": W * 0, "H": H}, r"W holds 20 values that are zero or negative, first at \[0, 0\]"),
-        ({"W": W, "H": H - 0.5}, "H holds .* multiplicative updates can never change a zero"),
+        ({"W": W * 0, "H": H}, "W is zero throughout"),
+        ({"W": W, "H": H - 0.5}, r"H holds .* values that are negative, first at \["),
         ({"W": W, "H": np.full((2, 6), np.nan)}, "Input H contains NaN"),
         ({"W": 5, "H": H}, "Expected 2D array, got scalar array"),
     ],
@@ -120,6 +121,19 @@ def test_bad_custom_starts_are_refused(start, message, rank):
         EucNMF(rank, init="custom").fit(X, **start)
 
 
+@pytest.mark.parametrize("loss", ["kullback-leibler", "frobenius"])
+def test_a_result_is_a_start_and_its_zeros_are_said_to_stay(loss):
+    data = np.random.default_rng(0).gamma(0.5, size=(60, 4)) @ X[:4]
+    options = {"loss": loss, "weighting": "uniform", "solver": "mu"}
+    first = RobustNMF(3, random_state=0, max_iter=2000, **options)
+    codes = first.fit_transform(data)
+    assert (codes == 0).any()
+    with pytest.warns(UserWarning, match="W holds .* zeros, which multiplicative updates can"):
+        again = RobustNMF(3, init="custom", **options).fit(data, W=codes, H=first.components_)
+    assert again.objective_history_[0] == pytest.approx(first.objective_history_[-1])
+    assert again.objective_history_[-1] <= first.objective_history_[-1] * (1 + 1e-9)
+
+
 @pytest.mark.parametrize("size", [1e155, 1e-170])
 def test_data_whose_squares_leave_the_range_are_refused(size):
     with pytest.raises(ValueError, match=r"largest value of X is .* Divide X by"):
@@ -127,6 +141,22 @@ def test_data_whose_squares_leave_the_range_are_refused(size):
     model = EucNMF(2, random_state=0).fit(X)
     with pytest.raises(ValueError, match="largest value of X"):
         model.score_samples(X * size)
+
+
+@pytest.mark.parametrize("size", [1e37, 1e-36, 1e-40, 1e-43])
+@pytest.mark.parametrize("init", ["robust", "random"])
+def test_float32_has_a_range_of_its_own(size, init, tmp_path):
+    data = (X / X.max() * size).astype(np.float32)
+    np.save(tmp_path / "X.npy", data)
+    model = RobustNMF(2, init=init, random_state=0)
+    for table in (data, scipy.sparse.csr_array(data), tmp_path / "X.npy"):
+        with pytest.raises(ValueError, match=r"between 1e-32 and 1e\+32.* or give it as float64"):
+            model.fit(table)
+    with pytest.raises(ValueError, match="between 1e-32 and"):
+        RobustNMF(2).fit(X.astype(np.float32)).transform(data)
+    doubled = data.astype(np.float64)
+    assert model.fit(doubled).components_.max() > 0
+    np.testing.assert_allclose(model.transform(data), model.transform(doubled), rtol=1e-6)
 
 
 def test_names_of_mixed_types_are_refused_before_the_work():

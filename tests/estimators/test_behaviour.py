@@ -16,8 +16,11 @@ from robustnmf import (
     EWRNMF,
     FWRNMF,
     NMFL2,
+    Beta,
+    Cauchy,
     Entropy,
     EucNMF,
+    Fuzzy,
     RobustNMF,
     WeightCollapseWarning,
 )
@@ -186,7 +189,7 @@ def test_verbose_says_that_the_objective_is_settling(capsys):
     ("model", "message"),
     [
         (EWRNMF(3, gamma=1e-6), r"effective sample size is 1, below the rank 3.*Raise gamma from"),
-        (FWRNMF(3, p=1.2), r"Raise p from 1.2 to"),
+        (RobustNMF(3, weighting=Cauchy(1e-9)), r"Raise scale from 1e-09 to"),
     ],
     ids=repr,
 )
@@ -199,8 +202,62 @@ def test_collapse_is_never_silent_and_the_advice_helps(model, message):
     advised = float(text.rsplit(" to ", 1)[1].rstrip("."))
     knob = model.weighting_.knob
     softer = type(model.weighting_)(**{knob: advised})
-    shares = softer.importances(model.energies_)
-    assert 1 / (shares**2).sum() >= 3
+    weights = softer.weights(model.energies_)
+    assert weights.sum() ** 2 / (weights**2).sum() >= 3
+
+
+@pytest.mark.parametrize(
+    ("model", "size", "advice"),
+    [
+        (EWRNMF(4, gamma=1.0), 1e80, r"Raise gamma from 1 to \d\S*e\+1[56]\d\."),
+        (RobustNMF(4, weighting=Cauchy(1.0)), 1e80, r"Raise scale from 1 to \d\S*e\+1[56]\d\."),
+        (EWRNMF(4, gamma=1e-170), 1e-80, r"Raise gamma from 1e-170 to \d\S*e-16\d\."),
+        (EWRNMF(4, gamma=1e-170), 1e80, r"Raise gamma from \S+ to \d\S*e\+1[56]\d\."),
+        (FWRNMF(4, p=1.0000001), 1.0, "No p .* is enough"),
+    ],
+    ids=repr,
+)
+def test_the_advice_on_a_collapse_ends_for_parameters_of_any_size(model, size, advice):
+    data = size * np.random.default_rng(0).random((60, 12))
+    with pytest.warns(WeightCollapseWarning, match=advice):
+        model.set_params(random_state=0, max_iter=30).fit(data)
+
+
+def test_the_effective_sample_size_is_that_of_the_weights_not_of_their_roots():
+    for weight in (None, np.arange(60) % 3):
+        model = FWRNMF(3, p=10.5, tol=0, max_iter=9, random_state=0).fit(X, sample_weight=weight)
+        assert model.sample_importances_.sum() == pytest.approx(1.0)
+        times = np.ones(60) if weight is None else weight
+        single = model.sample_importances_ / np.maximum(times, 1)
+        weights = times * single**10.5
+        size = weights.sum() ** 2 / (times * single**21).sum()
+        assert model.effective_sample_size_ == pytest.approx(size)
+        assert size < 0.9 / (times * single**2).sum()
+
+
+def test_fuzzy_weights_that_one_sample_has_taken_are_warned_of():
+    """Its importance is a few per cent even then, its weight is all there is."""
+    rng = np.random.default_rng(0)
+    data = rng.gamma(1.0, size=(80, 20))
+    model = FWRNMF(5, p=30.0, random_state=1)
+    with pytest.warns(WeightCollapseWarning):
+        model.fit(data)
+    assert model.effective_sample_size_ < 2 < 20 < 1 / (model.sample_importances_**2).sum()
+
+
+@pytest.mark.parametrize("loss", ["kullback-leibler", "frobenius", Beta(1.5)], ids=str)
+@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.filterwarnings("ignore::robustnmf.exceptions.WeightCollapseWarning")
+def test_the_objective_does_not_rise_where_a_sample_is_fitted_to_rounding(loss, seed):
+    rng = np.random.default_rng(seed)
+    data = rng.gamma(1.0, size=(80, 20))
+    data[:8] = 10 * rng.random((8, 20))
+    model = RobustNMF(
+        5, weighting=Fuzzy(30.0), loss=loss, solver="mu", init="random", random_state=1
+    ).fit(data)
+    history = model.objective_history_
+    assert model.energies_.min() < 1e-25  # it is
+    assert np.max(history[1:] / history[:-1]) < 1 + 1e-9
 
 
 def test_plain_nmf_never_warns_of_collapse():
@@ -276,3 +333,45 @@ def test_the_chosen_member_does_not_keep_the_others_alive():
     codes = model.fit_transform(X)
     for array in (codes, model.components_, model.energies_, model.sample_importances_):
         assert array.base is None or array.base.size == array.size
+
+
+@pytest.mark.parametrize(
+    ("given", "nested"),
+    [
+        ({"weighting": "entropy"}, {"weighting__gamma": 3.0}),
+        ({"loss": "beta"}, {"loss__beta": 1.5}),
+        ({"structure": "orthogonal"}, {"structure__strength": 2.0}),
+    ],
+)
+def test_parameters_of_parts_given_by_name_can_be_set(given, nested):
+    """Names stand for instances, whether set before or together with their parameters."""
+    ((key, value),) = nested.items()
+    (name,) = given
+    one = RobustNMF(3, **given).set_params(**nested)
+    other = RobustNMF(3).set_params(**given, **nested)
+    for model in (one, other):
+        part = getattr(model, name)
+        assert getattr(part, key.removeprefix(f"{name}__")) == value
+        assert type(part) is type(getattr(RobustNMF(3, **given)._parts(), name))
+    with pytest.raises(ValueError, match="Invalid parameter 'nope'"):
+        RobustNMF(3, **given).set_params(**{f"{name}__nope": 1.0})
+    with pytest.raises(ValueError, match="must be a str among"):
+        RobustNMF(3).set_params(**{name: "nothing"}).fit(X)
+
+
+def test_grids_over_parameters_of_named_parts():
+    search = GridSearchCV(
+        RobustNMF(2, weighting="entropy", random_state=0), {"weighting__gamma": [0.5, 50.0]}, cv=2
+    ).fit(X)
+    assert search.best_params_["weighting__gamma"] in (0.5, 50.0)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_byte_order_of_x_changes_nothing(dtype):
+    here = X.astype(dtype)
+    swapped = here.astype(np.dtype(dtype).newbyteorder())
+    models = [
+        RobustNMF(3, random_state=0, max_iter=20, tol=0).fit(table) for table in (here, swapped)
+    ]
+    assert models[1].components_.dtype == np.dtype(dtype)
+    np.testing.assert_array_equal(models[0].components_, models[1].components_)

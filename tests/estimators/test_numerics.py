@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.decomposition import NMF
 from sklearn.exceptions import ConvergenceWarning
 
 from robustnmf import EWRNMF, EucNMF, HuberRNMF, RobustNMF, WeightCollapseWarning
@@ -189,6 +190,19 @@ def test_any_shape_scale_and_dtype(
     assert np.all(np.isfinite(model.components_))
     assert np.all(np.isfinite(model.energies_))
     assert model.sample_importances_.sum() == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("init", ["robust", "nndsvda", "random"])
+@pytest.mark.parametrize("shape", [(60, 5), (5, 60)])
+def test_a_rank_above_the_number_of_features_or_samples_is_as_good_as_scikit_learns(init, shape):
+    X = noisy_low_rank(*shape, 3)
+    model = RobustNMF(8, weighting="uniform", init=init, random_state=0)
+    codes = quiet(model, X)
+    assert_sound(model, codes, X)
+    assert codes.shape == (shape[0], 8)
+    assert np.all(model.components_.max(axis=1) > 0)
+    reference = NMF(8, max_iter=1000, random_state=0).fit(X).reconstruction_err_
+    assert model.reconstruction_err_ <= reference + 1e-3 * np.linalg.norm(X)
 
 
 def test_a_rank_above_the_number_of_samples_is_allowed_from_a_random_start():

@@ -151,3 +151,31 @@ def test_a_minibatch_of_zeros_says_nothing():
     model.partial_fit(np.zeros((50, 30)))
     assert np.isfinite(model.components_).all()
     np.testing.assert_allclose(model.components_, before, rtol=0.1, atol=0.1)
+
+
+@pytest.mark.parametrize(
+    "model", [RobustNMF(3, random_state=0), EucNMF(3, random_state=0)], ids=repr
+)
+def test_a_stream_that_begins_with_zeros_starts_with_the_first_minibatch_that_does_not(model):
+    batches = [drawn(200, seed) for seed in range(3)]
+    expected = streamed(clone(model), batches)
+    model = clone(model)
+    for count in (1, 2):
+        with pytest.warns(UserWarning, match="components are zero until"):
+            model.partial_fit(np.zeros((50, 30)))
+        assert model.n_steps_ == count
+        assert not model.transform(batches[0]).any()
+    with pytest.raises(ValueError, match="30 features"):
+        model.partial_fit(batches[0][:, :5])
+    streamed(model, batches)
+    np.testing.assert_array_equal(model.components_, expected.components_)
+    assert (model.n_steps_, model.n_samples_seen_) == (5, 700)
+
+
+def test_samples_that_do_not_count_are_nothing_to_start_from():
+    model = RobustNMF(3, random_state=0)
+    X = drawn(200, 0)
+    X[100:] = 0.0
+    with pytest.warns(UserWarning, match="components are zero until"):
+        model.partial_fit(X, sample_weight=np.repeat([0.0, 1.0], 100))
+    assert model.partial_fit(X).components_.max() > 0

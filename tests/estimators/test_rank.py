@@ -1,5 +1,7 @@
 """The number of components by hidden entries."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -37,15 +39,71 @@ def test_a_batch_of_ranks_is_its_single_fits():
         np.testing.assert_allclose(together[k - 1], alone[0], rtol=1e-6)
 
 
-def test_other_losses_missing_values_and_sparse_data():
+def test_other_losses_and_missing_values():
     X = planted(2, 0, shape=(60, 15))
     X[3, 4] = np.nan
     selection = select_rank(X, [1, 2, 4], loss="kullback-leibler", n_folds=2, random_state=0)
     assert np.isfinite(selection.errors).all()
-    sparse = scipy.sparse.csr_array(np.nan_to_num(X))
-    dense = select_rank(np.nan_to_num(X), [1, 2], n_folds=2, random_state=0)
-    np.testing.assert_allclose(select_rank(sparse, [1, 2], n_folds=2, random_state=0).errors,
-                               dense.errors)  # fmt: skip
+
+
+def planted_counts(k, seed, shape=(200, 60)):
+    """Counts of some rank in a sparse table, a tenth of its rows of something else."""
+    rng = np.random.default_rng(seed)
+    n, m = shape
+    profiles = rng.dirichlet(np.full(m, 0.3), size=k)
+    X = rng.poisson(200 * rng.dirichlet(np.full(k, 0.3), size=n) @ profiles).astype(float)
+    X[: n // 10] = rng.poisson(600 * rng.dirichlet(np.full(m, 0.3), size=n // 10))
+    return scipy.sparse.csr_array(X)
+
+
+@pytest.mark.parametrize("loss", ["frobenius", "kullback-leibler"])
+@pytest.mark.parametrize(("k", "seed"), [(2, 0), (4, 1)])
+def test_planted_ranks_of_sparse_data(k, seed, loss):
+    selection = select_rank(planted_counts(k, seed), range(1, 7), random_state=0, loss=loss)
+    assert selection.recommended == k
+    assert selection.errors.shape == (5, 6)
+
+
+def test_held_out_entries_are_predicted_from_the_rest():
+    """Of a table without noise they are right, whatever stands in their place."""
+    rng = np.random.default_rng(0)
+    X = rng.gamma(0.5, size=(40, 2)) @ rng.gamma(0.5, size=(2, 15))
+    rows, columns = np.arange(40) < 12, np.arange(15) < 5
+    spoiled = X.copy()
+    spoiled[np.ix_(rows, columns)] += 1.0
+    settings = {"random_state": 0, "max_iter": 2000, "tol": 1e-8}
+    errors = [
+        rank._held_out_errors(
+            RobustNMF(2, **settings), scipy.sparse.csr_array(table), rows, columns, np.array([2])
+        )[0]
+        for table in (X, spoiled)
+    ]
+    assert np.isnan(errors[0][~rows]).all()
+    assert errors[0][rows].max() < 1e-4 * (X**2).mean()
+    np.testing.assert_allclose(errors[1][rows], 1.0, rtol=1e-2)
+
+
+def test_sparse_data_are_never_made_dense():
+    shape = (6000, 5000)
+    X = scipy.sparse.random_array(shape, density=5e-4, rng=np.random.default_rng(0), format="csr")
+    select_rank(planted_counts(1, 0), [1], n_folds=2, max_iter=2, random_state=0)  # compile
+    tracemalloc.start()
+    select_rank(X, [1, 2], n_folds=2, max_iter=5, random_state=0)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 8 * shape[0] * shape[1] / 3
+
+
+def test_what_sparse_data_cannot_have():
+    X = planted_counts(2, 0, shape=(30, 15))
+    with pytest.raises(
+        ValueError, match=r"from 1 to 10 are needed for sparse X of shape \(30, 15\)"
+    ):
+        select_rank(X, [11])
+    with pytest.raises(ValueError, match="cannot hold components"):
+        select_rank(X, [2], fixed_components=np.ones((1, 15)))
+    with pytest.raises(ValueError, match="cannot read sparse X"):
+        select_rank(X, [2], weighting="huber")
 
 
 def test_outliers_are_capped():

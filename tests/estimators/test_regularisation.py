@@ -29,8 +29,9 @@ def _quiet():
 def both(loss, beta, alpha_W, alpha_H, l1_ratio, iterations=T):
     """scikit-learn on X transposed, and ours: one order of updates."""
     shared = {"init": "custom", "solver": "mu", "tol": 0, "max_iter": iterations}
+    of_basis = alpha_W if alpha_H == "same" else alpha_H  # X is transposed, "same" is not
     reference = NMF(
-        3, beta_loss=beta, alpha_W=alpha_H, alpha_H=alpha_W, l1_ratio=l1_ratio, **shared
+        3, beta_loss=beta, alpha_W=of_basis, alpha_H=alpha_W, l1_ratio=l1_ratio, **shared
     )
     base = reference.fit_transform(X.T, W=H.T.copy(), H=W.T.copy())
     model = RobustNMF(
@@ -41,7 +42,9 @@ def both(loss, beta, alpha_W, alpha_H, l1_ratio, iterations=T):
     return (reference.components_.T, base.T), (codes, model.components_), model
 
 
-@pytest.mark.parametrize(("alpha_W", "alpha_H"), [(0.02, 0.0), (0.0, 0.05), (0.02, 0.05)])
+@pytest.mark.parametrize(
+    ("alpha_W", "alpha_H"), [(0.02, 0.0), (0.0, 0.05), (0.02, 0.05), (0.02, "same")]
+)
 @pytest.mark.parametrize(
     ("loss", "beta", "l1_ratio"),
     [
@@ -51,14 +54,13 @@ def both(loss, beta, alpha_W, alpha_H, l1_ratio, iterations=T):
         ("kullback-leibler", 1, 1.0),
         ("itakura-saito", 0, 1.0),
         (Beta(1.5), 1.5, 1.0),
+        (Beta(1), 1, 1.0),
+        (Beta(2), 2, 0.3),
     ],
 )
 def test_updates_are_scikit_learns_where_those_descend(loss, beta, l1_ratio, alpha_W, alpha_H):
-    # alpha_H="same" is read before the transposition: give scikit-learn the number.
-    wanted, found, _ = both(
-        loss, beta, alpha_W, alpha_W if alpha_H == "same" else alpha_H, l1_ratio
-    )
-    for one, other in zip(wanted, found, strict=True):
+    expected, found, _ = both(loss, beta, alpha_W, alpha_H, l1_ratio)
+    for one, other in zip(expected, found, strict=True):
         np.testing.assert_allclose(other, one, rtol=1e-8)
 
 

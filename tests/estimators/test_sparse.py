@@ -26,7 +26,7 @@ def _quiet():
 
 
 @pytest.mark.parametrize("form", FORMATS, ids=lambda form: form.__name__)
-@pytest.mark.parametrize("loss", ["frobenius", "kullback-leibler"])
+@pytest.mark.parametrize("loss", ["frobenius", "kullback-leibler", Beta(1), Beta(2)], ids=str)
 @pytest.mark.parametrize("init", ["random", "nndsvda"])
 def test_every_format_gives_the_numbers_of_dense_data(form, loss, init):
     arguments = {"loss": loss, "init": init, "random_state": 0, "max_iter": 60}
@@ -142,3 +142,15 @@ def test_nothing_stored_is_a_table_of_zeros(loss):
     model = RobustNMF(2, loss=loss, random_state=0, max_iter=5)
     model.fit(sp.csr_array((10, 4)))
     assert not model.inverse_transform(model.transform(sp.csr_array((3, 4)))).any()
+
+
+@pytest.mark.parametrize("solver", ["mu", "hals"])
+@pytest.mark.parametrize("table", [X, sp.csr_array(X)], ids=["dense", "sparse"])
+def test_beta_two_is_half_the_squared_error(solver, table):
+    options = {"weighting": "uniform", "solver": solver, "random_state": 0, "max_iter": 60}
+    one = RobustNMF(3, loss="frobenius", **options).fit(table)
+    half = RobustNMF(3, loss=Beta(2), **options).fit(table)
+    np.testing.assert_allclose(half.components_, one.components_, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(half.energies_, 0.5 * one.energies_, rtol=1e-9)
+    assert half.reconstruction_err_ == pytest.approx(one.reconstruction_err_)
+    np.testing.assert_allclose(half.explain(table), 0.5 * one.explain(table), atol=1e-9)

@@ -344,5 +344,6 @@ def test_what_is_not_known_is_said(tmp_path, capsys):
     assert "'rust' is none of noise" in capsys.readouterr().err
     assert main(["contaminate", "--groups", "rust", "--out", str(tmp_path)]) == 1
     assert "'rust' is none of methods, two_step" in capsys.readouterr().err
-    assert main(["contaminate", "--seeds", "0", "--out", str(tmp_path)]) == 1
-    assert "at least one seed" in capsys.readouterr().err
+    with pytest.raises(SystemExit, match="2"):
+        main(["contaminate", "--seeds", "0", "--out", str(tmp_path)])
+    assert "'0' is no integer of 1 or more" in capsys.readouterr().err

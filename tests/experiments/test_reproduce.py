@@ -218,15 +218,15 @@ def test_a_killed_run_goes_on_where_it_was_and_ends_the_same(tmp_path):
 
 @needs_cli
 def test_the_command_line_speaks_of_mistakes_in_one_line(bare, tmp_path, capsys):
-    for arguments, told in (
-        (["--figures", "12"], "tables 1 to 3 and figures 1 to 9"),
-        (["--tables"], "no table or figure was named"),
-        (["--datasets", "gtfd"], "gtfd.npz"),
-        (["--data-dir", str(tmp_path), "--datasets", "nonsense"], "no dataset is called"),
-        (["--figures", "1"], "Figure 1"),
-        (["--quick", "--datasets", "balance", "--figures", "2"], "Figure 2"),
+    for arguments, told, code in (
+        (["--figures", "12"], "tables 1 to 3 and figures 1 to 9", 2),
+        (["--tables"], "no table or figure was named", 2),
+        (["--datasets", "gtfd"], "gtfd.npz", 1),
+        (["--data-dir", str(tmp_path), "--datasets", "nonsense"], "no dataset is called", 1),
+        (["--figures", "1"], "Figure 1", 1),
+        (["--quick", "--datasets", "balance", "--figures", "2"], "Figure 2", 1),
     ):
-        assert main(["reproduce", "--out", str(tmp_path / "out"), *arguments]) == 1
+        assert main(["reproduce", "--out", str(tmp_path / "out"), *arguments]) == code
         error = capsys.readouterr().err
         assert error.startswith("robustnmf: ")
         assert told in error

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import sqlite3
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from robustnmf.experiments import store as stores
+import robustnmf
+from robustnmf.experiments.database import SHOWS
+from robustnmf.experiments.database import code_version as code_version_of
 from robustnmf.experiments.protocol import PROTOCOL
-from robustnmf.experiments.store import Store, StoreError, code_version
+from robustnmf.experiments.store import Store, StoreError
 from robustnmf.experiments.trial import Scores, Task
 
+PACKAGE = Path(robustnmf.__file__).parent
 TASK = Task("wdbc", "EWRNMF", 0.05, starts=99, values=(1.0, 2.0, "auto"))
 
 
@@ -63,12 +71,78 @@ def test_only_what_a_task_asks_for_is_known(tmp_path):
     assert len(list(store.rows([fewer]))) == 2
 
 
-def test_trials_of_other_code_are_not_known(tmp_path, monkeypatch):
-    store = Store(tmp_path / "trials.sqlite")
-    store.add(TASK, [scores()])
-    monkeypatch.setattr(stores, "code_version", lambda: "older")
-    assert store.known(TASK) == {}
-    assert code_version().startswith("0.")
+ADD_OR_LIST = """
+import sys
+from robustnmf.experiments.store import Store
+from robustnmf.experiments.trial import Scores, Task
+
+store = Store(sys.argv[1])
+task = Task("wdbc", "EWRNMF", 0.05, starts=99, values=(1.0,))
+print(len(store.known(task)))
+store.add(task, [Scores(1.0, 0, 0.5, 0.25, 10.0, 0.5, 2, -1.5, 0.1, "CPU")])
+"""
+
+
+@pytest.fixture
+def copied_package(tmp_path):
+    root = tmp_path / "copy" / "robustnmf"
+    shutil.copytree(PACKAGE, root, ignore=shutil.ignore_patterns("__pycache__"))
+    return root
+
+
+def change(path):
+    path.write_bytes(path.read_bytes() + b"\n# changed\n")
+
+
+def test_trials_of_changed_code_are_not_known(copied_package, tmp_path):
+    def known():
+        done = subprocess.run(
+            [sys.executable, "-c", ADD_OR_LIST, str(tmp_path / "trials.sqlite")],
+            env=os.environ | {"PYTHONPATH": str(copied_package.parent)},
+            capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        return int(done.stdout)
+
+    assert known() == 0
+    assert known() == 1
+    change(copied_package / "cli" / "fit.py")
+    assert known() == 1
+    change(copied_package / "settling.py")
+    assert known() == 0
+
+
+def test_every_file_that_numbers_come_from_is_in_the_version(copied_package):
+    """Whatever is added to the package is, unless it is known to show results only."""
+    names = ("experiments/trial.py",)
+    (copied_package / "added.py").write_text("x = 1\n")
+
+    def version():
+        code_version_of.cache_clear()
+        return code_version_of(*names, root=copied_package)
+
+    versions, unseen = [version()], set()
+    for path in sorted(copied_package.rglob("*.py")):
+        change(path)
+        versions.append(version())
+        if versions[-1] == versions[-2]:
+            unseen.add(path.relative_to(copied_package).parts[:2])
+    shows = {parts for parts in unseen if parts[0] != "experiments"}
+    assert {parts[0] for parts in shows} == SHOWS
+    experiments = {parts[1] for parts in unseen - shows}
+    assert not experiments & {"methods.py", "protocol.py", "trial.py"}
+    assert len(set(versions)) > 80
+
+
+def test_what_an_experiment_imports_is_in_its_version(copied_package):
+    names, new = ("experiments/trial.py",), copied_package / "experiments" / "added.py"
+    trial = copied_package / "experiments" / "trial.py"
+    trial.write_text(trial.read_text() + "\nfrom robustnmf.experiments import added\n")
+    versions = set()
+    for content in ("x = 1\n", "x = 2\n"):
+        new.write_text(content)
+        code_version_of.cache_clear()
+        versions.add(code_version_of(*names, root=copied_package))
+    assert len(versions) == 2
 
 
 def test_arrays_are_kept_by_value(tmp_path):

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.decomposition._nmf import _beta_divergence
 
-from robustnmf.losses import LOSSES, Alpha, Beta, ItakuraSaito, KullbackLeibler
+from robustnmf.losses import LOSSES, Alpha, Beta, Frobenius, ItakuraSaito, KullbackLeibler
 
 BETAS = [-1.0, 0.0, 0.5, 1.0, 1.5, 2.0, 3.0]
 ALPHAS = [-1.0, 0.5, 1.0, 2.0]
@@ -21,7 +21,7 @@ POSITIVE = st.floats(1e-3, 1e3)
 
 def derivative_factor(loss):
     """d'(y) over (positive - negative part): 2, 1 or 1 / |alpha|."""
-    if loss.quadratic:
+    if isinstance(loss, Frobenius):
         return 2.0
     return 1.0 / abs(loss.alpha) if isinstance(loss, Alpha) else 1.0
 

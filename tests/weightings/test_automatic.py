@@ -1,12 +1,17 @@
 """Automatic parameters: scale-free, continuous, and no adversary can make them collapse."""
 
+import warnings
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.exceptions import ConvergenceWarning
 
+from robustnmf import FWRNMF, HuberRNMF, RobustNMF, fit_path
 from robustnmf.weightings import (
     WEIGHTINGS,
+    Cauchy,
     Entropy,
     Fuzzy,
     Gate,
@@ -22,10 +27,11 @@ from tests.problems import profile_of
 ADVERSARIAL = st.lists(st.floats(-20.0, 3.0), min_size=1, max_size=60).map(
     lambda logs: np.exp(np.array(logs))
 )
-AUTOMATIC = [Entropy("auto"), Fuzzy("auto"), Trimmed("auto")]
+AUTOMATIC = [Cauchy("auto"), Entropy("auto"), Fuzzy("auto"), Trimmed("auto")]
 LEAST_SHARE = {
+    Cauchy: lambda w: 0.25,
     Entropy: lambda w: 0.5 * np.exp(-0.5),
-    Fuzzy: lambda w: 0.5 * 0.75 ** (1 / (w.p - 1)),
+    Fuzzy: lambda w: 0.5 * 0.75 ** (w.p / (w.p - 1)),
     Trimmed: lambda w: 0.5,
 }
 every = pytest.mark.parametrize("weighting", AUTOMATIC, ids=repr)
@@ -33,7 +39,8 @@ every = pytest.mark.parametrize("weighting", AUTOMATIC, ids=repr)
 
 def size_of(weighting, z, sizes=None):
     weighting = weighting if sizes is None else weighting.among(sizes)
-    return float(effective_sample_size(weighting.importances(z)))
+    weights = weighting.normalised_weights(weighting.importances(z), np.ones(len(z)))
+    return float(effective_sample_size(weights))
 
 
 @every
@@ -54,6 +61,10 @@ def test_the_bound_holds_wherever_the_objective_is_no_higher(weighting, z, seed)
         settled = Trimmed(settled.cutoff, power=settled.power)  # equal cutoffs for all samples
         q, below = settled.power, np.exp(STEP) / MARGIN
         bound = (1 - 0.5 * below - 0.5 * q / (q - 1)) * len(z)
+    elif isinstance(settled, Cauchy):
+        bound = np.exp(-settled.value(z) / settled.scale / len(z)) * len(z)
+    elif isinstance(settled, Fuzzy):
+        bound = 0.5**settled.p * 0.75 ** (settled.p / (settled.p - 1)) * len(z)
     else:
         bound = LEAST_SHARE[type(settled)](settled) * len(z)
     rng = np.random.default_rng(seed)
@@ -124,6 +135,53 @@ def test_an_automatic_cutoff_of_entries_is_their_scale():
     assert Huber("auto").settle(profile).cutoff == pytest.approx(1.345 * 2.0, rel=0.05)
 
 
+def with_bad_entries():
+    """A table of rank five, and the same with 5% of its entries bad."""
+    rng = np.random.default_rng(0)
+    X = rng.gamma(0.5, size=(300, 5)) @ rng.gamma(0.5, size=(5, 40))
+    X /= X.max()
+    bad = rng.random(X.shape) < 0.05
+    return X, np.where(bad, rng.random(X.shape), X)
+
+
+@pytest.mark.parametrize("name", WEIGHTINGS)
+def test_a_weighting_by_its_name_does_not_depend_on_units(name):
+    X, dirty = with_bad_entries()
+    X, dirty = X[:100], dirty[:100]
+    options = {"weighting": name, "random_state": 0, "max_iter": 60, "tol": 1e-3}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        one, other = (RobustNMF(3, **options).fit(unit * dirty) for unit in (1.0, 255.0))
+        (member,) = fit_path(255.0 * dirty, 3, weightings=[name], **_without(options, "weighting"))
+    here, there = (m.transform(u * dirty) @ m.components_ for m, u in ((one, 1.0), (other, 255.0)))
+    np.testing.assert_allclose(there / 255.0, here, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(member.components, other.components_, rtol=1e-5, atol=1e-6)
+    assert other.effective_sample_size_ == pytest.approx(one.effective_sample_size_, rel=1e-6)
+    assert not other.weighting_.settles
+
+
+def _without(options, name):
+    return {key: value for key, value in options.items() if key != name}
+
+
+def test_huber_by_its_name_is_better_than_plain_nmf_where_entries_are_bad():
+    X, dirty = with_bad_entries()
+    errors = {}
+    for name in ("uniform", "huber"):
+        model = RobustNMF(5, weighting=name, random_state=0)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            errors[name] = np.linalg.norm(model.fit_transform(dirty) @ model.components_ - X)
+    assert errors["huber"] < 0.85 * errors["uniform"]
+
+
+def test_the_estimators_of_the_paper_keep_its_numbers():
+    assert FWRNMF()._parts().weighting.get_params() == {"p": 11.0, "offset": 0.0}
+    assert HuberRNMF()._parts().weighting.get_params() == {"cutoff": 1.0}
+    for name in ("huber", "fuzzy", "cauchy", "entropy", "trimmed"):
+        assert RobustNMF(weighting=name)._parts().weighting.settles
+
+
 def test_every_weighting_with_an_automatic_parameter_is_tested_here():
     names = {
         name
@@ -132,12 +190,10 @@ def test_every_weighting_with_an_automatic_parameter_is_tested_here():
         for option in allowed
         if "auto" in getattr(option, "options", ())
     }
-    assert names == {"entropy", "fuzzy", "huber", "trimmed"}
+    assert names == {"cauchy", "entropy", "fuzzy", "huber", "trimmed"}
 
 
-@pytest.mark.parametrize(
-    "weighting", [Entropy(), Fuzzy("auto"), Huber("auto"), Trimmed()], ids=repr
-)
+@pytest.mark.parametrize("weighting", [Cauchy(), Entropy(), Fuzzy(), Huber(), Trimmed()], ids=repr)
 def test_parameters_that_are_not_known_yet_are_said(weighting):
     for function in (weighting.value, weighting.weights, weighting.importances):
         with pytest.raises(ValueError, match="read off the energies of a fit"):

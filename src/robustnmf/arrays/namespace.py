@@ -4,9 +4,12 @@ All floors live here, so that "how small is zero" has one answer:
 
 * ``smallest``: the smallest normal number; denominators and arguments of
   logarithms never go below it.
-* ``noise``: ``eps**2``, what rounding alone leaves of the squared residual of a
-  row of unit norm; measured energies never go below ``noise * |x_i|^2``, and
-  approximations that a divergence divides by never below ``noise`` (X is at most one).
+* ``noise``: ``eps**2``; approximations that a divergence divides by never go below it (X is at
+  most one).
+* ``energy_rounding``: ``(8 eps)**2``, what the rounding of codes and of their products with the
+  basis may leave in the energy of a row of unit size that is fitted exactly. Computed energies
+  never go below that share of the size of their row: smaller ones change at random from pass to
+  pass, and so would an objective that weights without bounds make of them.
 """
 
 from __future__ import annotations
@@ -20,6 +23,9 @@ import numpy as np
 
 Array = Any
 Namespace = Any
+
+ROUNDINGS = 8.0
+"""Machine epsilons by which an approximation may differ from a row that is fitted exactly."""
 
 
 _NAMESPACES: dict[type, Namespace] = {}
@@ -55,8 +61,13 @@ def largest(x: Array) -> float:
 
 
 def noise(x: Array) -> float:
-    """Squared residual of a unit-norm row that is rounding and nothing else."""
+    """Square of the machine epsilon of the dtype of x."""
     return eps(x) ** 2
+
+
+def energy_rounding(x: Array) -> float:
+    """Energy of a row of unit size that is rounding and nothing else."""
+    return (ROUNDINGS * eps(x)) ** 2
 
 
 def at_least(x: Array, least: float | Array) -> Array:

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 
 from robustnmf import __version__
 from robustnmf.cli import contaminate, datasets, demo, fit, reproduce, transform
+from robustnmf.cli._shared import UsageError
 
 COMMANDS = (fit, transform, demo, reproduce, contaminate, datasets)
-INTERRUPTED = 130
+EXTRAS = {"h5py": "files", "pyarrow": "files", "zarr": "files", "torch": "torch", "dask": "dask"}
+"""Which extra installs a module, where it is not ``cli``."""
+
+INTERRUPTED, BROKEN_PIPE, USAGE = 130, 141, 2
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -26,17 +32,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return options.run(options)
     except ModuleNotFoundError as error:
-        told = (
-            f"this command needs {error.name}; install it with pip install 'robustnmf[cli]'"
-            if error.name != "torch"
-            else "a device needs torch; install it with pip install torch"
-        )
+        module = (error.name or "").partition(".")[0]
+        extra = EXTRAS.get(module, "cli")
+        message = f"this needs {module}; install it with pip install 'robustnmf[{extra}]'"
     except KeyboardInterrupt:
         print("robustnmf: interrupted; what is finished is kept", file=sys.stderr)
         return INTERRUPTED
+    except BrokenPipeError:  # whoever read standard output has seen enough
+        _discard_stdout()
+        return BROKEN_PIPE
+    except UsageError as error:
+        print(f"robustnmf: {error}", file=sys.stderr)
+        return USAGE
     except (OSError, ValueError, RuntimeError) as error:
-        told = str(error)
+        message = str(error)
     except MemoryError as error:
-        told = f"not enough memory ({error})"
-    print(f"robustnmf: {told}", file=sys.stderr)
+        message = f"not enough memory ({error})"
+    print(f"robustnmf: {message}", file=sys.stderr)
     return 1
+
+
+def _discard_stdout() -> None:
+    """Send what is left in the buffer of standard output nowhere, as the interpreter flushes it."""
+    with suppress(OSError, ValueError), open(os.devnull, "wb") as nowhere:
+        os.dup2(nowhere.fileno(), sys.stdout.fileno())

@@ -5,10 +5,16 @@ from __future__ import annotations
 import argparse
 import os
 import platform
-from collections.abc import Callable, Iterator
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+
+class UsageError(ValueError):
+    """Options that do not go together; the exit code is that of argparse."""
 
 
 def command(commands: Any, name: str, told: str, examples: str) -> argparse.ArgumentParser:
@@ -28,16 +34,86 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dataset", metavar="NAME", help="which array of an NPZ or HDF5 file")
     parser.add_argument("--header", action=argparse.BooleanOptionalAction,
                         help="whether the first line of a text names the columns")  # fmt: skip
+    parser.add_argument("--sep", type=_separator, metavar="CHARACTER",
+                        help='between fields of a text; "tab" (default: detected)')  # fmt: skip
+    parser.add_argument("--decimal", choices=[".", ","],
+                        help="decimal mark of numbers in a text (default: detected)")  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print a summary for scripts")
 
 
-def read(options: argparse.Namespace) -> Any:
-    """The table that was asked for."""
+def positive_integer(text: str) -> int:
+    """An integer of one or more, as an option has it."""
+    if not re.fullmatch("[0-9]{1,9}", text) or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no integer of 1 or more")
+    return int(text)
+
+
+def one_of(text: str, names: Iterable[str]) -> str:
+    """One of some names, as an option has it."""
+    if text not in names:
+        raise argparse.ArgumentTypeError(f"{text!r} is none of {', '.join(names)}")
+    return text
+
+
+def _separator(text: str) -> str:
+    """A separator as users write it."""
+    character = {"tab": "\t", "\\t": "\t"}.get(text, text)
+    if len(character) != 1 or character in '"\r\n':
+        raise argparse.ArgumentTypeError(f'{text!r} is not one character, nor "tab"')
+    return character
+
+
+def read(options: argparse.Namespace, say: Callable[[str], None]) -> Any:
+    """Read the table that the options name; say how, and on stderr what is not in the data."""
     from robustnmf.tables import read_table
 
-    return read_table(
-        options.data, id_column=options.id, dataset=options.dataset, header=options.header
-    )
+    table = read_table(
+        options.data, id_column=options.id, dataset=options.dataset, header=options.header,
+        separator=options.sep, decimal=options.decimal,
+    )  # fmt: skip
+    for note in table.notes:
+        say(f"  {note}")
+    for loss in table.losses:
+        warn(loss)
+    return table
+
+
+def warn(text: str) -> None:
+    """Print what a user should know to stderr."""
+    print(f"robustnmf: note: {text}", file=sys.stderr)
+
+
+def is_stdout(path: Path) -> bool:
+    """Whether a path is standard output: ``-``, ``/dev/stdout`` and the like."""
+    from robustnmf.archive import is_stream
+
+    if str(path) == "-":
+        return True
+    try:
+        return is_stream(path) and os.path.samestat(path.stat(), os.fstat(sys.stdout.fileno()))
+    except (OSError, ValueError):  # standard output is no file
+        return False
+
+
+@contextmanager
+def open_output(path: Path) -> Iterator[Any]:
+    """Open a binary file to write to, or standard output."""
+    from robustnmf.report.files import output_file
+
+    if is_stdout(path):
+        sys.stdout.flush()
+        yield sys.stdout.buffer
+        sys.stdout.flush()
+        return
+    with output_file(path) as file:
+        yield file
+
+
+def check_not_input(output: Path, *inputs: Path) -> None:
+    """Refuse to write over a file that is read."""
+    for path in inputs:
+        if output.is_file() and path.exists() and output.samefile(path):
+            raise ValueError(f"--output is {output}, which is read; another file is needed.")
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from robustnmf.cli._shared import command, progress_bar, surroundings
+from robustnmf.cli._shared import command, positive_integer, progress_bar, surroundings
 
 EXAMPLES = """examples:
   robustnmf contaminate --quick               a first look, no files needed
@@ -25,7 +25,8 @@ def add(commands: Any) -> None:
     parser = command(commands, "contaminate", summary, EXAMPLES)
     parser.add_argument("--datasets", nargs="+", default=[], metavar="NAME", help="only these")
     parser.add_argument("--corruptions", nargs="+", default=[], metavar="NAME", help="only these")
-    parser.add_argument("--seeds", type=int, metavar="N", help="the first N of ten")
+    parser.add_argument("--seeds", type=positive_integer, metavar="N",
+                        help="the first N of ten")  # fmt: skip
     parser.add_argument("--quick", action="store_true", help="small data, two seeds, minutes")
     parser.add_argument(
         "--groups", nargs="+", default=[], metavar="NAME",
@@ -34,7 +35,9 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--without-grids", action="store_true", help="without the paper's grids, most of the time"
     )
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
+    parser.add_argument(
+        "--jobs", type=positive_integer, default=os.cpu_count() or 1, help="processes"
+    )
     parser.add_argument(
         "--device", help="where PyTorch fits weights of entries, for example cuda; NumPy by default"
     )
@@ -56,8 +59,6 @@ def run(options: argparse.Namespace) -> int:
     from robustnmf.experiments.contamination.tables import rows_of
     from robustnmf.report.contamination import write
 
-    if options.seeds is not None and options.seeds < 1:
-        raise ValueError(f"--seeds {options.seeds}: at least one seed is needed.")
     wanted = plan(
         options.datasets, options.corruptions, options.seeds,
         quick=options.quick, grids=not options.without_grids, groups=options.groups,
@@ -73,7 +74,7 @@ def run(options: argparse.Namespace) -> int:
     begin = time.perf_counter()
     with progress_bar(console, "scenarios", len(wanted.scenarios)) as progress:
         judge_all(
-            wanted, store, jobs=max(1, options.jobs), data_dir=options.data_dir,
+            wanted, store, jobs=options.jobs, data_dir=options.data_dir,
             device=options.device, progress=progress,
         )  # fmt: skip
     run_record = {

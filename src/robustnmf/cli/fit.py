@@ -5,13 +5,20 @@ from __future__ import annotations
 import argparse
 import json
 import re
-import sys
 import time
 import warnings
 from pathlib import Path
 from typing import Any
 
-from robustnmf.cli._shared import add_reading, command, read
+from robustnmf.cli._shared import (
+    add_reading,
+    check_not_input,
+    command,
+    one_of,
+    positive_integer,
+    read,
+    warn,
+)
 
 EXAMPLES = """examples:
   robustnmf fit spectra.csv -k 6 -o out/             6 parts; open out/report.html
@@ -20,6 +27,15 @@ EXAMPLES = """examples:
   robustnmf fit table.tsv -k 8 --id patient --json -o out/ | jq .outliers
 """
 MOST_RANKS, MOST_ROWS = 15, 5000
+OPTIONS = {
+    "n_components": "-k", "max_iter": "--max-iter", "tol": "--tol", "init": "--init",
+    "random_state": "--seed",
+}  # fmt: skip
+"""Options of this command by the parameters they set."""
+
+PARAMETER = re.compile(
+    rf"\b(?P<name>{'|'.join(OPTIONS)})\b(?:=(?P<quote>'?)(?P<value>[\w.+-]*\w)(?P=quote))?"
+)
 UNLIKE = 100
 """By how much the largest feature exceeds the median one before it is worth a word."""
 
@@ -29,41 +45,55 @@ def add(commands: Any) -> None:
     parser = command(commands, "fit", "split a table in a file into parts; outliers lose their say",
                      EXAMPLES)  # fmt: skip
     add_reading(parser)
-    parser.add_argument("-k", "--components", required=True, metavar="K",
+    parser.add_argument("-k", "--components", required=True, type=_components, metavar="K",
                         help='number of parts, or "auto"')  # fmt: skip
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="FOLDER",
                         help="where the results go")  # fmt: skip
-    parser.add_argument("--loss", default="frobenius", help="frobenius, kullback-leibler, ...")
-    parser.add_argument("--image-shape", metavar="HxW", help="samples are images of this shape")
-    parser.add_argument("--max-ranks", type=int, default=MOST_RANKS, metavar="N",
+    parser.add_argument("--loss", default="frobenius", type=_loss,
+                        help="frobenius, kullback-leibler, ...")  # fmt: skip
+    parser.add_argument("--init", default="robust", type=_init, help="start: robust, random, ...")
+    parser.add_argument("--max-iter", type=positive_integer, default=1000, metavar="N",
+                        help="most iterations (default 1000)")  # fmt: skip
+    parser.add_argument("--tol", type=_tolerance, default=1e-4, metavar="T",
+                        help="relative decrease of the objective to stop at")  # fmt: skip
+    parser.add_argument("--image-shape", metavar="HxW", type=_image_shape,
+                        help="samples are images of this shape")  # fmt: skip
+    parser.add_argument("--max-ranks", type=positive_integer, default=MOST_RANKS, metavar="N",
                         help=f"how many parts -k auto tries (default {MOST_RANKS})")  # fmt: skip
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--quiet", action="store_true", help="print nothing but errors")
+    parser.add_argument("--seed", type=_seed, default=0)
+    parser.add_argument(
+        "--quiet", action="store_true", help="print nothing but warnings and errors"
+    )
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     """Read, fit, write, tell."""
+    try:
+        return _run(options)
+    except ValueError as error:
+        raise ValueError(in_options(str(error))) from error
+
+
+def _run(options: argparse.Namespace) -> int:
     import numpy as np
 
     from robustnmf.estimators import RobustNMF, select_rank
-    from robustnmf.report.fitted import Fit, image_shape_of, summary, write
+    from robustnmf.report.fitted import Fit, check_image_shape, output_paths, summary, write
 
     say = _nothing if options.json or options.quiet else _say
     if options.output.exists() and not options.output.is_dir():
         raise ValueError(f"--output is {options.output}, a file; a folder is needed.")
-    if options.max_ranks < 1:
-        raise ValueError(f"--max-ranks is {options.max_ranks}, but 1 or more are needed.")
-    table = read(options)
-    for note in table.notes:
-        say(f"  {note}")
+    for path in output_paths(options.output).values():
+        check_not_input(path, options.data)
+    table = read(options, say)
     hint = _on_sizes(table.data)
     if hint:
         say(f"  {hint}")
     shape = (
         None
         if options.image_shape is None
-        else image_shape_of(options.image_shape, table.data.shape[1])
+        else check_image_shape(options.image_shape, table.data.shape[1])
     )
     begin = time.perf_counter()
     selection = None
@@ -72,12 +102,17 @@ def run(options: argparse.Namespace) -> int:
         say(f"choosing among {len(ranks)} numbers of parts, on {rows.shape[0]} samples")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            selection = select_rank(rows, ranks, random_state=options.seed, loss=options.loss)
+            selection = select_rank(
+                rows, ranks, random_state=options.seed, loss=options.loss, init=options.init
+            )
         rank = selection.recommended
         say(f"{rank} parts predict hidden entries best, or as well as more would")
     else:
-        rank = _number(options.components)
-    model = RobustNMF(rank, loss=options.loss, random_state=options.seed)
+        rank = options.components
+    model = RobustNMF(
+        rank, loss=options.loss, init=options.init, max_iter=options.max_iter, tol=options.tol,
+        random_state=options.seed,
+    )  # fmt: skip
     if say is _say:
         _show_progress(model)
     with warnings.catch_warnings(record=True) as caught:
@@ -87,7 +122,7 @@ def run(options: argparse.Namespace) -> int:
         model.feature_names_in_ = np.array(table.features, dtype=object)
     for warning in caught:
         if issubclass(warning.category, (UserWarning, RuntimeWarning)):
-            print(f"robustnmf: note: {warning.message}", file=sys.stderr)
+            warn(in_options(str(warning.message)))
     seconds = time.perf_counter() - begin
     fit = Fit(model, table, codes, seconds, shape, selection, options.data.name)
     paths = write(fit, options.output)
@@ -121,21 +156,72 @@ def _on_sizes(data: Any) -> str:
     )
 
 
-def _number(text: str) -> int:
-    if not re.fullmatch("[0-9]{1,9}", text) or int(text) < 1:
-        raise ValueError(f'-k is {text!r}, but a number of parts (1 or more) or "auto" is needed.')
+def in_options(text: str) -> str:
+    """Advice on parameters of the estimator as advice on options of this command."""
+
+    def option(match: re.Match[str]) -> str:
+        name, value = match["name"], match["value"]
+        return OPTIONS[name] if value is None else f"{OPTIONS[name]} {value}"
+
+    text = PARAMETER.sub(option, text)
+    return text.replace("X.toarray()", "a file with a dense table")
+
+
+def _components(text: str) -> int | str:
+    if text == "auto":
+        return text
+    try:
+        return positive_integer(text)
+    except argparse.ArgumentTypeError as error:
+        raise argparse.ArgumentTypeError(f'{error}, nor is it "auto"') from error
+
+
+def _loss(text: str) -> str:
+    from robustnmf.losses import LOSSES
+
+    return one_of(text, LOSSES)
+
+
+def _init(text: str) -> str:
+    from robustnmf.inits import INITS
+
+    return one_of(text, INITS)
+
+
+def _tolerance(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of zero or more")
+    return number
+
+
+def _seed(text: str) -> int:
+    if not re.fullmatch("[0-9]{1,10}", text) or int(text) >= 2**32:
+        raise argparse.ArgumentTypeError(f"{text!r} is no integer from 0 to 2**32 - 1")
     return int(text)
+
+
+def _image_shape(text: str) -> tuple[int, int]:
+    shape = re.fullmatch(r"([1-9]\d*)[x,]([1-9]\d*)", text, re.ASCII)
+    if not shape:
+        raise argparse.ArgumentTypeError(f"{text!r} is no HEIGHTxWIDTH")
+    return int(shape[1]), int(shape[2])
 
 
 def _to_choose_from(data: Any, most: int, seed: int) -> tuple[Any, range]:
     """Samples to choose the number of parts by, and the numbers to choose from."""
     import numpy as np
 
+    from robustnmf.estimators.rank import largest_rank
+
     rows = data
     if data.shape[0] > MOST_ROWS:
         chosen = np.random.default_rng(seed).permutation(data.shape[0])[:MOST_ROWS]
         rows = data[np.sort(chosen)]
-    top = min(most, *rows.shape)
+    top = min(most, largest_rank(rows))
     if top < 1 or min(rows.shape) < 2:
         raise ValueError(f"-k auto needs two samples and features at least; X is {data.shape}.")
     return rows, range(1, top + 1)

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from robustnmf.cli._shared import command, progress_bar, surroundings
+from robustnmf.cli._shared import UsageError, command, positive_integer, progress_bar, surroundings
 
 EXAMPLES = """examples:
   robustnmf reproduce --quick                 a first look, no files needed
@@ -27,7 +27,8 @@ def add(commands: Any) -> None:
     parser.add_argument("--figures", type=int, nargs="*", metavar="N", help="only these figures")
     parser.add_argument("--datasets", nargs="+", default=[], metavar="NAME", help="only these")
     parser.add_argument("--quick", action="store_true", help="small data, few starts, minutes")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="k-means processes")
+    parser.add_argument("--jobs", type=positive_integer, default=os.cpu_count() or 1,
+                        help="k-means processes")  # fmt: skip
     parser.add_argument("--device", help="where PyTorch fits, for example cuda; NumPy by default")
     parser.add_argument("--data-dir", help="folder of the npz files (or set ROBUSTNMF_DATA)")
     parser.add_argument(
@@ -63,7 +64,7 @@ def run(options: argparse.Namespace) -> int:
     begin = time.perf_counter()
     with progress_bar(console, "fits", wanted.fits) as progress:
         outcomes = reproduce(
-            wanted, store, jobs=max(1, options.jobs), device=options.device, progress=progress
+            wanted, store, jobs=options.jobs, device=options.device, progress=progress
         )
     seconds = time.perf_counter() - begin
     made = {
@@ -86,12 +87,12 @@ def _keys(options: argparse.Namespace) -> list[str]:
 
     if options.tables is None and options.figures is None:
         return list(ITEMS)
-    asked = [f"table{n}" for n in options.tables or []]
-    asked += [f"figure{n}" for n in options.figures or []]
-    known = [key for key in ITEMS if key in asked]
-    unknown = [key for key in asked if key not in ITEMS]
+    keys = [f"table{n}" for n in options.tables or []]
+    keys += [f"figure{n}" for n in options.figures or []]
+    known = [key for key in ITEMS if key in keys]
+    unknown = [key for key in keys if key not in ITEMS]
     if unknown or not known:
-        raise ValueError(
+        raise UsageError(
             f"the paper has tables 1 to 3 and figures 1 to 9, but not {', '.join(unknown)}"
             if unknown
             else "no table or figure was named; leave both options out for all of them"

@@ -4,15 +4,26 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 import warnings
 from pathlib import Path
 from typing import Any
 
-from robustnmf.cli._shared import add_reading, command, read
+from robustnmf.cli._shared import (
+    UsageError,
+    add_reading,
+    check_not_input,
+    command,
+    is_stdout,
+    open_output,
+    read,
+    warn,
+)
 
 EXAMPLES = """examples:
   robustnmf transform out/model.rnmf new.csv -o codes.csv
   robustnmf transform out/model.rnmf new.csv -o codes.csv --json
+  robustnmf transform out/model.rnmf new.csv -o - | gzip > codes.csv.gz
 """
 
 
@@ -22,44 +33,54 @@ def add(commands: Any) -> None:
     parser.add_argument("model", type=Path, help="model.rnmf of robustnmf fit, or model.save(path)")
     add_reading(parser)
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE",
-                        help="CSV file for the codes")  # fmt: skip
+                        help='CSV file for the codes; "-" is standard output')  # fmt: skip
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     """Read, encode, write, tell."""
     import robustnmf
-    from robustnmf.report.files import write_whole
-    from robustnmf.report.fitted import codes_csv
+    from robustnmf.report.fitted import reading, write_codes
 
+    to_stdout = is_stdout(options.output)
+    if to_stdout and options.json:
+        raise UsageError("--json prints to standard output, where -o writes the codes to.")
+    if options.output.is_dir():
+        raise ValueError(f"--output is {options.output}, a folder; a file is needed.")
+    check_not_input(options.output, options.data, options.model)
     model = robustnmf.load(options.model)
     if not hasattr(model, "transform"):
         raise ValueError(f"{options.model} is a {type(model).__name__}, which has no codes.")
-    if options.output.is_dir():
-        raise ValueError(f"--output is {options.output}, a folder; a file is needed.")
-    table = read(options)
-    if not options.json:
-        for note in table.notes:
-            print(f"  {note}")
-    data = aligned(table, model)
+    messages = sys.stderr if to_stdout else sys.stdout
+
+    def say(text: str) -> None:
+        if not options.json:
+            print(text, file=messages)
+
+    table = read(options, say)
+    data, unknown = aligned(table, model)
+    if unknown:
+        shown = ", ".join(repr(name[:40]) for name in unknown[:5])
+        more = ", ..." if len(unknown) > 5 else ""
+        warn(f"left out, no features of the model: {shown}{more}")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of names, which were compared
-        content = codes_csv(table.ids, model.transform(data), 0.0 - model.score_samples(data))
-    write_whole(options.output, content)
+        codes, energies = model.transform(data), 0.0 - model.score_samples(data)
+    with open_output(options.output) as file:
+        write_codes(file, table.ids, codes, energies)
     samples, features = table.data.shape
     if options.json:
-        told = {"samples": samples, "features": features, "output": str(options.output)}
-        print(json.dumps(told))
-    else:
-        print(f"codes of {samples} samples: {options.output}")
+        result = {"samples": samples, "features": features, "output": str(options.output)}
+        print(json.dumps({**result, **reading(table), "columns_not_in_model": unknown}))
+    say(f"codes of {samples} samples: {options.output}")
     return 0
 
 
-def aligned(table: Any, model: Any) -> Any:
-    """The columns that the model knows, in its order."""
+def aligned(table: Any, model: Any) -> tuple[Any, list[str]]:
+    """The columns that are features of the model, in its order; names of the others."""
     names = getattr(model, "feature_names_in_", None)
     if names is None or not table.named:
-        return table.data
+        return table.data, []
     several = [name for name in names if name in table.repeated]
     if several:
         raise ValueError(f"the table has several features that are called {several[0][:40]!r}.")
@@ -71,4 +92,6 @@ def aligned(table: Any, model: Any) -> Any:
             f"{len(missing)} of the {len(names)} features of the model are not in the table: "
             f"{shown}{', ...' if len(missing) > 5 else ''}."
         )
-    return table.data[:, [place[name] for name in names]]
+    known = set(names)
+    unknown = [name for name in table.features if name not in known]
+    return table.data[:, [place[name] for name in names]], unknown

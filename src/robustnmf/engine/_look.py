@@ -15,6 +15,7 @@ from robustnmf.arrays import (
     MaskedBlock,
     Namespace,
     has_holes,
+    host_dtype,
     namespace,
 )
 from robustnmf.engine._base import Engine, power_of_two_near
@@ -115,6 +116,8 @@ class Look:
     """Whether any row counts."""
     first_negative: tuple[int, int, float] | None = None
     endless: bool = False
+    single: bool = False
+    """Whether any entry is float32."""
 
     def merge(self, later: Look) -> Look:
         """The same of these rows and those that follow."""
@@ -126,6 +129,7 @@ class Look:
             min(self.least, later.least), max(self.largest, later.largest),
             self.holes or later.holes, self.known or later.known, self.rows + later.rows,
             self.heard or later.heard, negative, self.endless or later.endless,
+            self.single or later.single,
         )  # fmt: skip
 
 
@@ -163,6 +167,7 @@ def look_at(rows: Array) -> Look:
     return Look(
         least, largest, holes, least < float("inf"), int(rows.shape[0]),
         first_negative=negative, endless=largest == float("inf"),
+        single=host_dtype(rows) == np.float32,
     )  # fmt: skip
 
 

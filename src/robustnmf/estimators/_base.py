@@ -404,11 +404,9 @@ class BaseRobustNMF(
         given = validate_data(self, X, reset=False, **ACCEPTED)
         # With the basis given, it does not matter what it was made of.
         parts = Parts(self._problem.loss, self.weighting_, Free())
-        given = usable(given, type(self).__name__, parts)
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore"):  # what leaves the range of the fit is refused
             table = given.astype(host_dtype(self.components_), copy=False)
-        if table.dtype != given.dtype:
-            usable(table, type(self).__name__, parts)  # it may have left the range of its dtype
+        table = usable(table, type(self).__name__, parts)
         return table, self._scale**self._problem.loss.degree, given.dtype
 
     def _engine(self, table: Any, sample_weight: np.ndarray | None = None) -> Engine:

@@ -22,7 +22,9 @@ init : {{"robust", "nndsvda", "nndsvd", "random", "custom"}}, default="{init}"
     "nndsvd": from a truncated SVD; its zeros can never change under "mu".
     "nndsvda": the same with zeros filled. "robust": the same again, with no row counting
     for more than one of median norm, so that a few huge ones do not take all components.
-    "custom": W and H given to ``fit``.
+    Components beyond the number of singular vectors, of which X has no more than samples or
+    features, start at random ("nndsvd" refuses them). "custom": W and H given to ``fit``; zeros
+    in them stay zero under "mu".
 n_init : int, default=1
     Number of random starts, run as one batch; the best objective is kept.
 max_iter : int, default={max_iter}
@@ -42,16 +44,19 @@ components_ : ndarray (n_components, n_features)
     Basis, the learned parts.
 sample_importances_ : ndarray (n_samples,)
     Importance every sample had when the basis was learned; sums to one. Rows of
-    zeros have none.
+    zeros have none. For fuzzy weights these are the paper's Q; what the losses of the samples
+    were multiplied by is ``Q**p``.
 energies_ : ndarray (n_samples,), float64
     Loss between each sample and its approximation. Bad samples stand out here.
 outliers_ : ndarray of bool (n_samples,)
     Samples that were left out: their energy is beyond the cutoffs of trimmed weights, or, for
-    other weightings, their importance is below a tenth of an equal share. An
+    other weightings, their weight is below a tenth of an equal share. An
     :class:`~robustnmf.exceptions.OutlierWarning` is issued where they are more than a fifth of
     all samples, or resemble each other.
 effective_sample_size_ : float
-    ``1 / sum(sample_importances_**2)``, a sample of weight w standing for w equal ones; a
+    ``sum(w)**2 / sum(w**2)`` of the weights w that the losses of the samples were multiplied
+    by: ``1 / sum(sample_importances_**2)``, but for fuzzy weights, which are ``Q**p``. A sample
+    of weight m stands for m equal ones. A
     :class:`~robustnmf.exceptions.WeightCollapseWarning` is issued when it is
     below the rank.
 codes_overlap_ : float

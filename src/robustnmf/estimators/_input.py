@@ -49,10 +49,8 @@ def check_fixed(
     return fixed
 
 
-def check_factor(
-    factor: Any, shape: tuple[int, int], name: str, what: str, like: np.ndarray, positive: bool
-):
-    """A factor of a custom start: right shape, finite, and positive throughout or not negative."""
+def check_factor(factor: Any, shape: tuple[int, int], name: str, what: str, like: np.ndarray):
+    """A factor of a custom start: right shape, finite, not negative and not zero throughout."""
     if factor is None:
         raise ValueError(
             f"init='custom' needs both W (codes) and H (basis); {name} is missing. "
@@ -65,15 +63,12 @@ def check_factor(
             f"{name} has shape {factor.shape}, but {what} must have shape {shape} "
             "for this X and n_components."
         )
-    if factor.min() < 0 or (positive and factor.min() == 0):
-        wrong = factor <= 0 if positive else factor < 0
-        count = int(np.count_nonzero(wrong))
-        row, column = np.argwhere(wrong)[0]
-        kind = "zero or negative" if positive else "negative"
-        why = "; multiplicative updates can never change a zero" if positive else ""
+    if factor.min() < 0:
+        count = int(np.count_nonzero(factor < 0))
+        row, column = np.argwhere(factor < 0)[0]
         raise ValueError(
-            f"{name} holds {count} values that are {kind}, first at [{row}, {column}] = "
-            f"{factor[row, column]:.6g}{why}. Replace them by small positive numbers."
+            f"{name} holds {count} values that are negative, first at [{row}, {column}] = "
+            f"{factor[row, column]:.6g}. Replace them by small positive numbers."
         )
     if not factor.any():
         raise ValueError(f"{name} is zero throughout; a start needs something to go on.")

@@ -143,18 +143,18 @@ class Job:
 
     def learned(self, member: Fitted) -> dict[str, Any]:
         """Fitted attributes in the user's units."""
-        sizes = self.engine.sizes
+        weights = member.weighting.normalised_weights(member.importances, self.engine.mass)
         learned = {
             **self.encoder(member.basis, member.weighting),
             "energies_": member.energies * self.unit,
             "sample_importances_": member.importances,
             "outliers_": member.weighting.outliers(
                 member.weighed,
-                member.importances,
+                weights,
                 self.engine.mass,
                 self.engine.row_sizes(self.parts.loss.degree),
             ),
-            "effective_sample_size_": float(effective_sample_size(member.importances, sizes)),
+            "effective_sample_size_": float(effective_sample_size(weights, self.engine.sizes)),
             "objective_history_": self._history(member),
             "codes_overlap_": overlap(member.codes),
             "reconstruction_err_": reconstruction_error(

@@ -8,11 +8,14 @@ from typing import Any, Self
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import validate_data
 
+from robustnmf.arrays import device_of, is_foreign, namespace
 from robustnmf.engine import Engine
 from robustnmf.estimators._input import check_weights
 from robustnmf.estimators._job import prepared
 from robustnmf.estimators._stream import Stream
 from robustnmf.estimators._summary import common_level
+from robustnmf.estimators._table import header_of
+from robustnmf.estimators._warn import warn
 from robustnmf.solvers import SOLVERS
 from robustnmf.structures import Free
 
@@ -42,6 +45,21 @@ def _refuse_holes(engine: Engine) -> None:
         )
 
 
+def _check_same_library(X: Any, components: Any) -> None:
+    """Refuse a minibatch of another library, or on another device, than those before."""
+    here, before = (
+        f"{namespace(array).__name__.rpartition('.')[2]} on {device_of(array)}"
+        if is_foreign(array)
+        else "numpy"
+        for array in (X, components)
+    )
+    if here != before:
+        raise TypeError(
+            f"X is an array of {here}, but the minibatches before it were arrays of {before}. "
+            "Convert X: all minibatches of a stream need the same library and device."
+        )
+
+
 class PartialFit:
     """What an estimator needs to learn from one minibatch after the other."""
 
@@ -52,7 +70,8 @@ class PartialFit:
         The first one is fitted as ``fit`` would, in at most ``FIRST_PASSES`` iterations; those
         that follow each move the basis towards what all of them say, the earlier the less
         (``forget_factor``). Automatic weights follow a histogram of the energies of all of them.
-        After a ``fit`` it starts over.
+        A minibatch of zeros has nothing to start from: components are zero until the first
+        minibatch with a positive value. After a ``fit`` it starts over.
 
         Parameters
         ----------
@@ -81,6 +100,11 @@ class PartialFit:
         """
         parts = self._checked_parts()
         stream: Stream | None = getattr(self, "_stream", None)
+        # Minibatches so far that held zeros and nothing else.
+        empty = getattr(self, "n_steps_", 0) if stream is None else 0
+        if empty:
+            _check_same_library(X, self.components_)
+            validate_data(self, header_of(X), skip_check_array=True, reset=False)
         if stream is None:
             job = prepared(self, parts, X, None, None, sample_weight)
             _refuse_holes(job.engine)
@@ -95,8 +119,13 @@ class PartialFit:
             asked = parts.weighting.rescaled(1.0 / unit)
             stream = Stream(job.problem, asked, engine.typical_size(parts.loss.degree))
             header = job.header(X)
-            learned = {**job.encoder(basis, weighting), "n_steps_": 0, "n_samples_seen_": 0}
+            learned = {
+                **job.encoder(basis, weighting),
+                "n_steps_": empty,
+                "n_samples_seen_": self.n_samples_seen_ if empty else 0,
+            }
         else:
+            _check_same_library(X, self.components_)
             table, unit, _ = self._checked(X)
             engine = self._engine(table, check_weights(sample_weight, table.shape[0]))
             _refuse_holes(engine)
@@ -104,15 +133,24 @@ class PartialFit:
             weighting = self.weighting_.rescaled(1.0 / unit)
             learned = {"n_steps_": self.n_steps_, "n_samples_seen_": self.n_samples_seen_}
         forget = float(getattr(self, "forget_factor", FORGET_FACTOR))
-        with engine.at_work():
-            stream, basis, weighting = stream.after(engine, basis, weighting, forget)
-        learned |= {
-            "components_": basis * engine.scale,
-            "weighting_": weighting.rescaled(unit),
-            "n_steps_": learned["n_steps_"] + 1,
-            "n_samples_seen_": learned["n_samples_seen_"] + engine.shape[0],
-            "_stream": stream,
-        }
+        if stream.statistics is None and engine.mean() == 0:
+            # Neither a start nor the units of what is to come: components that are zero would
+            # stay so.
+            warn(
+                "X holds no positive value to start from; the components are zero until a "
+                "minibatch does.",
+                UserWarning,
+            )
+        else:
+            with engine.at_work():
+                stream, basis, weighting = stream.after(engine, basis, weighting, forget)
+            learned |= {
+                "components_": basis * engine.scale,
+                "weighting_": weighting.rescaled(unit),
+                "_stream": stream,
+            }
+        learned["n_steps_"] += 1
+        learned["n_samples_seen_"] += engine.shape[0]
         # Nothing is set before this point: a failed step leaves the estimator as it was.
         if learned["n_steps_"] == 1:
             self._forget()

@@ -33,7 +33,7 @@ def paid(
     energy = scale**loss.degree
     # More than this is no dearer: all that pays is zero, and nothing may overflow on the way.
     prohibitive = float(np.finfo(dtype).max) ** 0.5
-    factor = (2.0 if loss.quadratic else 1.0) / loss.unit
+    factor = 1.0 if loss.quadratic else 1.0 / loss.unit
 
     def pays(strength: float, size: float, value: float) -> Paid:
         lasso = factor * strength * l1_ratio * size / value

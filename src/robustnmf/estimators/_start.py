@@ -73,11 +73,12 @@ def rank_of(shape: tuple[int, int], n_components: int | str, init: str, W: Any, 
         rank = int(shape_of_codes[1])
     else:
         rank = min(shape)
-    if init in DETERMINISTIC and rank > min(shape):
+    if init == "nndsvd" and rank > min(shape):
         raise ValueError(
             f"n_components={rank} is too large for init={init!r}: X with "
             f"n_samples={shape[0]}, n_features={shape[1]} has at most {min(shape)} singular "
-            "vectors. Lower n_components or use init='random'."
+            "vectors, and the other components would stay zero. Lower n_components or use "
+            "init='nndsvda', which starts them at random."
         )
     return rank
 
@@ -138,10 +139,18 @@ def _custom_start(
     They are balanced by a power of two, which multiplicative updates carry along exactly.
     """
     n, m = engine.shape
-    mixes, positive = problem.structure.mixes_samples, problem.solver.keeps_zeros
-    codes = check_factor(W, (n, rank), "W", "the codes", engine.like, positive)
+    mixes = problem.structure.mixes_samples
+    codes = check_factor(W, (n, rank), "W", "the codes", engine.like)
     what, width = ("the mixing", n) if mixes else ("the basis", m)
-    other = check_factor(H, (rank, width), "H", what, engine.like, positive)
+    other = check_factor(H, (rank, width), "H", what, engine.like)
+    for name, factor in (("W", codes), ("H", other)):
+        zeros = int((factor == 0).sum())
+        if zeros and problem.solver.keeps_zeros:
+            warn(
+                f"{name} holds {zeros} zeros, which multiplicative updates can never change. "
+                "Replace them by small positive numbers where they are not meant to stay.",
+                UserWarning,
+            )
     other = other if mixes else other / engine.scale
     exponent = np.log2(codes.mean(dtype=np.float64) / other.mean(dtype=np.float64)) / 2
     balance = 2.0 ** round(exponent) if abs(exponent) > 10 else 1.0

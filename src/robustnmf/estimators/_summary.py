@@ -15,7 +15,7 @@ from robustnmf.state import Fitted, Problem
 
 def reconstruction_error(energies: np.ndarray, loss: Loss, unit: float) -> float:
     """Norm of the residual; for other losses what scikit-learn calls by that name."""
-    factor = 1.0 if loss.quadratic else 2.0
+    factor = 2.0 / loss.unit if loss.quadratic else 2.0
     return float(factor * namespace(energies).sum(energies)) ** 0.5 * unit**0.5
 
 

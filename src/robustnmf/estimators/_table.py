@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from copy import copy
 from functools import partial
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,11 @@ except ImportError:  # came with scikit-learn 1.9
 
 FLOATS = [np.float64, np.float32]
 LEAST, MOST = 1e-150, 1e150
+"""Largest values of X whose squares stay in the range of float64."""
+
+LEAST_SINGLE, MOST_SINGLE = 1e-32, 1e32
+"""Of float32: sums over many samples stay in its range, and small entries keep their digits."""
+
 WHAT_IS_NEEDED = (
     "NMF needs X >= 0. Clip small negative noise at zero, or shift every feature by its minimum."
 )
@@ -45,6 +51,7 @@ def check_table(X: Any, name: str, parts: Parts) -> Any:
 
     What is stored elsewhere is looked at when an engine reads it first (``check_look``).
     """
+    check_container(X)
     source = source_of(X)
     if source is not None:
         return _worth_reading(source, name)
@@ -55,6 +62,12 @@ def check_table(X: Any, name: str, parts: Parts) -> Any:
     if is_dask_array(X):
         from robustnmf.engine.clustered import check_chunks
 
+        if scipy.sparse.issparse(X._meta):
+            raise TypeError(
+                f"X is a Dask array whose chunks are sparse ({type(X._meta).__name__}); {name} "
+                "needs dense chunks. Use X.map_blocks(lambda chunk: chunk.toarray(), "
+                "meta=numpy.empty((0, 0))), or pass a sparse matrix in memory."
+            )
         if type(parts.structure).start is not Structure.start:
             raise ValueError(
                 f"{name} cannot read a Dask array with {parts.structure!r}: its start compares "
@@ -62,8 +75,15 @@ def check_table(X: Any, name: str, parts: Parts) -> Any:
             )
         return check_chunks(X, name)
     _get_feature_names(X)  # refuses names of mixed types, before the work rather than after
-    X = check_array(X, estimator=name, input_name="X", **ACCEPTED)
+    X = check_array(native(X), estimator=name, input_name="X", **ACCEPTED)
     return usable(X, name, parts, learning=True)
+
+
+def native(X: Any) -> Any:
+    """X in the byte order of this machine, in which scikit-learn knows float32 from other types."""
+    if isinstance(X, np.ndarray) and X.dtype.kind == "f" and not X.dtype.isnative:
+        return X.astype(X.dtype.newbyteorder("="))
+    return X
 
 
 def _worth_reading(source: Source, name: str) -> Source:
@@ -74,8 +94,26 @@ def _worth_reading(source: Source, name: str) -> Source:
     return source
 
 
+def check_container(X: Any) -> None:
+    """Refuse groups of Zarr and HDF5, which hold arrays, and datasets whose file is closed."""
+    module = type(X).__module__.partition(".")[0]
+    if module not in {"zarr", "h5py"}:
+        return
+    if module == "h5py" and not X:
+        raise ValueError(
+            "X is a dataset of an HDF5 file that is closed. Keep the file open while X is read."
+        )
+    if not hasattr(X, "shape"):
+        names = ", ".join(repr(str(key)) for key in islice(X, 5)) or "nothing"
+        raise TypeError(
+            f"X is a group of arrays, a {type(X).__name__} of {module} that holds {names}. Pass "
+            "one of its arrays, for example X['name']."
+        )
+
+
 def elsewhere(X: Any) -> Any:
     """X as a source or a Dask array, which have a shape; None where its rows are in memory."""
+    check_container(X)
     return X if is_dask_array(X) or isinstance(X, Source) else source_of(X)
 
 
@@ -146,7 +184,7 @@ def check_look(name: str, parts: Parts, look: Look) -> None:
             f"Negative values in data passed to {name}: X holds some, first at "
             f"[{row}, {column}] = {value:.6g}; {WHAT_IS_NEEDED}"
         )
-    _refuse_sizes(look.largest, name)
+    _refuse_sizes(look.largest, name, look.single)
     if not parts.loss.takes_zeros and look.least == 0:
         raise ValueError(f"{parts.loss!r} needs X > 0, but X holds zeros: {ZEROS_COST}")
 
@@ -213,7 +251,7 @@ def _refuse_unfit(X: Any, name: str, loss: Loss) -> None:
             f"Negative values in data passed to {name}: X holds {count}, first at "
             f"[{row}, {column}] = {X[row, column]:.6g}; {WHAT_IS_NEEDED}"
         )
-    _refuse_sizes(largest, name)
+    _refuse_sizes(largest, name, values.dtype == np.float32)
     if not loss.takes_zeros and least == 0:
         count, row, column = _found(X, values == 0, "zero")
         raise ValueError(
@@ -221,12 +259,18 @@ def _refuse_unfit(X: Any, name: str, loss: Loss) -> None:
         )
 
 
-def _refuse_sizes(largest: float, name: str) -> None:
-    if largest != 0 and not LEAST <= largest <= MOST:
-        raise ValueError(
-            f"the largest value of X is {largest:.3g}; {name} squares it, so it needs to lie "
-            f"between {LEAST:g} and {MOST:g}. Divide X by {largest:.1g} first."
-        )
+def _refuse_sizes(largest: float, name: str, single: bool) -> None:
+    """Refuse sizes that leave the range of the dtype that X is computed with in."""
+    least, most = (LEAST_SINGLE, MOST_SINGLE) if single else (LEAST, MOST)
+    if largest == 0 or least <= largest <= most:
+        return
+    how = "adds up products with it in float32" if single else "squares it"
+    inside = single and LEAST <= largest <= MOST
+    raise ValueError(
+        f"the largest value of X is {largest:.3g}; {name} {how}, so it needs to lie between "
+        f"{least:g} and {most:g}. Divide X by {largest:.1g} first"
+        f"{', or give it as float64' if inside else ''}."
+    )
 
 
 def _extreme(values: np.ndarray, either: np.ufunc) -> float:

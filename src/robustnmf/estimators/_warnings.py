@@ -17,6 +17,11 @@ MANY = 0.2
 FEWEST_SIMILAR, SIMILAR = 5, 0.02
 """The same for samples that resemble each other: at least so many, and this share."""
 
+FACTOR, HALVINGS = 4.0, 8
+"""Factor between the knobs that are tried first; its logarithm is then halved to below 1%."""
+
+LARGEST_KNOB = 1e300
+
 
 def warn_if_collapsed(
     name: str, weighting: Weighting, energies: Array, engine: Any, size: float, rank: int
@@ -68,27 +73,44 @@ def _remedy(weighting: Weighting, energies: Array, engine: Any, wanted: float) -
     share = getattr(weighting, "share", float("inf"))
     if share < float("inf"):
         weighting = clone(weighting).set_params(share=float("inf"))
-        alone = weighting.importances(energies, engine.mass)
-        if effective_sample_size(alone, engine.sizes) >= wanted:
+        if _size(weighting, energies, engine) >= wanted:
             return f"Raise share (now {share:.3g}) by a factor of 10 or more."
     if weighting.per_entry:
         return f"Raise {knob} (now {now:.3g}) by a factor of 10 or more."
-    return f"Raise {knob} from {now:.3g} to {_softened(weighting, energies, engine, wanted):.3g}."
+    softer = _softened(weighting, energies, engine, wanted)
+    if softer is None:
+        return (
+            f"No {knob} (now {now:.3g}) is enough for energies as uneven as these; fit with a much "
+            "larger one from the start, or use EWRNMF or RobustNMF."
+        )
+    return f"Raise {knob} from {now:.3g} to {softer:.3g}."
 
 
-def _softened(weighting: Weighting, energies: Array, engine: Any, wanted: float) -> float:
-    """Smallest knob, to 1%, at which these energies leave the wanted sample size."""
+def _size(weighting: Weighting, energies: Array, engine: Any) -> float:
+    """Effective sample size of the weights of these energies."""
+    weights = weighting.weigh(energies[None, :], engine.mass).weights[0, :]
+    total = namespace(weights).sum(weights)
+    return float(effective_sample_size(weights / total, engine.sizes)) if total > 0 else 0.0
+
+
+def _softened(weighting: Weighting, energies: Array, engine: Any, wanted: float) -> float | None:
+    """Smallest knob, to 1%, at which these energies leave the wanted sample size, if there is one.
+
+    Logarithms are halved a fixed number of times: products of knobs would leave the range of
+    floats for energies of 1e160 and more.
+    """
     knob = str(weighting.knob)
 
     def enough(value: float) -> bool:
         softer = clone(weighting).set_params(**{knob: value})
-        importances = softer.importances(energies, engine.mass)
-        return bool(effective_sample_size(importances, engine.sizes) >= wanted)
+        return _size(softer, energies, engine) >= wanted
 
     low = high = float(getattr(weighting, knob))
-    while not enough(high) and high < 1e300:
-        low, high = high, high * 4
-    while high > 1.01 * low:
-        middle = (low * high) ** 0.5
+    while not enough(high):
+        if high >= LARGEST_KNOB:
+            return None
+        low, high = high, high * FACTOR
+    for _ in range(HALVINGS):
+        middle = low**0.5 * high**0.5
         low, high = (low, middle) if enough(middle) else (middle, high)
     return high

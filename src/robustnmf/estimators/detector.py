@@ -214,7 +214,7 @@ class RobustNMFDetector(Saved, OutlierMixin, BaseEstimator):
         """
         inside, below = _raised(self._checked(X), self.shift_)
         found = self.estimator_.explain(inside)
-        return found if below is None else found - below**2
+        return found if below is None else found - self._squared_unit * below**2
 
     @property
     def components_(self) -> Any:
@@ -244,6 +244,11 @@ class RobustNMFDetector(Saved, OutlierMixin, BaseEstimator):
         """Whether energies are squared errors, which negative values can be a part of."""
         return RobustNMF(1, loss=self.loss)._parts().loss.quadratic
 
+    @property
+    def _squared_unit(self) -> float:
+        """Energy of a squared error of one, where energies are squared errors."""
+        return 0.5 * self.estimator_._problem.loss.unit
+
     def _shift(self, X: Any) -> Any:
         """By how much features are raised to hold no negative values."""
         if scipy.sparse.issparse(X) or not self._quadratic:
@@ -256,7 +261,8 @@ class RobustNMFDetector(Saved, OutlierMixin, BaseEstimator):
         inside, below = _raised(X, self.shift_)
         energies, sizes = self.estimator_._energies_and_sizes(inside)
         if below is not None:
-            energies = energies + namespace(below).sum(wide(below) ** 2, axis=1)
+            squares = namespace(below).sum(wide(below) ** 2, axis=1)
+            energies = energies + self._squared_unit * squares
         cutoffs = self.estimator_.weighting_.among(sizes).cutoff
         xp, tiny = namespace(energies), float(np.finfo(float).tiny)
         logs = xp.log(xp.maximum(energies, tiny + 0 * energies))

@@ -153,8 +153,9 @@ class HuberRNMF(PaperNMF):
     Parameters
     ----------
     <n_components>
-    cutoff : float > 0, default=1.0
-        Residual, in the units of X, from which an entry counts linearly.
+    cutoff : float > 0 or "auto", default=1.0
+        Residual, in the units of X, from which an entry counts linearly. "auto" is 1.345 times
+        the root mean square residual of the median sample while the fit settles, and then stays.
     <common>
 
     <attributes>
@@ -222,10 +223,12 @@ class FWRNMF(PaperNMF):
     Parameters
     ----------
     <n_components>
-    p : float > 1, default=11.0
+    p : float > 1 or "auto", default=11.0
         Fuzziness. The smaller, the sooner a sample that is fitted exactly takes all the
         weight; on small or nearly noise-free data that happens at 11 too, and is
-        warned of. The paper searches 1.5 to 11.
+        warned of. The paper searches 1.5 to 11. "auto" reads p off the energies while the fit
+        settles, and adds three times the median energy to all of them, so that no sample can
+        have all the say.
     <common>
 
     <attributes>

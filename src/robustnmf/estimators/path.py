@@ -48,6 +48,7 @@ class PathMember:
     sample_importances : ndarray (n_samples,)
     energies : ndarray (n_samples,)
     effective_sample_size : float
+        Of the weights that the losses of the samples were multiplied by.
     objective : float
         Last entry of ``objective_history``. Comparable between starts, not between weightings.
     objective_history : ndarray
@@ -94,7 +95,8 @@ def fit_path(
     n_components : int
         Rank.
     weightings : sequence of str or Weighting
-        What to fit, for example ``[Entropy(g) for g in np.logspace(-2, 2, 9)]``.
+        What to fit, for example ``[Entropy(g) for g in np.logspace(-2, 2, 9)]``; by name with
+        automatic parameters.
     n_init : int, default=1
         Starts for each weighting; all weightings have the same ones.
     W, H : array-like, optional

@@ -8,6 +8,11 @@ do not choose the rank: the error of sample i is
 .. math:: \min\Big(\tfrac{1}{|H_i|} \sum_{j \in H_i} d(x_{ij}, (AC)_{ij}),\; c\Big)
 
 over its hidden entries :math:`H_i`, with c beyond the majority of samples at the best rank.
+
+Sparse X cannot say that an entry is missing, and is never made dense. There the hidden entries are
+those of some samples in some features (bi-cross-validation: Owen and Perry, 2009): the rest is
+factorised, the codes of these samples follow from the other features, the components in these
+features from the other samples, and their product predicts what is hidden.
 """
 
 from __future__ import annotations
@@ -23,13 +28,19 @@ from sklearn.utils import check_array, check_random_state
 
 from robustnmf.arrays import Array
 from robustnmf.estimators._job import Job, prepared
-from robustnmf.estimators._start import start_of
+from robustnmf.estimators._start import engine_for, start_of
+from robustnmf.estimators._table import native
 from robustnmf.estimators.robust import RobustNMF
-from robustnmf.fit import fit
-from robustnmf.state import Start
+from robustnmf.fit import encode, fit
+from robustnmf.state import Problem, Start
+from robustnmf.structures import Free
+from robustnmf.weightings import Uniform
 
 REACH = 2.5
 """Robust standard deviations of log errors beyond the centre at which errors are capped."""
+
+DENSE_NUMBERS = 1_000_000
+"""Entries of sparse X that are looked at together as a dense table."""
 
 NORMAL = 1.4826
 """Standard deviation of a normal distribution over its median absolute deviation."""
@@ -106,8 +117,9 @@ def select_rank(
 
     Parameters
     ----------
-    X : array-like (n_samples, n_features)
-        Nonnegative data; NaN where a value is not known.
+    X : array-like or sparse matrix (n_samples, n_features)
+        Nonnegative data; NaN where a value is not known. Of sparse X whole blocks are hidden, and
+        ranks need to be no larger than what is left of samples and features, about two thirds.
     ranks : iterable of int, default=range(1, 11)
     n_folds : int, default=5
         How many times entries are hidden, other ones each time.
@@ -134,7 +146,6 @@ def select_rank(
     3
     """
     table = _checked(X)
-    asked = _checked_ranks(ranks, table.shape)
     if "n_components" in parameters:
         raise TypeError("select_rank takes ranks, a list, instead of n_components.")
     numbers = isinstance(n_folds, Integral) and isinstance(hidden, Real)
@@ -143,9 +154,20 @@ def select_rank(
             f"n_folds={n_folds} and hidden={hidden}: at least 2 folds are needed, and a share "
             f"between 0 and 1 / n_folds, so that every fold hides other entries."
         )
+    checked_ranks = _checked_ranks(ranks, table, hidden)
     rng = check_random_state(random_state)
     seed = int(rng.randint(2**31 - 1))
     parameters = {"max_iter": 300, "tol": 1e-3} | parameters
+    models = [
+        RobustNMF(int(max(checked_ranks)), random_state=seed + fold, **parameters)
+        for fold in range(n_folds)
+    ]
+    if scipy.sparse.issparse(table):
+        by_fold = [
+            _held_out_errors(model, table, *_drawn(rng, table.shape, hidden), checked_ranks)
+            for model in models
+        ]
+        return RankSelection(checked_ranks, _capped(np.stack(by_fold)))
     known = np.flatnonzero(~np.isnan(table))
     each = max(1, round(hidden * len(known)))
     if n_folds * each > len(known):
@@ -154,47 +176,77 @@ def select_rank(
         )
     order = rng.permutation(known)
     by_fold = []
-    for fold in range(n_folds):
+    for fold, model in enumerate(models):
         out = np.zeros(table.shape, dtype=bool)
         out.flat[order[fold * each : (fold + 1) * each]] = True
-        model = RobustNMF(int(max(asked)), random_state=seed + fold, **parameters)
-        by_fold.append(_hidden_errors(model, table, out, asked))
-    return RankSelection(asked, _capped(np.stack(by_fold)))
+        by_fold.append(_hidden_errors(model, table, out, checked_ranks))
+    return RankSelection(checked_ranks, _capped(np.stack(by_fold)))
 
 
-def _checked(X: Any) -> np.ndarray:
-    if scipy.sparse.issparse(X):
-        X = X.toarray()
-    return check_array(X, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan",
-                       ensure_min_samples=2, ensure_min_features=2)  # fmt: skip
+def largest_rank(X: Any, hidden: float = 0.1) -> int:
+    """The largest rank that :func:`select_rank` can compare with others on this X."""
+    if not scipy.sparse.issparse(X):
+        return min(X.shape)
+    return min(n - held for n, held in zip(X.shape, _held(X.shape, hidden), strict=True))
 
 
-def _checked_ranks(ranks: Iterable[int], shape: tuple[int, ...]) -> np.ndarray:
+def _held(shape: tuple[int, ...], hidden: float) -> list[int]:
+    """How many samples and features to hold out, for this share of the entries to be hidden."""
+    return [max(1, round(n * hidden**0.5)) for n in shape]
+
+
+def _drawn(
+    rng: np.random.RandomState, shape: tuple[int, ...], hidden: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Samples and features to hold out, at random: True where held out."""
+    masks = []
+    for n, held in zip(shape, _held(shape, hidden), strict=True):
+        mask = np.zeros(n, dtype=bool)
+        mask[rng.permutation(n)[:held]] = True
+        masks.append(mask)
+    return masks[0], masks[1]
+
+
+def _checked(X: Any) -> Any:
+    return check_array(
+        native(X), dtype=[np.float64, np.float32], accept_sparse="csr",
+        ensure_all_finite="allow-nan", ensure_min_samples=2, ensure_min_features=2,
+    )  # fmt: skip
+
+
+def _checked_ranks(ranks: Iterable[int], X: Any, hidden: float) -> np.ndarray:
     given = list(ranks) if isinstance(ranks, Iterable) else [ranks]
-    most = min(shape)
+    most = largest_rank(X, hidden)
     numbers = all(isinstance(k, Integral) and not isinstance(k, bool) for k in given)
-    asked = sorted(set(given)) if numbers else []
-    if not asked or not 1 <= asked[0] <= asked[-1] <= most:
+    different = sorted(set(given)) if numbers else []
+    if not different or not 1 <= different[0] <= different[-1] <= most:
+        kind = "sparse X" if scipy.sparse.issparse(X) else "X"
         raise ValueError(
             f"ranks is {given!r}, but numbers of components from 1 to {most} are needed for "
-            f"X of shape {shape}."
+            f"{kind} of shape {X.shape}."
         )
-    return np.array(asked, dtype=int)
+    return np.array(different, dtype=int)
 
 
 def _hidden_errors(
     model: RobustNMF, table: np.ndarray, out: np.ndarray, ranks: np.ndarray
 ) -> np.ndarray:
     """Mean error of the hidden entries of every sample (ranks, samples); NaN where none is."""
-    parts = model._checked_parts()
-    if parts.structure.mixes_samples:
-        raise ValueError("select_rank is not for convex structures, which mix all samples.")
     seen = np.where(out, np.nan, table)
     empty = np.isnan(seen).all(axis=1) & out.any(axis=1)
     seen[empty], out = table[empty], out & ~empty[:, None]
     if not out.any():
         raise ValueError("all hidden entries are the only ones of their samples; X has too few.")
-    job = prepared(model, parts, seen, None, None, None, weightings=len(ranks), screened=False)
+    job, fitted = _fit_ranks(model, seen, ranks)
+    return np.stack([_error(job, member, table, out) for member in fitted])
+
+
+def _fit_ranks(model: RobustNMF, X: Any, ranks: np.ndarray) -> tuple[Job, list[Any]]:
+    """Fit all ranks as one batch; smaller ones have components that are zero."""
+    parts = model._checked_parts()
+    if parts.structure.mixes_samples:
+        raise ValueError("select_rank is not for convex structures, which mix all samples.")
+    job = prepared(model, parts, X, None, None, None, weightings=len(ranks), screened=False)
     with job.engine.at_work():
         smaller = [
             start_of(model, job.engine, job.problem, int(k), None, None)[0] for k in ranks[:-1]
@@ -209,7 +261,56 @@ def _hidden_errors(
         max_iter=model.max_iter,
         tol=model.tol,
     )
-    return np.stack([_error(job, member, table, out) for member in fitted])
+    return job, fitted
+
+
+def _held_out_errors(
+    model: RobustNMF, table: Any, rows: np.ndarray, columns: np.ndarray, ranks: np.ndarray
+) -> np.ndarray:
+    """Mean error of sparse X in held-out columns, for held-out rows (ranks, samples); else NaN."""
+    if model.fixed_components is not None:
+        raise ValueError("select_rank of sparse X cannot hold components. Leave them out.")
+    job, fitted = _fit_ranks(model, table[~rows][:, ~columns], ranks)
+    beside, below, corner = table[rows][:, ~columns], table[~rows][:, columns], table[rows]
+    corner = corner[:, columns]
+    errors = np.full((len(ranks), table.shape[0]), np.nan)
+    for at, (k, member) in enumerate(zip(ranks, fitted, strict=True)):
+        basis = member.basis[:k]
+        engine = engine_for(beside, job.problem, member.weighting, int(k), scale=job.engine.scale)
+        codes, _ = encode(engine, job.problem, member.weighting, basis)
+        other = _basis_of_columns(job, member.codes[:, :k], member.importances, below)
+        errors[at, rows] = _sparse_error(job, corner, codes, other)
+    return errors
+
+
+def _basis_of_columns(job: Job, codes: Array, importances: Array, table: Any) -> Array:
+    """Basis (k, columns) of further columns, for codes (samples, k) that stay.
+
+    The transposed problem: columns are encoded by the codes of the samples. A weight of a sample is
+    the loss of that many times its values, as losses are homogeneous.
+    """
+    loss = job.parts.loss
+    weights = np.asarray(importances / importances.max(), dtype=np.float64) ** (1.0 / loss.degree)
+    some = (weights > 0) & codes.any(axis=1)
+    factors = weights[some].astype(codes.dtype)
+    scaled = scipy.sparse.csr_array(
+        (scipy.sparse.diags_array(factors, dtype=codes.dtype) @ table[some]).T
+    )
+    problem, weighting = Problem(loss, Free(), job.problem.solver), Uniform()
+    rank = codes.shape[1]
+    engine = engine_for(scaled, problem, weighting, rank, scale=job.engine.scale)
+    return encode(engine, problem, weighting, (codes[some] * factors[:, None]).T)[0].T
+
+
+def _sparse_error(job: Job, table: Any, codes: Array, basis: Array) -> np.ndarray:
+    """Mean error of the rows of a sparse table, a few of them at a time as a dense one."""
+    step = max(1, DENSE_NUMBERS // table.shape[1])
+    means = []
+    for at in range(0, table.shape[0], step):
+        dense = table[at : at + step].toarray() / job.engine.scale
+        entries = job.parts.loss.entries(dense, codes[at : at + step] @ basis)
+        means.append(np.asarray(entries, dtype=np.float64).mean(axis=1))
+    return np.concatenate(means) * job.unit
 
 
 def _padded(start: Start, k: int) -> Start:

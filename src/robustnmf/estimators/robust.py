@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from sklearn.utils._param_validation import Interval, StrOptions
 
@@ -14,6 +14,13 @@ from robustnmf.losses import LOSSES, Loss
 from robustnmf.structures import STRUCTURES, Structure
 from robustnmf.together import Parts
 from robustnmf.weightings import WEIGHTINGS, Weighting
+
+REGISTRIES: dict[str, dict[str, Any]] = {
+    "loss": LOSSES,
+    "weighting": WEIGHTINGS,
+    "structure": STRUCTURES,
+}
+"""Parts that may be given by name."""
 
 
 @documented(solver="auto", init="robust", max_iter=1000)
@@ -31,6 +38,8 @@ class RobustNMF(BaseRobustNMF):
     <n_components>
     weighting : str or Weighting, default="trimmed"
         Name or instance: "uniform", "l21", "huber", "fuzzy", "entropy", "cauchy", "trimmed".
+        By name, parameters are automatic: they are read off the energies, whatever the units
+        of X.
     loss : str or Loss, default="frobenius"
         Name or instance: "frobenius", "kullback-leibler", "itakura-saito", "beta", "alpha".
     structure : str or Structure, default="free"
@@ -117,11 +126,30 @@ class RobustNMF(BaseRobustNMF):
         self.verbose = verbose
 
     def _parts(self) -> Parts:
-        def made(part, registry):
-            return registry[part]() if isinstance(part, str) else part
+        return Parts(**{name: _part(name, getattr(self, name)) for name in REGISTRIES})
 
-        return Parts(
-            made(self.loss, LOSSES),
-            made(self.weighting, WEIGHTINGS),
-            made(self.structure, STRUCTURES),
-        )
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters, also those of parts: ``set_params(weighting__gamma=3.0)``.
+
+        A part that is given by its name is replaced by the instance that the name stands for.
+
+        Parameters
+        ----------
+        **params
+            Parameters of the estimator, and of its parts after their name and two underscores.
+
+        Returns
+        -------
+        self : the estimator
+        """
+        for name, registry in REGISTRIES.items():
+            part = params.get(name, getattr(self, name))
+            is_name = isinstance(part, str) and part in registry
+            if is_name and any(key.startswith(f"{name}__") for key in params):
+                params[name] = _part(name, part)
+        return super().set_params(**params)
+
+
+def _part(name: str, part: Any) -> Any:
+    """The instance that the name of a part stands for, or the instance that is given."""
+    return REGISTRIES[name][part]() if isinstance(part, str) else part

@@ -6,6 +6,7 @@ a run that is killed loses the batch in flight, and two runs at once wait for ea
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import sqlite3
 from collections.abc import Iterable, Iterator
@@ -20,11 +21,10 @@ APPLICATION = 0x524E4D46
 WAIT = 120.0
 """Seconds to wait for another run to finish writing."""
 
-CORE = (
-    "arrays", "corruptions", "datasets", "engine", "estimators", "fit.py", "inits", "losses",
-    "metrics.py", "passes", "solvers", "state.py", "structures", "weightings",
-)  # fmt: skip
-"""Code that shapes the results of all experiments."""
+SHOWS = frozenset(("__main__.py", "cli", "displays.py", "report", "tables.py", "text_format.py"))
+"""Code that shows results, or reads tables of users; no number of an experiment comes from it."""
+
+EXPERIMENTS = "experiments"
 
 
 class StoreError(RuntimeError):
@@ -32,15 +32,53 @@ class StoreError(RuntimeError):
 
 
 @cache
-def code_version(*names: str) -> str:
-    """Version of the package and a digest of the code that numbers come from."""
-    root = Path(robustnmf.__file__).parent
+def code_version(*names: str, root: Path | None = None) -> str:
+    """Version of the package and a digest of the code that numbers come from.
+
+    That is all of the package but for what only shows results, and of the experiments the named
+    files with what they import.
+
+    Parameters
+    ----------
+    *names : str
+        Files of experiments, relative to the package.
+    root : Path, optional
+        Folder of the package; this one by default.
+    """
+    root = Path(robustnmf.__file__).parent if root is None else root
+    files = {
+        path
+        for path in root.rglob("*")
+        if path.is_file()
+        and "__pycache__" not in path.parts
+        and path.relative_to(root).parts[0] not in SHOWS | {EXPERIMENTS}
+    }
     digest = hashlib.sha256()
-    for name in (*CORE, *names):
-        path = root / name
-        for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
-            digest.update(file.relative_to(root).as_posix().encode() + b"\0" + file.read_bytes())
+    for path in sorted(files | _with_imports({root / name for name in names}, root)):
+        digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes())
     return f"{robustnmf.__version__}+{digest.hexdigest()[:12]}"
+
+
+def _with_imports(files: set[Path], root: Path) -> set[Path]:
+    """Files of experiments, and those of experiments that they import, directly or not."""
+    complete: set[Path] = set()
+    while files:
+        path = files.pop()
+        complete.add(path)
+        for node in ast.walk(ast.parse(path.read_bytes())):
+            if isinstance(node, ast.Import):
+                modules = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                modules = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+            else:
+                continue
+            inside = f"{root.name}.{EXPERIMENTS}"
+            for module in modules:
+                if module == inside or module.startswith(f"{inside}."):
+                    target = root.joinpath(*module.split(".")[1:])
+                    places = (target.with_suffix(".py"), target / "__init__.py")
+                    files |= {place for place in places if place.is_file()} - complete
+    return complete
 
 
 def digest_of(*parts: object) -> str:

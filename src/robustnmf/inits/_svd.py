@@ -55,10 +55,17 @@ def aligned(engine: Any, right: Array, counts: Counts) -> tuple[Array, Array, li
 
 
 def signed_parts(
-    engine: Any, singular: Array, right: Array, counts: Counts
+    engine: Any, k: int, singular: Array, right: Array, counts: Counts
 ) -> tuple[list[Array], Array]:
-    """Codes and basis from singular triplets, zeros where the smaller parts were."""
+    """Codes and basis from k singular triplets, zeros where the smaller parts were.
+
+    Where X has fewer triplets, the other components are left empty.
+    """
     xp = namespace(engine.like)
+    missing = max(0, k - singular.shape[0])
+    empty = on_device_of(engine.like, np.zeros((missing, right.shape[1])), right.dtype)
+    singular = xp.concat([singular[:k], empty[:, 0]])
+    right = xp.concat([right[:k, :], empty])
     # A singular value that is rounding has no left vector; its component is left empty.
     real = singular > eps(singular) ** 0.5 * xp.max(singular)
     inverse = xp.where(real, 1.0 / floored(singular), xp.zeros_like(singular))

@@ -24,7 +24,7 @@ def nndsvd(engine: Any, k: int, seed: int) -> tuple[list[Array], Array]:
     for _ in range(ROUNDS):
         right = multiplied(engine, right, counts)
     singular, right, _ = aligned(engine, right, counts)
-    return signed_parts(engine, singular[:k], right[:k, :], counts)
+    return signed_parts(engine, k, singular, right, counts)
 
 
 def nndsvda(engine: Any, k: int, seed: int) -> tuple[list[Array], Array]:

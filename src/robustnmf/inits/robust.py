@@ -50,7 +50,7 @@ def robust(engine: Any, k: int, seed: int) -> tuple[list[Array], Array]:
         counts = _heard(engine, distances, capped, opened, last=turn >= GROWING)
         right = orthonormal(_crossed(engine, products, counts))
     singular, right, _ = aligned(engine, right, counts)
-    factors = signed_parts(engine, singular[:k], right[:k, :], counts)
+    factors = signed_parts(engine, k, singular, right, counts)
     codes, basis = filled(engine, k, seed, (typical / engine.shape[1]) ** 0.5, *factors)
     return _encoded(engine, codes, basis), basis
 

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from sklearn.base import BaseEstimator
 
-from robustnmf.arrays import Array, at_least, eps, namespace, positive
+from robustnmf.arrays import (
+    Array,
+    at_least,
+    energy_rounding,
+    eps,
+    measured_again,
+    namespace,
+    positive,
+)
 
 LEAST_CURVATURE = 0.1
 
@@ -21,8 +29,8 @@ class Loss(BaseEstimator, ABC):
     exponent : power of the multiplicative update that is sure not to go up.
     curved_exponent : the same where a quadratic penalty joins the loss.
     unit : derivative of ``entries`` over the difference of the parts that ``split`` returns.
-    quadratic : whether the loss is the squared error, so that Gram matrices of the
-        factors say all there is to know of the approximation.
+    quadratic : whether the loss is ``unit / 2`` times the squared error, so that Gram matrices
+        of the factors say all there is to know of the approximation.
     takes_zeros : whether an entry of X may be zero.
     slope_at_zero : where x is zero, the loss is this times y, and nothing pulls y up; None
         where it is not so. Then the zeros of sparse X need not be visited one by one.
@@ -32,7 +40,7 @@ class Loss(BaseEstimator, ABC):
     exponent: float = 1.0
     curved_exponent: float = 1.0
     unit: float = 1.0
-    quadratic: ClassVar[bool] = False
+    quadratic: bool = False
     takes_zeros: bool = True
     slope_at_zero: float | None = None
     _parameter_constraints: ClassVar[dict[str, list]] = {}
@@ -56,6 +64,22 @@ class Loss(BaseEstimator, ABC):
         Where the loss is not convex, raised to ``LEAST_CURVATURE`` of its value at x = y,
         which is positive for every loss.
         """
+
+    def expanded_energies(self, block: Any, codes: Array, basis: Array, rest: Array) -> Array:
+        """Energies without the residual, for quadratic losses, over known entries.
+
+        Up to ``unit / 2`` these are ``|x|^2 + |a C|^2 - 2 a.(x C^T)``, of which ``rest`` (members,
+        rows) are the terms with codes. The three cancel when a row is fitted well, and an
+        absolute error of ``eps |x|^2`` is left. Rows below ``sqrt(eps) |x|^2``, where that would
+        show in the weights, are measured again from their residual.
+        """
+        assert self.quadratic
+        xp = namespace(codes)
+        energies = block.sq_norms + block.as_whole(rest)
+        doubtful = energies < eps(codes) ** 0.5 * block.sq_norms
+        energies = measured_again(block, energies, doubtful, codes, basis)
+        energies = xp.maximum(energies, energy_rounding(codes) * block.sq_norms)
+        return energies if self.unit == 2.0 else 0.5 * self.unit * energies
 
 
 def log_excess(over: Array, under: Array) -> Array:

@@ -59,9 +59,19 @@ class Beta(Loss):
         return 1.0 / (3.0 - self.beta) if self.beta <= 2 else self.exponent
 
     @property
+    def quadratic(self) -> bool:  # type: ignore[override]
+        """Whether the loss is half the squared error."""
+        return self.beta == 2
+
+    @property
     def takes_zeros(self) -> bool:  # type: ignore[override]
         """Whether an entry of X may be zero."""
         return self.beta > 0
+
+    @property
+    def slope_at_zero(self) -> float | None:  # type: ignore[override]
+        """Slope of the loss where x is zero, if it has one there: for Kullback-Leibler."""
+        return 1.0 if self.beta == 1 else None
 
     def entries(self, data: Array, approximation: Array) -> Array:
         xp, b, y = namespace(data), self.beta, positive(approximation)
@@ -69,14 +79,20 @@ class Beta(Loss):
             return log_excess(data, y)
         if b == 1:
             return kullback_leibler(data, approximation)
+        if b == 2:
+            return 0.5 * (data - approximation) ** 2
         # For b <= 0 zeros are refused on the way in; here they only must not divide by zero.
         some = data if b > 0 else xp.where(data > 0, data, xp.ones_like(data))
         unit = y**b
         terms = some**b + (b - 1) * unit - b * data * y ** (b - 1)
         return power_excess(data, y, b, unit, terms / (b * (b - 1)))
 
-    def split(self, data: Array, approximation: Array) -> tuple[Array, Array]:
+    def split(self, data: Array, approximation: Array) -> tuple[Array | None, Array | None]:
+        if self.quadratic:
+            return data, approximation
         y = positive(approximation)
+        if self.beta == 1:
+            return data / y, None
         return data * y ** (self.beta - 2.0), y ** (self.beta - 1.0)
 
     def curvature(self, data: Array, approximation: Array) -> Array:

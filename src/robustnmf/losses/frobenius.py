@@ -2,9 +2,7 @@ r"""Squared error, :math:`\sum_j (x_j - y_j)^2`: the loss of the paper."""
 
 from __future__ import annotations
 
-from typing import Any
-
-from robustnmf.arrays import Array, eps, measured_again, namespace, noise
+from robustnmf.arrays import Array, namespace
 from robustnmf.losses._base import Loss
 
 
@@ -33,16 +31,3 @@ class Frobenius(Loss):
 
     def curvature(self, data: Array, approximation: Array) -> Array:
         return namespace(approximation).ones_like(approximation)
-
-    def expanded_energies(self, block: Any, codes: Array, basis: Array, rest: Array) -> Array:
-        """Energies without the residual, ``|x|^2 + |a C|^2 - 2 a.(x C^T)``, over known entries.
-
-        ``rest`` (members, rows) are the terms with codes. The three cancel when a row is fitted
-        well, and an absolute error of ``eps |x|^2`` is left. Rows below ``sqrt(eps) |x|^2``,
-        where that would show in the weights, are measured again from their residual.
-        """
-        xp = namespace(codes)
-        energies = block.sq_norms + block.as_whole(rest)
-        doubtful = energies < eps(codes) ** 0.5 * block.sq_norms
-        energies = measured_again(block, energies, doubtful, codes, basis)
-        return xp.maximum(energies, noise(codes) * block.sq_norms)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from robustnmf.arrays import Array, counting, namespace, noise, put, wide
+from robustnmf.arrays import Array, counting, energy_rounding, namespace, put, wide
 from robustnmf.passes._base import Pass
 from robustnmf.solvers import CHUNK_NUMBERS, by_coordinates, nonnegative_least_squares
 from robustnmf.weightings import Batch
@@ -46,7 +46,8 @@ class ApproximationPass(Pass):
 
     def energies(self, block: Any, codes: Array, seen: Array) -> Array:
         energies = block.as_whole(self.losses(block, codes, seen))
-        return namespace(codes).maximum(energies, noise(codes) * block.sq_norms)
+        least = energy_rounding(codes) * block.sizes(self.loss.degree)
+        return namespace(codes).maximum(energies, least)
 
     def row_values(self, block: Any, codes: Array, seen: Array, weighting: Batch) -> Array:
         return self.row_objective(block, codes, weighting, seen)[0]

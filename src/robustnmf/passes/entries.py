@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from robustnmf.arrays import Array, DenseBlock, namespace, noise
+from robustnmf.arrays import Array, DenseBlock, energy_rounding, namespace
 from robustnmf.passes._approximation import ApproximationPass
 from robustnmf.passes._statistics import Local, Statistics
 from robustnmf.solvers import Ratio
@@ -40,7 +40,8 @@ class EntryPass(ApproximationPass):
 
     def _at_once(self, block: Any) -> bool:
         """Whether weights are those of the squared error of whole rows, and nothing is paid."""
-        plain = self.loss.quadratic and not self.penalty and not self.bounded
+        squared = self.loss.quadratic and self.loss.unit == 2.0
+        plain = squared and not self.penalty and not self.bounded
         return plain and type(block) is DenseBlock
 
     def sums(self, block: Any, codes: Array, weights: Any, seen: Array) -> tuple[Array, Array]:
@@ -73,7 +74,7 @@ class EntryPass(ApproximationPass):
         )
         if found:
             *parts, values, losses, sums = found
-            energies = xp.maximum(losses, noise(seen) * block.sq_norms)
+            energies = xp.maximum(losses, energy_rounding(seen) * block.sq_norms)
             local = self.noted(local, energies, energies, row_weights=sums / seen.shape[-1])
             return local, self._counted(block, values, seen), tuple(parts)
         values, slopes = self.row_objective(block, local.codes, weighting, seen)

@@ -20,7 +20,6 @@ from robustnmf.arrays import (
     quadratic_part,
     wide,
 )
-from robustnmf.losses import Frobenius
 from robustnmf.passes._base import Pass
 from robustnmf.solvers import (
     CHUNK_NUMBERS,
@@ -47,7 +46,6 @@ class GramPass(Pass):
     Or what becomes of that in the energies, where codes were moved along with the product.
     """
 
-    loss: Frobenius
     quadratic = True
 
     def stay(self, block: Any, codes: Array) -> tuple[Array, Array]:

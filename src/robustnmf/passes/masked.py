@@ -16,7 +16,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from robustnmf.arrays import Array, hide, namespace, scaled_rows, wide
-from robustnmf.losses import Frobenius
 from robustnmf.passes._approximation import ApproximationPass
 from robustnmf.solvers import Ratio
 from robustnmf.weightings import Batch
@@ -33,7 +32,6 @@ class Seen(NamedTuple):
 class MaskedPass(ApproximationPass):
     """It sees the approximation, the squares of its rows, and the projection of the data."""
 
-    loss: Frobenius
     hole = 0.0
 
     def stay(self, block: Any, codes: Array) -> tuple[Array, Seen]:

@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from robustnmf.archive import whole_file
 
 
-def write_whole(path: Path, content: bytes) -> None:
-    """Write beside the target, then rename: no reader ever sees half a file."""
+@contextmanager
+def output_file(path: Path) -> Iterator[Any]:
+    """Open a file beside the target, which is renamed at the end: no reader sees half a file.
+
+    Folders are made as needed. What is no regular file (a FIFO, ``/dev/stdout``) is written to
+    directly.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
-    with whole_file(path) as file:
+    with whole_file(path, stream=True) as file:
+        yield file
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file of these bytes."""
+    with output_file(path) as file:
         file.write(content)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from html import escape
 from io import BytesIO
 from pathlib import Path
@@ -15,7 +16,7 @@ import numpy as np
 import scipy.sparse
 from sklearn.decomposition import PCA
 
-from robustnmf.report.files import write_whole
+from robustnmf.report.files import output_file, write_whole
 from robustnmf.report.page import (
     Bullets,
     Content,
@@ -29,13 +30,11 @@ from robustnmf.report.page import (
     page,
 )
 from robustnmf.report.plots import mosaic
-from robustnmf.report.tables import comma_separated
+from robustnmf.report.tables import write_comma_separated
 from robustnmf.tables import Table as Data
-from robustnmf.tables import is_number
+from robustnmf.text_format import is_number
 
-HEARD = 0.5
-"""Weight, of the largest, below which a sample counts as an outlier."""
-
+FILES = ("basis.csv", "codes.csv", "samples.csv", "model.rnmf", "report.html")
 MOST_SAMPLES, MOST_POINTS, TOP, LONGEST = 50, 5000, 12, 60
 INVISIBLE = re.compile(
     "[\ud800-\udfff\u0000-\u001f\u007f-\u009f\u200b-\u200f\u202a-\u202e\u2066-\u2069\ufeff]"
@@ -47,7 +46,8 @@ BLUE, RED = "#1c6dd0", "#d6336c"
 class Fit:
     """A fitted model with the table it was fitted to.
 
-    ``selection`` is how the rank was chosen, where it was.
+    ``selection`` is how the rank was chosen, where it was. Arrays over all samples are computed
+    once: the tables and the page read them for every sample.
     """
 
     model: Any
@@ -58,25 +58,25 @@ class Fit:
     selection: Any = None
     name: str = "data"
 
-    @property
+    @cached_property
     def weights(self) -> np.ndarray:
         """Importance of every sample over the largest."""
         importances = self.model.sample_importances_
         return importances / max(float(importances.max()), np.finfo(float).tiny)
 
-    @property
+    @cached_property
     def outliers(self) -> np.ndarray:
-        """Which samples have lost most of their say; not those of which nothing is there."""
-        return (self.weights < HEARD) & ~self.blank
+        """Which samples the fit left out; not those of which nothing is there."""
+        return np.asarray(self.model.outliers_) & ~self.blank
 
-    @property
+    @cached_property
     def blank(self) -> np.ndarray:
         """Samples of zeros, or without a value that is known: any parts fit them."""
         return (self.model.energies_ <= 0) | (self.model.sample_importances_ <= 0) & (
             np.abs(np.asarray(self.codes)).sum(axis=1) == 0
         )
 
-    @property
+    @cached_property
     def order(self) -> np.ndarray:
         """Samples from the most outlying on."""
         return np.lexsort((-self.model.energies_, self.weights, self.blank))
@@ -93,8 +93,18 @@ def summary(fit: Fit) -> dict[str, Any]:
         "objective": float(model.objective_history_[-1]),
         "effective_sample_size": float(model.effective_sample_size_),
         "blank": int(fit.blank.sum()),
-        "outliers": [fit.table.ids[i] for i in fit.order if fit.outliers[i]],
+        "outliers": [fit.table.ids[i] for i in fit.order[fit.outliers[fit.order]]],
         "seconds": round(fit.seconds, 3),
+        **reading(fit.table),
+    }
+
+
+def reading(table: Data) -> dict[str, Any]:
+    """What a script wants to know about how a table was read."""
+    return {
+        "columns_left_out": table.left_out,
+        "cells_made_missing": table.made_missing,
+        "text_format": table.text_format,
     }
 
 
@@ -102,26 +112,37 @@ def write(fit: Fit, folder: Path) -> dict[str, Path]:
     """Write all files of a fit; their paths by name."""
     names = part_names(fit.model.components_.shape[0])
     table, model = fit.table, fit.model
-    basis = ([name, *map(float, row)] for name, row in zip(names, model.components_, strict=True))
-    codes = ([safe(i), *map(float, row)] for i, row in zip(table.ids, fit.codes, strict=True))
+    ids = [safe(name) for name in table.ids]
     columns = (model.sample_importances_, model.energies_, fit.outliers)
     samples = (
-        [safe(name), float(importance), float(energy), int(out)]
-        for name, importance, energy, out in zip(table.ids, *columns, strict=True)
+        [name, float(importance), float(energy), int(out)]
+        for name, importance, energy, out in zip(ids, *columns, strict=True)
     )
     folder.mkdir(parents=True, exist_ok=True)
-    paths = {
-        name: folder / name
-        for name in ("basis.csv", "codes.csv", "samples.csv", "model.rnmf", "report.html")
+    paths = output_paths(folder)
+    tables = {
+        "basis.csv": (["part", *map(safe, table.features)], _lines(names, model.components_)),
+        "codes.csv": (["id", *names], _lines(ids, fit.codes)),
+        "samples.csv": (["id", "importance", "energy", "outlier"], samples),
     }
-    write_whole(paths["basis.csv"], comma_separated(["part", *map(safe, table.features)], basis))
-    write_whole(paths["codes.csv"], comma_separated(["id", *names], codes))
-    header = ["id", "importance", "energy", "outlier"]
-    write_whole(paths["samples.csv"], comma_separated(header, samples))
+    for name, (header, rows) in tables.items():
+        with output_file(paths[name]) as file:
+            write_comma_separated(file, header, rows)
     model.save(paths["model.rnmf"])
     title = f"robustnmf: {shown(fit.name)}"
     write_whole(paths["report.html"], page(title, contents(fit)).encode())
     return paths
+
+
+def output_paths(folder: Path) -> dict[str, Path]:
+    """Paths of the files that :func:`write` writes, by name."""
+    return {name: folder / name for name in FILES}
+
+
+def _lines(names: Iterable[str], table: Any) -> Iterator[list[Any]]:
+    """Rows of a CSV file: a name and the numbers of a row of the table."""
+    for name, row in zip(names, table, strict=True):
+        yield [name, *np.asarray(row, dtype=float).tolist()]
 
 
 def part_names(count: int) -> list[str]:
@@ -146,7 +167,7 @@ def contents(fit: Fit) -> list[Content]:
     content: list[Content] = [
         Paragraph(_in_words(fit)),
         Heading("What was read", "data"),
-        Bullets([shown_note(note) for note in fit.table.notes]),
+        Bullets([shown_note(note) for note in (*fit.table.notes, *fit.table.losses)]),
         Heading("Parts", "parts"),
         Paragraph(
             "Every sample is a sum of these parts, each in its own amount. Of each part the "
@@ -177,15 +198,14 @@ def shown_note(note: str) -> str:
 
 
 def _in_words(fit: Fit) -> str:
-    told = summary(fit)
-    count = len(told["outliers"])
-    share = count / told["samples"]
-    n_eff = told["effective_sample_size"]
-    rank = told["components"]
+    n_samples, n_features = fit.table.data.shape
+    count = int(fit.outliers.sum())
+    n_eff = float(fit.model.effective_sample_size_)
+    rank = int(fit.model.components_.shape[0])
     chosen = "" if fit.selection is None else ", as many as predict hidden entries best,"
     words = (
-        f"{told['samples']:,} samples with {told['features']:,} features were split into {rank} "
-        f"parts{chosen} in {told['iterations']} iterations. "
+        f"{n_samples:,} samples with {n_features:,} features were split into {rank} "
+        f"parts{chosen} in {fit.model.n_iter_} iterations. "
     )
     blank = int(fit.blank.sum())
     if blank:
@@ -193,10 +213,11 @@ def _in_words(fit: Fit) -> str:
     if not count:
         return words + f"No sample stands out; all of them have a say ({n_eff:,.0f} in effect)."
     plural = "samples do" if count > 1 else "sample does"
-    worst = ", ".join(shown(name) for name in told["outliers"][:3])
+    farthest = fit.order[fit.outliers[fit.order]][:3]
+    worst = ", ".join(shown(fit.table.ids[i]) for i in farthest)
     return words + (
-        f"{count:,} {plural} not follow them ({share:.1%}) and had little or no say in what they "
-        f"are; the farthest off: {worst}. {n_eff:,.0f} samples have a say in effect."
+        f"{count:,} {plural} not follow them ({count / n_samples:.1%}) and had little or no say in "
+        f"what they are; the farthest off: {worst}. {n_eff:,.0f} samples have a say in effect."
     )
 
 
@@ -323,19 +344,18 @@ def _ranks(selection: Any) -> Plot:
     return Plot([curve], layout, "Error of hidden entries by the number of parts")
 
 
-def image_shape_of(text: str, features: int) -> tuple[int, int]:
-    """``HEIGHTxWIDTH`` in numbers, if features are such images."""
-    found = re.fullmatch(r"(\d+)[x,](\d+)", text)
-    if not found or int(found[1]) * int(found[2]) != features:
+def check_image_shape(shape: tuple[int, int], features: int) -> tuple[int, int]:
+    """Height and width, if features are the pixels of such images."""
+    height, width = shape
+    if height * width != features:
         raise ValueError(
-            f"--image-shape is {text!r}, but HEIGHTxWIDTH of {features} pixels is needed."
+            f"--image-shape is {height}x{width}, but HEIGHTxWIDTH of {features} pixels is needed."
         )
-    return int(found[1]), int(found[2])
+    return shape
 
 
-def codes_csv(ids: Sequence[str], codes: np.ndarray, energies: np.ndarray) -> bytes:
-    """Codes and energies of new samples."""
+def write_codes(file: Any, ids: Sequence[str], codes: np.ndarray, energies: np.ndarray) -> None:
+    """Write codes and energies of new samples as CSV to a binary file."""
     names = part_names(codes.shape[1])
-    rows = ([safe(i), *map(float, code), float(z)]
-            for i, code, z in zip(ids, codes, energies, strict=True))  # fmt: skip
-    return comma_separated(["id", *names, "energy"], rows)
+    rows = _lines(map(safe, ids), np.column_stack([codes, energies]))
+    write_comma_separated(file, ["id", *names, "energy"], rows)

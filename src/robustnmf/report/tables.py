@@ -5,7 +5,8 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterable, Sequence
 from dataclasses import astuple, fields
-from io import StringIO
+from io import BytesIO, TextIOWrapper
+from typing import Any
 
 from robustnmf.experiments.outcome import Grid
 from robustnmf.experiments.trial import Scores, Task
@@ -13,11 +14,20 @@ from robustnmf.experiments.trial import Scores, Task
 
 def comma_separated(header: Sequence[str], rows: Iterable[Sequence[object]]) -> bytes:
     """Rows as CSV."""
-    buffer = StringIO(newline="")
-    writer = csv.writer(buffer)
+    buffer = BytesIO()
+    write_comma_separated(buffer, header, rows)
+    return buffer.getvalue()
+
+
+def write_comma_separated(
+    file: Any, header: Sequence[str], rows: Iterable[Sequence[object]]
+) -> None:
+    """Write rows as CSV to a binary file, one after the other."""
+    text = TextIOWrapper(file, encoding="utf-8", newline="")
+    writer = csv.writer(text)
     writer.writerow(header)
     writer.writerows(rows)
-    return buffer.getvalue().encode()
+    text.detach()  # flushes, and leaves the file open
 
 
 def grid_csv(grid: Grid) -> bytes:

@@ -15,6 +15,7 @@ Both are read block by block: a block gives weights up to a factor it names
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from copy import copy as shallow_copy
 from dataclasses import dataclass
@@ -26,6 +27,9 @@ from sklearn.base import BaseEstimator
 
 from robustnmf.arrays import Array, log_gap, namespace, safe_log, unwatched
 from robustnmf.weightings._profile import Profile
+
+SMALLEST_PARAMETER = 1e-290
+"""Of parameters in units of energy: energies can be divided by them."""
 
 
 @dataclass(frozen=True)
@@ -139,9 +143,16 @@ class Weighting(BaseEstimator, ABC):
     def importances(self, energies: Array, mass: Array | None = None) -> Array:
         """Share of every sample; sums to one over the last axis."""
 
-    def outliers(self, energies: Array, importances: Array, mass: Array, sizes: Array) -> Array:
-        """Find the samples (samples,) that have less than ``LOST`` of an equal share."""
-        return importances < LOST * mass / namespace(mass).sum(mass)
+    def outliers(self, energies: Array, weights: Array, mass: Array, sizes: Array) -> Array:
+        """Find the samples (samples,) whose weight is below ``LOST`` of an equal share."""
+        return weights < LOST * mass / namespace(mass).sum(mass)
+
+    def normalised_weights(self, importances: Array, mass: Array) -> Array:
+        """Weights that importances stand for, divided by their sum over the last axis.
+
+        The importances themselves, but for weightings whose weights are powers of them.
+        """
+        return importances
 
     def value(self, energies: Array) -> Array:
         """Objective phi of energies (..., samples)."""
@@ -190,12 +201,17 @@ class Weighting(BaseEstimator, ABC):
         for name, power in self.scales.items():
             current = getattr(self, name)
             if not isinstance(current, str):
-                setattr(copy, name, current * factor**power)
+                scaled = current * factor**power
+                if math.isfinite(
+                    current
+                ):  # what has left the range of floats is as good as its end
+                    scaled = min(max(scaled, SMALLEST_PARAMETER), 1 / SMALLEST_PARAMETER)
+                setattr(copy, name, scaled)
         return copy
 
 
 LOST = 0.1
-"""Share of the importance under equal weights below which a sample is an outlier."""
+"""Share of an equal weight below which a sample is an outlier."""
 
 SCALE_STEP = 16.0
 """Between the units that weights may have, as logarithms: no weight is lost in float32."""
@@ -313,6 +329,16 @@ class SoftMin(Weighting):
         share /= xp.sum(share, axis=-1, keepdims=True)
         return share
 
+    def normalised_weights(self, importances: Array, mass: Array) -> Array:
+        if isinstance(self.power, float) and self.power == 1.0:
+            return importances
+        xp = namespace(importances)
+        some = mass > 0
+        single = xp.where(some, importances / xp.where(some, mass, 1 + 0 * mass), 0 * importances)
+        top = xp.max(single, axis=-1, keepdims=True)
+        weights = mass * (single / xp.where(top > 0, top, 1 + 0 * top)) ** self.power
+        return weights / xp.sum(weights, axis=-1, keepdims=True)
+
 
 def _round_scale(log_top: Array) -> Array:
     """Units for weights whose largest has this logarithm: the next of few.
@@ -322,13 +348,13 @@ def _round_scale(log_top: Array) -> Array:
     return SCALE_STEP * namespace(log_top).ceil(log_top / SCALE_STEP)
 
 
-def effective_sample_size(importances: Array, mass: Array | None = None) -> Array:
-    """``1 / sum Q^2``: n for equal importances, 1 when one sample has it all.
+def effective_sample_size(weights: Array, mass: Array | None = None) -> Array:
+    """``1 / sum w^2`` of weights that sum to one: n for equal ones, 1 when one sample has it all.
 
-    A sample that counts m times shares its importance among as many equal ones.
+    A sample that counts m times shares its weight among as many equal ones.
     """
-    xp = namespace(importances)
-    squares = importances**2
+    xp = namespace(weights)
+    squares = weights**2
     if mass is not None:
         squares = xp.where(mass > 0, squares / xp.where(mass > 0, mass, 1 + 0 * mass), 0 * squares)
     return 1.0 / xp.sum(squares, axis=-1)

@@ -3,11 +3,16 @@ r"""Cauchy (Lorentzian) loss of the energy of every row."""
 from __future__ import annotations
 
 from numbers import Real
+from typing import Any
 
-from sklearn.utils._param_validation import Interval
+from sklearn.utils._param_validation import Interval, StrOptions
 
 from robustnmf.arrays import Array, namespace
 from robustnmf.weightings._base import Separable
+from robustnmf.weightings._profile import Profile
+
+SOFTNESS = 1.0
+"""Automatic scale over the median energy."""
 
 
 class Cauchy(Separable):
@@ -20,8 +25,10 @@ class Cauchy(Separable):
 
     Parameters
     ----------
-    scale : float > 0, default=1.0
-        Energy at which a sample counts half, in the squared units of X.
+    scale : float > 0 or "auto", default="auto"
+        Energy at which a sample counts half, in the squared units of X. "auto" follows the
+        median energy (of which a hundredth of the median squared norm is the least) while the
+        fit settles, and is then frozen: half of the samples count at least half.
 
     Examples
     --------
@@ -32,10 +39,22 @@ class Cauchy(Separable):
 
     scales = {"scale": 1.0}
     knob = "scale"
-    _parameter_constraints = {"scale": [Interval(Real, 0, None, closed="neither")]}
+    gated = True
+    _parameter_constraints = {
+        "scale": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})]
+    }
 
-    def __init__(self, scale: float = 1.0):
+    scale: Any  # a number or a column once settled
+
+    def __init__(self, scale: float | str = "auto"):
         self.scale = scale
+
+    @property
+    def settles(self) -> bool:
+        return isinstance(self.scale, str)
+
+    def settle(self, profile: Profile) -> Cauchy:
+        return Cauchy(scale=SOFTNESS * profile.typical)
 
     def rho(self, energies: Array) -> Array:
         return self.scale * namespace(energies).log1p(energies / self.scale)

@@ -33,7 +33,7 @@ class Fuzzy(SoftMin):
 
     Parameters
     ----------
-    p : float > 1 or "auto", default=11.0
+    p : float > 1 or "auto", default="auto"
         Fuzziness. Large values approach equal importances. "auto" reads p and the offset off
         the energies while the fit settles: p is larger the wider they are spread, and the
         offset is three times the median energy, so that no sample can have all the say.
@@ -58,7 +58,7 @@ class Fuzzy(SoftMin):
     p: Any  # a number or a column once settled
     offset: Any
 
-    def __init__(self, p: float | str = 11.0, offset: float = 0.0):
+    def __init__(self, p: float | str = "auto", offset: float = 0.0):
         self.p = p
         self.offset = offset
 

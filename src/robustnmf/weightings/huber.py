@@ -32,7 +32,7 @@ class Huber(Separable):
 
     Parameters
     ----------
-    cutoff : float > 0 or "auto", default=1.0
+    cutoff : float > 0 or "auto", default="auto"
         Residual, in the units of X, from which an entry counts linearly. "auto" is 1.345 times
         the root mean square residual of the median sample while the fit settles, and then stays.
 
@@ -52,7 +52,7 @@ class Huber(Separable):
 
     cutoff: Any  # a number or a column once settled
 
-    def __init__(self, cutoff: float | str = 1.0):
+    def __init__(self, cutoff: float | str = "auto"):
         self.cutoff = cutoff
 
     @property

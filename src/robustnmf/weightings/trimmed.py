@@ -110,7 +110,7 @@ class Trimmed(Separable):
             namespace(sizes).maximum(bounded, self.floor + 0.0 * bounded), np.inf, self.power
         )
 
-    def outliers(self, energies: Array, importances: Array, mass: Array, sizes: Array) -> Array:
+    def outliers(self, energies: Array, weights: Array, mass: Array, sizes: Array) -> Array:
         """Find the samples (samples,) that count and are beyond their cutoffs."""
         return (energies > self.among(sizes).cutoff) & (mass > 0)
 

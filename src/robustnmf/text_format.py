@@ -1,0 +1,144 @@
+"""How a text holds a table: its encoding, what separates fields, and how numbers are written."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+from math import inf
+from typing import Any
+
+SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars", " ": "spaces"}
+DETECTED = ",;\t|"
+"""Separators that are detected; a space is one where the user says so."""
+
+DECIMALS = {".": "point", ",": "comma"}
+NOTHING = {"", "na", "nan", "n/a", "null", "none"}
+"""Texts that stand for a value that is not known."""
+
+GROUPS = " \u00a0\u2009\u202f'\u2019"
+"""What separates thousands, besides the mark that is not the decimal mark."""
+
+UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+NO_TEXT = re.compile(rb"[\x00-\x08\x0e-\x19\x1c-\x1f]")
+CHUNK = 2**20
+
+
+def detect_encoding(chunks: Iterable[bytes]) -> str:
+    """Encoding of a text: UTF-16 by its mark, UTF-8, or else Windows-1252 or Latin-1."""
+    decoders = {name: codecs.getincrementaldecoder(name)() for name in ("utf-8-sig", "cp1252")}
+    for at, chunk in enumerate(chunks):
+        if at == 0 and chunk.startswith(UTF16):
+            return "utf-16"
+        if NO_TEXT.search(chunk):
+            raise UnicodeError("it holds bytes that are no text")
+        for name in list(decoders):
+            try:
+                decoders[name].decode(chunk)
+            except UnicodeDecodeError:
+                del decoders[name]
+        if not decoders:
+            break
+    try:
+        if "utf-8-sig" in decoders:
+            decoders["utf-8-sig"].decode(b"", final=True)
+    except UnicodeDecodeError:  # the text ends within a character
+        del decoders["utf-8-sig"]
+    return next(iter(decoders), "latin-1")
+
+
+def detect_separator(lines: Sequence[str], default: str) -> str:
+    """What separates the fields of these lines; the default where nothing does it better.
+
+    A separator splits most lines into equally many fields, two or more; of several such the one
+    that leaves most numbers.
+    """
+    best, highest = default, 0.0
+    for separator in (default, *(other for other in DETECTED if other != default)):
+        rows = [row for row in split(lines, separator) if row]
+        width, count = Counter(map(len, rows)).most_common(1)[0] if rows else (0, 0)
+        if width < 2:
+            continue
+        cells = [cell for row in rows for cell in row]
+        numbers = sum(map(_is_number_or_nothing, cells)) / len(cells)
+        if count / len(rows) + numbers > highest + 1e-9:
+            best, highest = separator, count / len(rows) + numbers
+    return best
+
+
+def split(lines: Iterable[str], separator: str) -> Iterator[list[str]]:
+    """Fields of lines, with quotes."""
+    try:
+        yield from csv.reader(lines, delimiter=separator)
+    except csv.Error:  # a field that is too long, a line that ends within quotes
+        return
+
+
+def detect_decimal(cells: Iterable[str], separator: str) -> tuple[str, bool]:
+    """The decimal mark of numbers written as texts, and whether the texts leave a doubt.
+
+    ``1.5`` has a decimal point and ``2,5`` a decimal comma, as groups of thousands have three
+    digits; ``1,234`` may be either. Then a comma is taken for a decimal mark where semicolons
+    separate the fields, which they do because commas could not.
+    """
+    votes: Counter[str] = Counter()
+    doubtful: Counter[str] = Counter()
+    for cell in cells:
+        marks = [mark for mark in DECIMALS if mark in cell]
+        if not marks:
+            continue
+        fits = [mark for mark in DECIMALS if to_number(cell, mark) is not None]
+        if len(fits) == 1:
+            votes[fits[0]] += 1
+        elif fits:
+            doubtful.update(marks)
+    if votes["."] != votes[","]:
+        return votes.most_common(1)[0][0], False
+    comma = separator == ";" and doubtful[","] > doubtful["."]
+    return "," if comma else ".", True
+
+
+@cache
+def _number_pattern(decimal: str) -> re.Pattern[str]:
+    mark, other = re.escape(decimal), "," if decimal == "." else "."
+    group = f"[{other}{GROUPS}]"
+    thousands = rf"[1-9]\d{{0,2}}(?P<group>{group})\d{{3}}(?:(?P=group)\d{{3}})*"
+    return re.compile(
+        rf"[+-]?(?:(?:{thousands}|\d+)(?:{mark}\d*)?|{mark}\d+)(?:[eE][+-]?\d+)?", re.ASCII
+    )
+
+
+def to_number(text: str, decimal: str = ".") -> float | None:
+    """The number that a text stands for, also with separators of thousands; None if it is none."""
+    text = text.strip()
+    if text.lstrip("+-").lower() in ("inf", "infinity") and text[:2] not in ("++", "--"):
+        return -inf if text.startswith("-") else inf
+    match = _number_pattern(decimal).fullmatch(text)
+    if match is None:
+        return None
+    if match["group"]:
+        text = text.replace(match["group"], "")
+    return float(text.replace(decimal, "."))
+
+
+def has_thousands(text: str, decimal: str) -> bool:
+    """Whether a text is a number with separators of thousands."""
+    match = _number_pattern(decimal).fullmatch(text.strip())
+    return match is not None and match["group"] is not None
+
+
+def is_number(text: str, decimal: str = ".") -> bool:
+    """Whether a text is a number."""
+    return to_number(text, decimal) is not None
+
+
+def is_nothing(text: Any) -> bool:
+    """Whether a cell stands for a value that is not known."""
+    return isinstance(text, str) and text.strip().lower() in NOTHING
+
+
+def _is_number_or_nothing(text: str) -> bool:
+    return is_nothing(text) or any(is_number(text, mark) for mark in DECIMALS)

@@ -1,0 +1,166 @@
+"""Where the commands write to: files, FIFOs, standard output; and what they refuse to replace."""
+
+import os
+import stat
+import subprocess
+import sys
+import threading
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import robustnmf
+from robustnmf import RobustNMF
+from robustnmf.archive import whole_file
+from robustnmf.cli import main
+from robustnmf.report.fitted import MOST_POINTS, MOST_SAMPLES, Fit, summary, write
+from robustnmf.tables import Table
+from tests.problems import noisy_low_rank
+
+pd = pytest.importorskip("pandas", reason="tables need the packages of the extra cli")
+pytest.importorskip("plotly", reason="tables need the packages of the extra cli")
+
+needs_fifos = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no FIFOs")
+X = noisy_low_rank(40, 6, 2)
+
+
+@pytest.fixture
+def model(tmp_path):
+    RobustNMF(2, random_state=0).fit(X).save(tmp_path / "model.rnmf")
+    np.savetxt(tmp_path / "data.csv", X, delimiter=",")
+    return tmp_path / "model.rnmf"
+
+
+def transform(model, output, *more):
+    data = str(model.parent / "data.csv")
+    return main(["transform", str(model), data, "-o", str(output), "--no-header", *more])
+
+
+class CountedModel(SimpleNamespace):
+    """What a fit learns; counts how often arrays over all samples are read."""
+
+    reads = 0
+
+    @property
+    def sample_importances_(self):
+        type(self).reads += 1
+        return self.importances
+
+
+def fit_of_size(n):
+    rng = np.random.default_rng(0)
+    model = CountedModel(
+        components_=rng.random((2, 6)), importances=rng.random(n), energies_=rng.random(n),
+        n_iter_=3, objective_history_=np.ones(3), effective_sample_size_=float(n),
+        explain=lambda rows: rows, save=lambda path: path.write_bytes(b""),
+    )  # fmt: skip
+    table = Table(rng.random((n, 6)), [f"{i:07}" for i in range(n)], list("abcdef"), ["a note"])
+    return Fit(model, table, rng.random((n, 2)), 1.0)
+
+
+def test_the_page_does_not_grow_with_samples_nor_is_anything_computed_for_each(tmp_path):
+    sizes = {}
+    for n in (2 * MOST_POINTS, 20 * MOST_POINTS):
+        CountedModel.reads = 0
+        fit = fit_of_size(n)
+        paths = write(fit, tmp_path / str(n))
+        assert len(summary(fit)["outliers"]) == fit.outliers.sum() > MOST_SAMPLES
+        assert CountedModel.reads <= 5  # arrays over all samples: once for each table or plot
+        sizes[n] = paths["report.html"].stat().st_size
+    small, large = sizes.values()
+    assert large == pytest.approx(small, rel=0.01)
+
+
+@needs_fifos
+def test_a_fifo_is_written_to_and_stays(model, tmp_path):
+    fifo, received = tmp_path / "fifo", []
+    os.mkfifo(fifo)
+    reader = threading.Thread(target=lambda: received.append(fifo.read_bytes()), daemon=True)
+    reader.start()
+    assert transform(model, fifo, "--json") == 0
+    reader.join(timeout=30)
+    assert stat.S_ISFIFO(fifo.stat().st_mode)
+    assert transform(model, tmp_path / "file.csv", "--json") == 0
+    assert received == [(tmp_path / "file.csv").read_bytes()]
+
+
+@needs_fifos
+def test_what_cannot_be_read_again_is_no_place_for_codes_or_checkpoints(tmp_path):
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    with pytest.raises(ValueError, match="a FIFO or a device"):
+        RobustNMF(2).fit(X, checkpoint=fifo)
+    with pytest.raises(ValueError, match="a FIFO or a device"), whole_file(fifo):
+        pass
+    with pytest.raises(ValueError, match="a FIFO or a device"):
+        RobustNMF(2, random_state=0).fit(X, codes_path=fifo)
+    assert stat.S_ISFIFO(fifo.stat().st_mode)
+    assert [path.name for path in tmp_path.iterdir()] == ["fifo"]
+
+
+@pytest.mark.parametrize("output", ["-", "/dev/stdout"])
+@pytest.mark.parametrize("redirected", ["pipe", "file"])
+def test_standard_output_holds_the_codes_and_nothing_else(model, output, redirected, tmp_path):
+    if output != "-" and not os.path.exists(output):
+        pytest.skip("this system has no /dev/stdout")
+    assert transform(model, tmp_path / "file.csv", "--json") == 0
+    command = [sys.executable, "-m", "robustnmf", "transform", str(model),
+               str(tmp_path / "data.csv"), "--no-header", "-o", output]  # fmt: skip
+    with (tmp_path / "redirected.csv").open("w+b") as file:
+        file.write(b"before\n")
+        file.flush()
+        done = subprocess.run(
+            command, stdout=file if redirected == "file" else subprocess.PIPE,
+            stderr=subprocess.PIPE, check=True,
+        )  # fmt: skip
+    expected = (tmp_path / "file.csv").read_bytes()
+    if redirected == "pipe":
+        assert done.stdout == expected
+    else:
+        assert (tmp_path / "redirected.csv").read_bytes() == b"before\n" + expected
+    assert b"40 samples, 6 features" in done.stderr
+    assert not (tmp_path / "-").exists()
+
+
+def test_json_and_codes_do_not_share_standard_output(model, capsys):
+    assert transform(model, "-", "--json") == 2
+    assert "--json prints to standard output" in capsys.readouterr().err
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(model):
+    done = subprocess.run(
+        f"'{sys.executable}' -m robustnmf transform '{model}' '{model.parent / 'data.csv'}' "
+        "--no-header -o - | true",
+        shell=True, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert "Broken pipe" not in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_no_command_writes_over_what_it_reads(model, tmp_path, capsys):
+    data = tmp_path / "data.csv"
+    (tmp_path / "link.csv").symlink_to(data)
+    for output in (data, tmp_path / "link.csv", model):
+        before = output.read_bytes()
+        assert transform(model, output) == 1
+        assert "which is read" in capsys.readouterr().err
+        assert output.read_bytes() == before
+    table = tmp_path / "out" / "codes.csv"
+    table.parent.mkdir()
+    table.write_bytes(data.read_bytes())
+    assert main(["fit", str(table), "-k", "2", "-o", str(table.parent)]) == 1
+    assert "which is read" in capsys.readouterr().err
+    assert table.read_bytes() == data.read_bytes()
+
+
+def test_models_are_written_through_pipes(model, tmp_path):
+    code = "import sys, robustnmf; robustnmf.load(sys.argv[1]).save('/dev/stdout')"
+    if not os.path.exists("/dev/stdout"):
+        pytest.skip("this system has no /dev/stdout")
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(model)], stdout=subprocess.PIPE, check=True
+    )
+    (tmp_path / "copy.rnmf").write_bytes(done.stdout)
+    copy = robustnmf.load(tmp_path / "copy.rnmf")
+    np.testing.assert_array_equal(copy.components_, robustnmf.load(model).components_)
