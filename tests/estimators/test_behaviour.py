@@ -375,3 +375,12 @@ def test_the_byte_order_of_x_changes_nothing(dtype):
     ]
     assert models[1].components_.dtype == np.dtype(dtype)
     np.testing.assert_array_equal(models[0].components_, models[1].components_)
+
+
+@pytest.mark.parametrize("dtype", [">f4", ">f8"])
+def test_transform_keeps_the_precision_of_foreign_byte_orders(dtype):
+    data = np.random.default_rng(0).random((30, 6)).astype(dtype)
+    model = EucNMF(2, random_state=0).fit(data)
+    expected = np.dtype(dtype).newbyteorder("=")
+    assert model.transform(data).dtype == expected
+    assert model.components_.dtype == expected

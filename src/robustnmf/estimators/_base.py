@@ -38,6 +38,7 @@ from robustnmf.estimators._table import (
     floats_of,
     header_of,
     mapped,
+    native,
     usable,
 )
 from robustnmf.estimators._warn import warn
@@ -401,7 +402,7 @@ class BaseRobustNMF(
             xp = namespace(given)
             table = xp.astype(given, xp.float64 if double else xp.float32, copy=False)
             return table, self._scale**self._problem.loss.degree, given.dtype
-        given = validate_data(self, X, reset=False, **ACCEPTED)
+        given = validate_data(self, native(X), reset=False, **ACCEPTED)
         # With the basis given, it does not matter what it was made of.
         parts = Parts(self._problem.loss, self.weighting_, Free())
         with np.errstate(over="ignore"):  # what leaves the range of the fit is refused

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from array_api_compat import is_dask_array
 
+from robustnmf.archive import is_stream
 from robustnmf.arrays import Array, device_of, host_dtype, is_foreign, on_device_of, to_numpy
 from robustnmf.checkpoint import Checkpoint, samples_of, told
 from robustnmf.engine import Engine, InMemory, Stored, written
@@ -189,6 +190,11 @@ def check_codes_path(
     target = Path(os.path.expanduser(path))
     if target.is_dir() or not target.parent.is_dir():
         raise FileNotFoundError(f"codes_path is {target}, but a file in a folder is needed.")
+    if is_stream(target):
+        raise ValueError(
+            f"codes_path is {target}, a FIFO or a device, but a memory map needs a regular file. "
+            "Write what fit_transform returns to it instead."
+        )
     own = X if isinstance(X, (str, os.PathLike)) else getattr(X, "filename", None)
     own = getattr(getattr(X, "file", None), "filename", own)  # of HDF5
     for other, what in ((own, "X"), (checkpoint, "the checkpoint")):
