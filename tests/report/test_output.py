@@ -52,7 +52,8 @@ def fit_of_size(n):
     rng = np.random.default_rng(0)
     model = CountedModel(
         components_=rng.random((2, 6)), importances=rng.random(n), energies_=rng.random(n),
-        outliers_=rng.random(n) < 0.1, n_iter_=3, objective_history_=np.ones(3), effective_sample_size_=float(n),
+        outliers_=rng.random(n) < 0.1, n_iter_=3, objective_history_=np.ones(3),
+        effective_sample_size_=float(n),
         explain=lambda rows: rows, save=lambda path: path.write_bytes(b""),
     )  # fmt: skip
     table = Table(rng.random((n, 6)), [f"{i:07}" for i in range(n)], list("abcdef"), ["a note"])
