@@ -8,6 +8,8 @@ samples are spoiled (the test samples are not).
 """
 
 # %%
+import warnings
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -19,6 +21,10 @@ from sklearn.preprocessing import StandardScaler
 
 from robustnmf import RobustNMF
 from robustnmf.corruptions import spoil
+from robustnmf.exceptions import OutlierWarning
+
+# Bad samples that repeat each other are warned of; here they are meant to be there.
+warnings.filterwarnings("ignore", category=OutlierWarning)
 
 X, y = load_digits(return_X_y=True)
 X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0, stratify=y)
