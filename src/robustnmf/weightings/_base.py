@@ -202,9 +202,8 @@ class Weighting(BaseEstimator, ABC):
             current = getattr(self, name)
             if not isinstance(current, str):
                 scaled = current * factor**power
-                if math.isfinite(
-                    current
-                ):  # what has left the range of floats is as good as its end
+                # What has left the range of floats is as good as its end; zero stays zero.
+                if math.isfinite(current) and current > 0:
                     scaled = min(max(scaled, SMALLEST_PARAMETER), 1 / SMALLEST_PARAMETER)
                 setattr(copy, name, scaled)
         return copy
