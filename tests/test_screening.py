@@ -11,7 +11,7 @@ from robustnmf import RobustNMF, RobustNMFDetector
 from robustnmf.engine import InMemory, RowSample, Stored, draw_rows, source_of
 from robustnmf.exceptions import OutlierWarning
 from robustnmf.experiments.residuals import squared_errors
-from robustnmf.groups import find_copies, new_directions
+from robustnmf.groups import find_copies, find_filled, new_directions
 from robustnmf.screening import ROWS
 
 
@@ -196,9 +196,9 @@ def test_all_rows_that_count_are_drawn_in_their_order():
 
 
 def sample_of(rows, weight=None):
-    weight = np.ones(len(rows)) if weight is None else np.asarray(weight, dtype=float)
-    keys = draw_rows(InMemory(rows), len(rows)).key
-    return RowSample(rows, weight, keys, float(weight.sum()), len(rows))
+    weight = np.ones(rows.shape[0]) if weight is None else np.asarray(weight, dtype=float)
+    keys = draw_rows(InMemory(rows), rows.shape[0]).key
+    return RowSample(rows, weight, keys, float(weight.sum()), rows.shape[0])
 
 
 def test_repeated_rows_count_as_often_as_others_where_they_are_the_exception():
@@ -222,6 +222,49 @@ def test_copies_are_found_unless_they_are_usual():
     assert not find_copies(rejected, usual, 1e-6).any()
     heavy = sample_of(X[:5], [1, 1, 3, 1, 1])
     np.testing.assert_array_equal(find_copies(heavy, sample_of(X), 1e-6), [0, 0, 1, 0, 0])
+
+
+def filled(X, value, seed=0):
+    """Half of the features of every sample, in a row, at one value."""
+    first = np.random.default_rng(seed).integers(X.shape[1] // 2 + 1, size=len(X))
+    features = np.arange(X.shape[1])
+    covered = (features >= first[:, None]) & (features < first[:, None] + X.shape[1] // 2)
+    return np.where(covered, value, X)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, scipy.sparse.csr_array])
+def test_fill_values_are_found_unless_they_are_usual(kind):
+    X = noisy(60)
+    rejected = sample_of(kind(np.vstack([filled(noisy(5, seed=1), 9.0), noisy(5, seed=2)])))
+    expected = [True] * 5 + [False] * 5
+    np.testing.assert_array_equal(find_filled(rejected, sample_of(kind(X))), expected)
+    yes_or_no = (X > np.median(X)).astype(float)
+    assert not find_filled(rejected, sample_of(kind(yes_or_no))).any()
+
+
+def test_missing_values_and_zeros_are_no_fill_values():
+    X = noisy(8)
+    X[:4, ::2], X[4:, ::2] = np.nan, 0.0
+    assert not find_filled(sample_of(X), sample_of(noisy(60))).any()
+
+
+@pytest.mark.parametrize("share", [0.1, 0.3])
+def test_samples_with_a_fill_value_are_no_group(share):
+    X = noisy(400)
+    bad = np.random.default_rng(3).permutation(400)[: round(share * 400)]
+    spoiled = X.copy()
+    spoiled[bad] = filled(X[bad], X.max())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", OutlierWarning)
+        model = RobustNMF(5, random_state=0).fit(spoiled)
+    assert model.outliers_[bad].mean() > 0.95
+    good = np.setdiff1d(np.arange(400), bad)
+    assert model.outliers_[good].mean() < 0.03
+
+
+def test_the_detector_keeps_clusters_at_a_rank_far_above_their_number():
+    X, _ = clusters([50, 150, 300])
+    assert (RobustNMFDetector(10, random_state=0).fit_predict(X) == -1).mean() <= 0.03
 
 
 def test_new_directions_are_those_of_the_groups():

@@ -7,8 +7,8 @@ other half is encoded with them; whoever then has a typical energy belongs to a 
 
 Parts are learned with :math:`L_{2,1}` weights from rows of equal size: a squared error would spend
 them on the outliers among the rejected, which are the largest and the most different.
-Rows that are the same up to rounding (a stuck sensor) predict each other whatever they are, and
-are no evidence for a group.
+Rows that are the same up to rounding (a stuck sensor), or that one value fills (a code for missing
+values, a saturated channel), predict each other whatever they are, and are no evidence for a group.
 """
 
 from __future__ import annotations
@@ -46,6 +46,9 @@ REFINEMENTS = 3
 MOST = 0.5
 """Share of the samples within the limits that have typical energies, in a group."""
 
+WIDER = 1.5
+"""Factor of the limits for the members of a group once it is found: fewer parts describe them."""
+
 COPY = 1 / 30
 """Rows whose relative distance is below this share of a typical relative energy are copies."""
 
@@ -53,7 +56,13 @@ MANY_COPIES = 0.2
 """Share of accepted rows with copies from which on copies are usual in this table."""
 
 COMPARED = 500
-"""Accepted rows that are searched for copies."""
+"""Accepted rows that are searched for copies and fill values."""
+
+FILLED = 0.5
+"""Share of the size of a row that is one value over and over, from which on it is filled."""
+
+MANY_FILLED = 0.01
+"""Share of accepted rows that are filled from which on that is usual in this table."""
 
 SIMILAR = 10.0
 """Rejected samples resemble each other where parts of the others divide their energy by this."""
@@ -94,6 +103,7 @@ def find_groups(
         return Groups(np.zeros(0, dtype=bool), np.zeros(0, dtype=bool), np.zeros(0))
     count = max(1, min(max(2, len(basis) // 2), features - len(basis) - 1))
     copies = find_copies(rejected.scaled(scale), accepted.scaled(scale), COPY * typical_share)
+    copies |= find_filled(rejected, accepted)
     members, similar = np.zeros(n, dtype=bool), copies.copy()
     degree, fill = problem.loss.degree, problem.kind(False, False).hole
     engine = rejected.engine(scale, fill)
@@ -126,7 +136,8 @@ def _described(energies: np.ndarray, limits: np.ndarray, typical: np.ndarray) ->
     limits only just is, the rest of it comes from something else, and typical ones alone count.
     """
     within, are_typical = energies <= limits, energies <= typical
-    return within if are_typical.sum() >= MOST * within.sum() else are_typical
+    is_group = are_typical.sum() >= MOST * within.sum()
+    return energies <= WIDER * limits if is_group else are_typical
 
 
 def _halves(
@@ -233,6 +244,37 @@ def _has_copy(sample: RowSample, distance: float) -> np.ndarray:
         gaps[np.arange(gaps.shape[0]), np.arange(at, at + gaps.shape[0])] = np.inf
         near[some] = gaps.min(axis=1) < distance + ROUNDING
     return near | (sample.weight > 1.5 * lightest)
+
+
+def find_filled(rejected: RowSample, accepted: RowSample) -> np.ndarray:
+    """Find rows (rows,) that are one value in many features, unless that is usual in this table.
+
+    A code for missing values, a saturated channel or a covered lens gives different samples the
+    same entries. They predict each other as copies do.
+    """
+    usual = accepted.take(np.argsort(accepted.key)[:COMPARED])
+    if np.average(_filled_share(usual.rows) > FILLED, weights=usual.weight) > MANY_FILLED:
+        return np.zeros(len(rejected), dtype=bool)
+    return _filled_share(rejected.rows) > FILLED
+
+
+def _filled_share(rows: Any) -> np.ndarray:
+    """Return the largest share of the squared norm (rows,) that is one value, in two entries on."""
+    return np.array([_share_of_one_value(row) for row in _entries(rows)])
+
+
+def _share_of_one_value(entries: np.ndarray) -> float:
+    values, times = np.unique(entries[entries > 0], return_counts=True)  # NaN is not above zero
+    squares = times * (values / max(values.max(initial=0.0), TINY)) ** 2
+    return float(squares[times > 1].max(initial=0.0) / max(squares.sum(), TINY))
+
+
+def _entries(rows: Any) -> Iterator[np.ndarray]:
+    """Yield the entries of every row; of sparse rows those that are stored."""
+    if scipy.sparse.issparse(rows):
+        yield from np.split(rows.data, rows.indptr[1:-1])
+    else:
+        yield from rows
 
 
 def _sq_norms(rows: Any) -> np.ndarray:

@@ -56,14 +56,14 @@ AFTER_WARMUP = 5
 TOLERANCE = 1e-3
 """Of these fits; the fit of everything goes on from where they end."""
 
-STRICTER = 1.0
+STRICTER = 2.0
 """By how many standard deviations of log energies a typical sample stays below the cutoffs."""
 
 FURTHER = 0.5
 """Standard deviations by which the cutoffs are raised once the majority is known: what a robust
 start found is refined by weights that lose less of the good samples."""
 
-COVERED, COVERED_OF_MAJORITY = 0.9, 0.99
+COVERED, COVERED_OF_MAJORITY = 0.97, 0.99
 """Share of the accepted samples, and of the majority among them, that the cutoffs cover however
 their energies are spread. A few bad samples may have been taken for a group."""
 

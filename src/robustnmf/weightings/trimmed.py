@@ -162,10 +162,10 @@ class Trimmed(Separable):
         return Trimmed(cutoff, share, self.power, by * self.floor)
 
     def covering(self, energies: Array, sizes: Array, mass: Array, share: float) -> Trimmed:
-        """Raise the cutoffs until they cover a share of the samples."""
-        within = energies / np.where(sizes > 0, sizes, np.inf)
-        cutoff, relative = (_quantile(values, mass, share) for values in (energies, within))
-        return Trimmed(max(self.cutoff, cutoff), max(self.share, relative), self.power, self.floor)
+        """Raise the cutoffs, all by the same factor, until they cover a share of the samples."""
+        excess = energies / np.maximum(self.among(sizes).cutoff, np.finfo(float).tiny)
+        by = max(1.0, _quantile(excess, mass, share))
+        return Trimmed(by * self.cutoff, by * self.share, self.power, by * self.floor)
 
 
 class Gate(Trimmed):
