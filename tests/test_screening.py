@@ -238,7 +238,7 @@ def test_fill_values_are_found_unless_they_are_usual(kind):
     rejected = sample_of(kind(np.vstack([filled(noisy(5, seed=1), 9.0), noisy(5, seed=2)])))
     expected = [True] * 5 + [False] * 5
     np.testing.assert_array_equal(find_filled(rejected, sample_of(kind(X))), expected)
-    yes_or_no = (X > np.median(X)).astype(float)
+    yes_or_no = (np.median(X) < X).astype(float)
     assert not find_filled(rejected, sample_of(kind(yes_or_no))).any()
 
 

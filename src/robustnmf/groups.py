@@ -61,7 +61,7 @@ COMPARED = 500
 FILLED = 0.5
 """Share of the size of a row that is one value over and over, from which on it is filled."""
 
-MANY_FILLED = 0.01
+MANY_FILLED = 0.05
 """Share of accepted rows that are filled from which on that is usual in this table."""
 
 SIMILAR = 10.0

@@ -56,16 +56,20 @@ AFTER_WARMUP = 5
 TOLERANCE = 1e-3
 """Of these fits; the fit of everything goes on from where they end."""
 
-STRICTER = 2.0
+STRICTER = 1.0
 """By how many standard deviations of log energies a typical sample stays below the cutoffs."""
 
 FURTHER = 0.5
 """Standard deviations by which the cutoffs are raised once the majority is known: what a robust
 start found is refined by weights that lose less of the good samples."""
 
-COVERED, COVERED_OF_MAJORITY = 0.97, 0.99
+COVERED, COVERED_OF_MAJORITY = 0.9, 0.99
 """Share of the accepted samples, and of the majority among them, that the cutoffs cover however
 their energies are spread. A few bad samples may have been taken for a group."""
+
+COVERED_OF_CLEAN, CLEAN = 0.97, 0.05
+"""The same where no more than a share of all samples are rejected: hardly any of the others, then,
+is bad."""
 
 WORTH_A_FIT = 0.05
 """Energy of the groups, as a share of that of the majority, from which on they are fitted."""
@@ -117,7 +121,10 @@ def screen(
         accepted = majority.as_accepted()
     else:
         inliers = good.joined(rejected.take(groups.members)).engine(engine.scale, fill)
-        accepted = fit_accepted(inliers, problem, rank, init, seeds, len(good))
+        left_out = float(rejected.weight[~groups.members].sum())
+        is_clean = left_out <= CLEAN * float(good.weight.sum() + rejected.weight.sum())
+        covered = COVERED_OF_CLEAN if is_clean else COVERED
+        accepted = fit_accepted(inliers, problem, rank, init, seeds, len(good), covered)
     similar = float(rejected.weight[groups.similar].sum())
     return Screening(_start(engine, problem, accepted), accepted.cutoffs, similar)
 
@@ -180,7 +187,9 @@ class Majority:
         """Take the fit as the one of all accepted rows."""
         rows = self.accepted
         count = int(rows.sum())
-        cutoffs = _cutoffs(self.energies, self.sizes[rows], self.weight[rows], self.unit, count)
+        cutoffs = _cutoffs(
+            self.energies, self.sizes[rows], self.weight[rows], self.unit, count, COVERED
+        )
         return Accepted(self.fitted.basis[None], cutoffs, self.fitted.codes)
 
 
@@ -229,9 +238,18 @@ def _beyond(engine: Engine, problem: Problem, majority: Fitted) -> Any:
 
 
 def fit_accepted(
-    engine: InMemory, problem: Problem, rank: int, init: str, seeds: Sequence[int], majority: int
+    engine: InMemory,
+    problem: Problem,
+    rank: int,
+    init: str,
+    seeds: Sequence[int],
+    majority: int,
+    covered: float,
 ) -> Accepted:
-    """Fit accepted samples with equal weights from every start; the first are the majority."""
+    """Fit accepted samples with equal weights from every start; the first are the majority.
+
+    The cutoffs cover a share of them.
+    """
     degree = problem.loss.degree
     whole = engine.filled()
     chosen = INITS["nndsvda" if init == "robust" else init]
@@ -241,18 +259,23 @@ def fit_accepted(
     members = fit(engine, problem, [Uniform()] * len(starts), start, max_iter=PASSES, tol=TOLERANCE)
     energies = min(members, key=lambda member: member.level).weighed
     sizes, unit = engine.row_sizes(degree), engine.typical_size(degree)
-    cutoffs = _cutoffs(energies, sizes, engine.mass, unit, majority)
+    cutoffs = _cutoffs(energies, sizes, engine.mass, unit, majority, covered)
     return Accepted(np.stack([member.basis for member in members]), cutoffs)
 
 
 def _cutoffs(
-    energies: np.ndarray, sizes: np.ndarray, mass: np.ndarray, unit: float, majority: int
+    energies: np.ndarray,
+    sizes: np.ndarray,
+    mass: np.ndarray,
+    unit: float,
+    majority: int,
+    covered: float,
 ) -> Trimmed:
     """Read the cutoffs of the fit of everything off the energies of accepted samples.
 
     The first ``majority`` of them were accepted at once, the others as groups.
     """
     profile = Profile.of(energies, sizes, mass, unit=unit, features=0)
-    cutoffs = Trimmed().settle(profile, FURTHER).covering(energies, sizes, mass, COVERED)
+    cutoffs = Trimmed().settle(profile, FURTHER).covering(energies, sizes, mass, covered)
     first = slice(majority)
     return cutoffs.covering(energies[first], sizes[first], mass[first], COVERED_OF_MAJORITY)
