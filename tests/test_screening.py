@@ -242,6 +242,12 @@ def test_fill_values_are_found_unless_they_are_usual(kind):
     assert not find_filled(rejected, sample_of(kind(yes_or_no))).any()
 
 
+def test_different_values_that_fill_rows_are_no_fill_value():
+    X = noisy(6, seed=1)
+    rejected = sample_of(filled(X, (9.0 + np.arange(6.0))[:, None]))
+    assert not find_filled(rejected, sample_of(noisy(60))).any()
+
+
 def test_missing_values_and_zeros_are_no_fill_values():
     X = noisy(8)
     X[:4, ::2], X[4:, ::2] = np.nan, 0.0

@@ -32,7 +32,7 @@ WORTH_A_ROUND = 0.05
 """Share of the split samples that belong to groups, below which no further round follows."""
 
 FEWEST = 4
-"""Rejected samples that are split; fewer say nothing about each other."""
+"""Rejected samples that are split, or that share a value; fewer say nothing about each other."""
 
 PASSES = 10
 """Passes that refine the parts of one half."""
@@ -58,8 +58,9 @@ MANY_COPIES = 0.2
 COMPARED = 500
 """Accepted rows that are searched for copies and fill values."""
 
-FILLED = 0.5
-"""Share of the size of a row that is one value over and over, from which on it is filled."""
+FILLED, FILLED_FEATURES = 0.5, 0.2
+"""Shares of the size and of the features of a row that one value fills, from which on it is filled.
+A row of yes-or-no features has the same value in some of them too, but in few."""
 
 MANY_FILLED = 0.05
 """Share of accepted rows that are filled from which on that is usual in this table."""
@@ -247,26 +248,33 @@ def _has_copy(sample: RowSample, distance: float) -> np.ndarray:
 
 
 def find_filled(rejected: RowSample, accepted: RowSample) -> np.ndarray:
-    """Find rows (rows,) that are one value in many features, unless that is usual in this table.
+    """Find rows (rows,) that the same value fills, unless filled rows are usual in this table.
 
     A code for missing values, a saturated channel or a covered lens gives different samples the
     same entries. They predict each other as copies do.
     """
     usual = accepted.take(np.argsort(accepted.key)[:COMPARED])
-    if np.average(_filled_share(usual.rows) > FILLED, weights=usual.weight) > MANY_FILLED:
+    if np.average(_filling_values(usual.rows) > 0, weights=usual.weight) > MANY_FILLED:
         return np.zeros(len(rejected), dtype=bool)
-    return _filled_share(rejected.rows) > FILLED
+    filling = _filling_values(rejected.rows)
+    _, which, times = np.unique(filling, return_inverse=True, return_counts=True)
+    return (filling > 0) & (times[which] >= FEWEST)
 
 
-def _filled_share(rows: Any) -> np.ndarray:
-    """Return the largest share of the squared norm (rows,) that is one value, in two entries on."""
-    return np.array([_share_of_one_value(row) for row in _entries(rows)])
+def _filling_values(rows: Any) -> np.ndarray:
+    """Return the value that fills each row (rows,), zero where there is none."""
+    features = rows.shape[1]
+    return np.array([_filling_value(entries, features) for entries in _entries(rows)])
 
 
-def _share_of_one_value(entries: np.ndarray) -> float:
+def _filling_value(entries: np.ndarray, features: int) -> float:
     values, times = np.unique(entries[entries > 0], return_counts=True)  # NaN is not above zero
-    squares = times * (values / max(values.max(initial=0.0), TINY)) ** 2
-    return float(squares[times > 1].max(initial=0.0) / max(squares.sum(), TINY))
+    often = times >= max(2.0, FILLED_FEATURES * features)
+    if not often.any():
+        return 0.0
+    squares = times * (values / values.max()) ** 2
+    largest = int(np.argmax(np.where(often, squares, 0.0)))
+    return float(values[largest]) if squares[largest] > FILLED * squares.sum() else 0.0
 
 
 def _entries(rows: Any) -> Iterator[np.ndarray]:
