@@ -1,5 +1,5 @@
-# The whole vocabulary: demo, test, check, docs, bench, bench-scale; for those who work on it coverage,
-# oldest, wheel, dist, format, clean.
+# The whole vocabulary: demo, test, check, docs, bench, bench-scale; for those who work on it pictures,
+# coverage, oldest, wheel, dist, format, clean.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -17,7 +17,7 @@ MANY := tests/estimators/test_checks.py \
 OLDEST := "numpy==2.1.*" "scipy==1.15.*" "scikit-learn==1.6.*" "numba==0.61.*" "array-api-compat==1.11.*" \
 	"threadpoolctl==3.5.*" "array-api-strict==2.3.*"
 
-.PHONY: demo test check docs bench bench-scale coverage oldest wheel dist format clean
+.PHONY: demo test check docs pictures bench bench-scale coverage oldest wheel dist format clean
 
 demo: $(VENV)/.demo
 	@$(BIN)/robustnmf demo --out demo
@@ -43,6 +43,10 @@ format: $(VENV)/.dev
 docs: $(VENV)/.docs
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
 	@echo "docs/_build/html/index.html"
+
+# Every table of results and every picture that README and docs show, from the files in results/.
+pictures: $(VENV)/.dev
+	$(BIN)/python docs/shown.py --measure
 
 bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/speed.py

@@ -8,6 +8,7 @@ import time
 
 import numpy as np
 import pytest
+import scipy.sparse
 from sklearn.exceptions import NotFittedError
 from sklearn.utils._testing import ignore_warnings
 from threadpoolctl import threadpool_info, threadpool_limits
@@ -184,6 +185,26 @@ def test_bad_arrays_are_refused():
     model = RobustNMF(2, random_state=0, max_iter=5, tol=0).fit(X)
     with pytest.raises(ValueError, match="30 features"):
         model.transform(da.ones((10, 5)))
+
+
+@pytest.mark.parametrize("kind", ["csr_array", "csr_matrix", "coo_array"])
+def test_sparse_chunks_that_look_dense_are_one_clear_error(kind):
+    chunks = da.from_array(X, chunks=(100, 30)).map_blocks(
+        getattr(scipy.sparse, kind), meta=np.empty((0, 0))
+    )
+    with pytest.raises(TypeError, match=rf"chunks are sparse \({kind}\).*chunk\.toarray"):
+        RobustNMF(2).fit(chunks)
+
+
+@ignore_warnings
+def test_either_byte_order_is_read():
+    single = X.astype(">f4")
+    model = RobustNMF(2, random_state=0, max_iter=5, tol=0).fit(
+        da.from_array(single, chunks=CHUNKS)
+    )
+    assert model.components_.dtype == np.float32
+    codes = model.transform(da.from_array(single, chunks=CHUNKS))
+    assert codes.dtype == codes.compute().dtype == np.float32
 
 
 @pytest.fixture(scope="module")

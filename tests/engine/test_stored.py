@@ -9,6 +9,7 @@ from sklearn.utils._testing import ignore_warnings
 
 from robustnmf import ConvexNMF, HuberRNMF, RobustNMF, RobustNMFDetector
 from robustnmf.engine import Stored, source_of
+from robustnmf.engine._look import is_usable
 from robustnmf.engine.sources import RawFile, Sliced
 from tests.problems import noisy_low_rank
 
@@ -102,7 +103,9 @@ def test_every_method_reads_stored_data(name, tmp_path):
 
 
 @ignore_warnings
-@pytest.mark.parametrize("dtype", ["float32", "uint8", "int64", "float16", "bool"])
+@pytest.mark.parametrize(
+    "dtype", ["float32", ">f4", ">f8", "uint8", ">i2", "int64", "float16", "bool"]
+)
 def test_numbers_of_any_kind_are_read_as_in_memory(dtype, tmp_path):
     table = np.minimum(10 * X / X.max(), 10).astype(dtype)
     path = npy(table, tmp_path)
@@ -110,7 +113,7 @@ def test_numbers_of_any_kind_are_read_as_in_memory(dtype, tmp_path):
     expected = RobustNMF(3, **arguments).fit(table)
     model = RobustNMF(3, **arguments).fit(path)
     assert model.components_.dtype == expected.components_.dtype
-    tolerance = 1e-3 if dtype == "float32" else 1e-9
+    tolerance = 1e-3 if dtype in ("float32", ">f4") else 1e-9
     np.testing.assert_allclose(model.components_, expected.components_, rtol=tolerance, atol=1e-4)
 
 
@@ -276,6 +279,43 @@ def test_bad_generators_are_refused():
 
     with pytest.raises(ValueError, match="the same blocks every time"):
         RobustNMF(2).fit(unsteady)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, -1.0])
+@pytest.mark.parametrize("turn", [3, 6, 9])
+def test_a_function_must_not_yield_other_values_later(value, turn):
+    calls = 0
+
+    def blocks():
+        nonlocal calls
+        calls += 1
+        table = X.copy()
+        if calls >= turn:
+            table[333, 7] = value
+        return iter(np.array_split(table, 4))
+
+    with pytest.raises(ValueError, match="the same blocks every time"):
+        RobustNMF(3, weighting="uniform", random_state=0, max_iter=12, tol=0).fit(blocks)
+    assert calls == turn
+
+
+@ignore_warnings
+def test_values_of_later_passes_may_be_missing_where_some_were():
+    table = X.copy()
+    table[::7, ::5] = np.nan
+    table[1, 1] = -0.0
+    model = RobustNMF(3, init="random", random_state=0, max_iter=8, tol=0).fit(blocks_of(table))
+    assert np.isfinite(model.components_).all()
+    assert is_usable(table, complete=False)
+    assert not is_usable(table, complete=True)
+    table = np.where(np.isnan(table), 0.0, table)
+    for dtype in (np.float32, np.float64):
+        assert is_usable(table.astype(dtype), complete=True)
+        for value in (np.inf, -np.inf, -1e-30, np.nan):
+            spoiled = table.astype(dtype)
+            spoiled[5, 5] = value
+            assert not is_usable(spoiled, complete=True)
+            assert is_usable(spoiled, complete=False) == bool(np.isnan(value))
 
 
 def test_features_of_new_data_are_counted(tmp_path):

@@ -75,8 +75,7 @@ class Elsewhere(Engine):
     def _read_as(self, shape: tuple[int, int], stored: np.dtype, dtype: Any) -> None:
         """Note what is read, in its own dtype or in another."""
         self.shape = shape
-        floats = stored if stored in (np.float32, np.float64) else np.dtype(np.float64)
-        self.dtype = np.dtype(dtype or floats)
+        self.dtype = np.dtype(dtype or float_dtype(stored))
         self.like = np.empty((0, shape[1]), dtype=self.dtype)
 
     def _read_in(self, found: Look, scale: float | None) -> None:
@@ -192,6 +191,15 @@ def refuse_nothing(shape: tuple[int, ...], name: str) -> None:
         )
 
 
+def float_dtype(stored: np.dtype) -> np.dtype:
+    """The dtype in which numbers are computed with, in the byte order of this machine.
+
+    float32 and float64 stay what they are, in either byte order; all else becomes float64.
+    """
+    native = stored.newbyteorder("=")
+    return native if native in (np.float32, np.float64) else np.dtype(np.float64)
+
+
 def as_floats(rows: Any) -> np.ndarray:
     """Rows as they can be computed with: floats stay, all else becomes float64."""
     if scipy.sparse.issparse(rows):
@@ -201,4 +209,17 @@ def as_floats(rows: Any) -> np.ndarray:
         raise ValueError(f"a block of X has shape {rows.shape}, but rows and features are needed.")
     if rows.dtype.kind not in "fiub":
         raise ValueError(f"a block of X holds {rows.dtype}, but real numbers are needed.")
-    return rows if rows.dtype in (np.float32, np.float64) else rows.astype(np.float64)
+    return rows.astype(float_dtype(rows.dtype), copy=False)
+
+
+def is_usable(rows: np.ndarray, complete: bool) -> bool:
+    """Whether float rows are finite and nonnegative; where they are not complete, NaN is allowed.
+
+    Read as unsigned integers, all finite nonnegative floats lie below infinity, and negative
+    ones and NaN above: one read of the rows is enough unless something is unusual.
+    """
+    bits = rows.view(f"u{rows.dtype.itemsize}")
+    if bits.max(initial=0) < np.array(np.inf, rows.dtype).view(bits.dtype):
+        return True
+    unusable = (rows < 0) | (rows == np.inf) if not complete else ~((rows >= 0) & (rows < np.inf))
+    return not unusable.any()

@@ -19,6 +19,7 @@ from uuid import uuid4
 import dask
 import dask.array as da
 import numpy as np
+import scipy.sparse
 from dask.delayed import Delayed, delayed
 from dask.highlevelgraph import HighLevelGraph
 
@@ -142,6 +143,7 @@ class Clustered(Elsewhere):
                 return kept, _moved_arrays(part, to_numpy)
             if chunk is None:
                 return function(None, _moved_arrays(state, to_numpy))
+            refuse_sparse_chunks(chunk)
             rows = as_floats(to_numpy(chunk)).astype(dtype, copy=False)
             return function(rows, state)
 
@@ -191,6 +193,18 @@ class Clustered(Elsewhere):
         pairs = zip(parts, self.rows, strict=True)
         arrays = [da.from_delayed(p, (*before, rows, *after), dtype) for p, rows in pairs]
         return da.concatenate(arrays, axis=len(before))
+
+
+def refuse_sparse_chunks(chunk: Any, name: str = "robustnmf") -> None:
+    """Refuse a chunk, or what stands for chunks (``_meta``), that is sparse."""
+    kind = type(chunk)
+    if scipy.sparse.issparse(chunk) or kind.__module__.partition(".")[0] == "sparse":
+        convert = "todense" if kind.__module__.startswith("sparse") else "toarray"
+        raise TypeError(
+            f"X is a Dask array whose chunks are sparse ({kind.__name__}); {name} "
+            f"needs dense chunks. Use X.map_blocks(lambda chunk: chunk.{convert}(), "
+            "meta=numpy.empty((0, 0))), or pass a sparse matrix in memory."
+        )
 
 
 def check_chunks(X: da.Array, name: str) -> da.Array:

@@ -30,6 +30,8 @@ class Source(ABC):
     dtype: np.dtype
     chunk_rows: int = 1
     """Rows that are stored together."""
+    may_change: bool = False
+    """Whether the rows of a later pass may be others than those of the first."""
 
     @abstractmethod
     def read(self, step: int) -> Iterator[Callable[[], np.ndarray]]:
@@ -92,6 +94,8 @@ class RawFile(Sliced):
 
 class Yielded(Source):
     """Blocks that a function yields, every time it is called."""
+
+    may_change = True
 
     def __init__(self, blocks: Callable[[], Iterable[Any]]):
         self.blocks = blocks

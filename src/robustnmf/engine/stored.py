@@ -7,6 +7,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ import numpy as np
 
 from robustnmf.arrays import Array
 from robustnmf.engine._base import Visit, merged_all
-from robustnmf.engine._look import Elsewhere, KnownRows, Look, looked_at
+from robustnmf.engine._look import Elsewhere, KnownRows, Look, is_usable, looked_at
 from robustnmf.engine.shelf import FileShelf, MemoryShelf, Shelf, Ticket
 from robustnmf.engine.sources import Source
 
@@ -60,6 +61,7 @@ class Stored(Elsewhere):
         self.source, self.fill = source, fill
         self.shelf: Shelf | None = None
         self._degree = degree
+        self._check_rows = False
         self._read_as(source.shape, source.dtype, dtype)
         self.sample_weight = sample_weight
         bytes_a_row = copies * self.shape[1] * self.dtype.itemsize
@@ -76,6 +78,7 @@ class Stored(Elsewhere):
             looks, found = merged_all(self.threads.each(look, items))
         check(found)
         self._read_in(found, scale)
+        self._check_rows = source.may_change
         if not found.heard:
             looks = [known.counting_all() for known in looks]
         self.blocks: list[KnownRows] = [known.scaled(self.scale) for known in looks]
@@ -156,11 +159,11 @@ class Stored(Elsewhere):
         try:
             pending: deque[Future] = deque()
             for read in self.source.read(self.step):
-                pending.append(reader.submit(read))
+                pending.append(reader.submit(self._rows, read))
                 if len(pending) > AHEAD:
-                    yield self._rows(pending.popleft())
+                    yield pending.popleft().result()
             while pending:
-                yield self._rows(pending.popleft())
+                yield pending.popleft().result()
         finally:
             reader.shutdown(cancel_futures=True)
 
@@ -171,12 +174,18 @@ class Stored(Elsewhere):
             yield at, rows
             at += len(rows)
 
-    def _rows(self, read: Future) -> np.ndarray:
-        return read.result().astype(self.dtype, copy=False)
+    def _rows(self, read: Callable[[], np.ndarray]) -> np.ndarray:
+        """The rows of a block; after the first pass, those of a function are checked again."""
+        rows = read().astype(self.dtype, copy=False)
+        if self._check_rows and not is_usable(rows, self.complete):
+            raise ValueError(
+                "X has yielded NaN, infinite or negative values that were not there at first. "
+                "The function must yield the same blocks every time."
+            )
+        return rows
 
     def samples(self, index: Array) -> Array:
-        rows = self.source.take(int(i) for i in index)
-        return rows.astype(self.dtype, copy=False) / self.scale
+        return self._rows(partial(self.source.take, [int(i) for i in index])) / self.scale
 
 
 def _beside(rows: Iterable[np.ndarray], pairs: Iterable[tuple]) -> Iterator[tuple[Any, Any]]:

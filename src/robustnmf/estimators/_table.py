@@ -60,14 +60,9 @@ def check_table(X: Any, name: str, parts: Parts) -> Any:
         check_look(name, parts, look_at(X))
         return X
     if is_dask_array(X):
-        from robustnmf.engine.clustered import check_chunks
+        from robustnmf.engine.clustered import check_chunks, refuse_sparse_chunks
 
-        if scipy.sparse.issparse(X._meta):
-            raise TypeError(
-                f"X is a Dask array whose chunks are sparse ({type(X._meta).__name__}); {name} "
-                "needs dense chunks. Use X.map_blocks(lambda chunk: chunk.toarray(), "
-                "meta=numpy.empty((0, 0))), or pass a sparse matrix in memory."
-            )
+        refuse_sparse_chunks(X._meta, name)
         if type(parts.structure).start is not Structure.start:
             raise ValueError(
                 f"{name} cannot read a Dask array with {parts.structure!r}: its start compares "
@@ -149,7 +144,8 @@ def mapped(model: Any, method: str, X: Any, width: tuple[int, ...]) -> Any:
     from robustnmf.engine.clustered import check_chunks
 
     X = check_chunks(X, type(model).__name__)
-    dtype = np.float64 if not width or X.dtype != np.float32 else np.float32
+    single = X.dtype.newbyteorder("=") == np.float32
+    dtype = np.float32 if width and single else np.float64
     # What is known of every sample of the fit need not travel.
     light = copy(model)
     for name in ("energies_", "sample_importances_", "outliers_", "mixing_", "_stream"):

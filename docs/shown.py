@@ -1,0 +1,333 @@
+"""Tables and pictures that README and the pages show, made from the result files.
+
+    python docs/shown.py              # from results/paper, results/contamination, results/pictures
+    python docs/shown.py --measure    # run the demo and the fit of a table first (a minute)
+
+A table lies between ``<!-- begin NAME -->`` and ``<!-- end NAME -->``; what is between them is
+written here and nowhere else. A picture carries a digest of the files it was drawn from.
+``tests/docs/test_shown.py`` compares what is shown with the result files.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import hashlib
+import json
+import re
+import struct
+import zlib
+from collections.abc import Callable, Iterator
+from io import BytesIO
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS = ROOT / "results"
+IMAGES = ROOT / "docs" / "images"
+DIGEST = "Digest"
+PARTS, SHOWN_FEATURES = 5, 8
+
+Table = tuple[list[str], list[list[str]]]
+
+
+def read_csv(path: Path) -> Table:
+    """Header and rows."""
+    with path.open(newline="") as file:
+        header, *rows = csv.reader(file)
+    return header, rows
+
+
+def markdown(header: list[str], rows: list[list[str]]) -> str:
+    """A table."""
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def demo_table() -> str:
+    """Methods on spoiled digits."""
+    _, rows = read_csv(RESULTS / "pictures" / "demo.csv")
+    names = {"EucNMF on clean": "plain NMF on clean samples only", "EucNMF": "`EucNMF` (plain NMF)"}
+    shown = [[names.get(name, f"`{name}`"), *numbers] for name, *numbers in rows]
+    return markdown(
+        ["method", "clean error", "AUROC of spoiled samples", "effective samples"], shown
+    )
+
+
+def contamination_table() -> str:
+    """Mean and worst error of three methods, and what the default leaves out of clean data."""
+    names = {
+        "EucNMF": "plain NMF (`EucNMF`)",
+        "IsolationForest, plain NMF": "scikit-learn's isolation forest, then plain NMF",
+        "RobustNMF": "`RobustNMF`",
+    }
+    errors = mean_and_worst("errors_held_out")
+    table = markdown(
+        ["method", "clean", "5 to 20% bad", "30 to 40% bad"],
+        [[text, *errors[name]] for name, text in names.items()],
+    )
+    lost = lost_when_clean("held_out")
+    return f"{table}\n\nOf the good samples of clean tables `RobustNMF` leaves out {lost}."
+
+
+def before_and_after() -> str:
+    """The release without screening, as it was measured then, beside today's results."""
+    before = {
+        "tuned": ["49.4 / 685", "15.1 / 63.1", "6.66 / 55.0", "14.1%"],
+        "held_out": ["29.4 / 1098", "4.44 / 39.8", "5.86 / 48.0", "10.9%"],
+    }
+    rows = []
+    for part, old in before.items():
+        name = part.replace("_", " ")
+        rows.append([f"{name}, before", *old])
+        new = mean_and_worst(f"errors_{part}")["RobustNMF"]
+        rows.append([f"{name}, after", *new, lost_when_clean(part)])
+    header = [
+        "`RobustNMF(k)`", "clean", "5 to 20% bad", "30 to 40% bad",
+        "good samples without weight, clean",
+    ]  # fmt: skip
+    return markdown(header, rows)
+
+
+def grids_sentence() -> str:
+    """The best of the paper's grids on the earlier benchmark."""
+    _, rows = read_csv(RESULTS / "contamination" / "grids" / "errors_held_out.csv")
+    of_grids = [row for row in rows if row[0].endswith("best of grid")]
+    name, clean, few, many = min(of_grids, key=lambda row: float(row[2].split(" / ")[0]))
+    method = name.removesuffix(" best of grid")
+    return f"The best of them is {method}: {clean} (clean), {few} (5 to 20%), {many} (30 to 40%)."
+
+
+def mean_and_worst(name: str) -> dict[str, list[str]]:
+    """Of every method, by share of bad samples; between them the files have a percentile."""
+    _, rows = read_csv(RESULTS / "contamination" / f"{name}.csv")
+    return {method: [_ends(cell) for cell in cells] for method, *cells in rows}
+
+
+def _ends(cell: str) -> str:
+    first, *_, last = cell.split(" / ")
+    return f"{first} / {float(last):.3g}"
+
+
+def lost_when_clean(part: str) -> str:
+    """Share of the good samples of clean tables that have no weight, mean over tables."""
+    _, rows = read_csv(RESULTS / "contamination" / f"lost_{part}.csv")
+    return {row[0]: row[1] for row in rows}["RobustNMF"].split(" / ")[0]
+
+
+def accuracy_table() -> str:
+    """Table 2 beside the paper's, with one column of the table without labels."""
+    header, rows = read_csv(RESULTS / "paper" / "table2.csv")
+    _, without = read_csv(RESULTS / "paper" / "table2_without_labels.csv")
+    last = header.index("EWRNMF")
+    shown = []
+    for row, other in zip(rows, without, strict=True):
+        cells = [_ours_and_theirs(cell) for cell in row[1 : last + 1]]
+        shown.append([row[0], *cells, _ours_and_theirs(other[last]).split(" (")[0], row[-1]])
+    head = ["ACC, ours (paper's)", *header[1 : last + 1], "EWRNMF without labels", header[-1]]
+    return f"{markdown(head, shown)}\n\n{accuracy_notes()}"
+
+
+def _ours_and_theirs(cell: str) -> str:
+    """``39.76 ± 2.06³ (39.82, -0.06)`` without the deviation and the difference."""
+    found = re.fullmatch(r"(\S+) ± [\d.]+(\D*) \((\S+), \S+\)", cell)
+    assert found is not None, cell
+    return f"{found[1]}{found[2]} ({found[3]})"
+
+
+def accuracy_notes() -> str:
+    """What the marks mean, and what the table amounts to."""
+    lines = (RESULTS / "paper" / "tables.md").read_text().splitlines()
+    marks = list(dict.fromkeys(line for line in lines if line[:1] in ("¹", "²", "³")))
+    told = [line.removeprefix("- ACC: ") for line in lines if line.startswith("- ACC: ")]
+    notes = "; ".join(line for line in marks if f"{line[0]}" in _marks_in_table2())
+    return f"{notes}.\n\n" + "\n".join(f"* {line}" for line in told)
+
+
+def _marks_in_table2() -> str:
+    return (RESULTS / "paper" / "table2.csv").read_text()
+
+
+def fits_sentence() -> str:
+    """How many fits are behind the tables and figures, and on what they ran."""
+    run = json.loads((RESULTS / "paper" / "run.json").read_text())
+    parts = [
+        f"{found['fits']:,} on {machine} ({found['seconds']:,.0f} s of fitting)"
+        for machine, found in run["fitting"].items()
+    ]
+    return f"{run['fits']:,} fits: {'; '.join(parts)}. Code {run['code']}, {run['date']}."
+
+
+BLOCKS: dict[str, tuple[str, Callable[[], str]]] = {
+    "demo": ("README.md", demo_table),
+    "contamination": ("README.md", contamination_table),
+    "accuracy": ("README.md", accuracy_table),
+    "before-and-after": ("docs/robustness.md", before_and_after),
+    "grids": ("docs/robustness.md", grids_sentence),
+    "fits": ("docs/reproduction.md", fits_sentence),
+}
+"""By name: the page, and what makes the text between its marks."""
+
+
+def pattern(name: str) -> re.Pattern[str]:
+    """Where a block is in its page."""
+    return re.compile(rf"(<!-- begin {name} -->\n).*?(<!-- end {name} -->)", re.DOTALL)
+
+
+def write_blocks() -> None:
+    """Write all blocks into their pages."""
+    for name, (page, make) in BLOCKS.items():
+        path = ROOT / page
+        text, inside = path.read_text(), make()
+        new, count = pattern(name).subn(
+            lambda found, inside=f"\n{inside}\n\n": found[1] + inside + found[2], text
+        )
+        if count != 1:
+            raise ValueError(f"{page} has {count} blocks named {name}; there must be one.")
+        path.write_text(new)
+
+
+def draw_reproduction() -> bytes:
+    """Accuracy of every method beside the paper's, a panel for each dataset."""
+    from matplotlib.figure import Figure
+
+    header, rows = read_csv(RESULTS / "paper" / "table2.csv")
+    methods = header[1:-1]
+    figure = Figure(figsize=(11, 7.5), layout="constrained")
+    for axes, row in zip(figure.subplots(3, 3).flat, rows, strict=True):
+        for at, cell in enumerate(row[1:-1]):
+            found = re.fullmatch(r"(\S+) ± ([\d.]+)\D* \((\S+), \S+\)", cell)
+            assert found is not None, cell
+            ours, deviation, published = map(float, found.groups())
+            axes.errorbar(at, ours, deviation, fmt="o", color="tab:blue", capsize=3, label="ours")
+            axes.plot(at, published, "x", color="tab:red", ms=8, mew=2, label="paper")
+        axes.axhline(float(row[-1]), color="gray", lw=1, ls=":", label="largest class")
+        axes.set_title(row[0], fontsize=10, loc="left")
+        axes.set_xticks(range(len(methods)), methods, rotation=30, ha="right", fontsize=7)
+        axes.tick_params(axis="y", labelsize=8)
+        axes.margins(x=0.1)
+    handles, labels = axes.get_legend_handles_labels()
+    first = {label: handle for handle, label in zip(handles, labels, strict=True)}
+    figure.legend(first.values(), first.keys(), loc="outside upper right", ncols=3, frameon=False)
+    figure.suptitle("Clustering accuracy in percent (mean and deviation of ten starts)", x=0.3)
+    return as_png(figure)
+
+
+def draw_fit() -> bytes:
+    """The features that the parts of a table are made of."""
+    from matplotlib.figure import Figure
+
+    header, rows = read_csv(RESULTS / "pictures" / "fit.csv")
+    figure = Figure(figsize=(12, 3.2), layout="constrained")
+    for axes, (name, *values) in zip(figure.subplots(1, len(rows)), rows, strict=True):
+        pairs = sorted(zip(map(float, values), header[1:], strict=True), reverse=True)
+        top = pairs[:SHOWN_FEATURES][::-1]
+        axes.barh(range(len(top)), [value for value, _ in top], color="tab:blue")
+        axes.set_yticks(range(len(top)), [feature for _, feature in top], fontsize=7)
+        axes.tick_params(axis="x", labelsize=7)
+        axes.set_title(name, fontsize=10, loc="left")
+    return as_png(figure)
+
+
+def as_png(figure) -> bytes:
+    """A figure as a file."""
+    buffer = BytesIO()
+    figure.savefig(buffer, format="png", dpi=100)
+    return buffer.getvalue()
+
+
+PICTURES: dict[str, tuple[tuple[str, ...], Callable[[], bytes] | None]] = {
+    "demo.png": (("pictures/demo.csv",), None),
+    "report.png": (("pictures/fit.csv",), draw_fit),
+    "reproduction.png": (("paper/table2.csv",), draw_reproduction),
+}
+"""By name: the result files a picture is drawn from, and what draws it (the demo draws its own)."""
+
+
+def digest_of(names: tuple[str, ...]) -> str:
+    """Digest of result files."""
+    content = b"\0".join((RESULTS / name).read_bytes() for name in names)
+    return hashlib.sha256(content).hexdigest()
+
+
+def with_digest(png: bytes, digest: str) -> bytes:
+    """A PNG with a digest in a text chunk, right before its end."""
+    body = DIGEST.encode() + b"\0" + digest.encode()
+    checksum = zlib.crc32(b"tEXt" + body)
+    chunk = struct.pack(">I", len(body)) + b"tEXt" + body + struct.pack(">I", checksum)
+    return png[:-12] + chunk + png[-12:]
+
+
+def digest_in(png: bytes) -> str | None:
+    """The digest that a PNG carries."""
+    for kind, body in _chunks(png):
+        if kind == b"tEXt" and body.startswith(DIGEST.encode() + b"\0"):
+            return body.partition(b"\0")[2].decode()
+    return None
+
+
+def _chunks(png: bytes) -> Iterator[tuple[bytes, bytes]]:
+    at = 8
+    while at < len(png):
+        (length,) = struct.unpack(">I", png[at : at + 4])
+        yield png[at + 4 : at + 8], png[at + 8 : at + 8 + length]
+        at += length + 12
+
+
+def write_picture(name: str, png: bytes) -> None:
+    """Write a picture with the digest of the files it was drawn from."""
+    (IMAGES / name).write_bytes(with_digest(png, digest_of(PICTURES[name][0])))
+
+
+def write_pictures() -> None:
+    """Draw what is not up to date; the same data draw the same picture."""
+    for name, (files, draw) in PICTURES.items():
+        path = IMAGES / name
+        if path.exists() and digest_in(path.read_bytes()) == digest_of(files):
+            continue
+        if draw is None:
+            raise ValueError(f"{name} is not of today's {files[0]}: run with --measure.")
+        write_picture(name, draw())
+
+
+def measure() -> None:
+    """Run the demo, and fit a table; both are the same every time but for rounding."""
+    from sklearn.datasets import load_breast_cancer
+
+    from robustnmf import RobustNMF
+    from robustnmf.experiments.demo import run
+    from robustnmf.report.demo import HEADER, cells, picture
+
+    demo = run()
+    folder = RESULTS / "pictures"
+    folder.mkdir(parents=True, exist_ok=True)
+    # Seconds and iterations are not shown.
+    write_csv(folder / "demo.csv", list(HEADER[:4]), [list(cells(row)[:4]) for row in demo.rows])
+    write_picture("demo.png", picture(demo))
+    table = load_breast_cancer()
+    model = RobustNMF(PARTS, random_state=0).fit(table.data)
+    sizes = model.components_ / model.components_.max(axis=1, keepdims=True)
+    rows = [
+        [f"part {at}", *(f"{value:.4f}" for value in part)]
+        for at, part in enumerate(sizes, start=1)
+    ]
+    write_csv(folder / "fit.csv", ["part", *table.feature_names], rows)
+
+
+def write_csv(path: Path, header: list[str], rows: list[list[str]]) -> None:
+    """Write a table."""
+    with path.open("w", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows([header, *rows])
+
+
+def main() -> None:
+    """Write everything."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--measure", action="store_true", help="run the demo and the fit first")
+    if parser.parse_args().measure:
+        measure()
+    write_blocks()
+    write_pictures()
+
+
+if __name__ == "__main__":
+    main()
