@@ -46,7 +46,7 @@ def main() -> None:
         share = 100 * largest_class(dataset)
         for method in COMPARED:
             task = Task(dataset, method, PROTOCOL.noise, protocol=PROTOCOL.but(codes="raw"))
-            points = [(task, value) for value in task.asked]
+            points = [(task, value) for value in task.requested_weighting]
             scores = [s for part in run(points, jobs=os.cpu_count() or 1) for _, s in part]
             level = best(levels(scores, "accuracy"), METHODS[method])
             lines.append(

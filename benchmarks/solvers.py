@@ -51,8 +51,8 @@ def problem(seed: int):
 def level(model: RobustNMF) -> float:
     """Objective up to the constant that makes it zero for a perfect fit."""
     energies = model.energies_[None, :]
-    tally = model.weighting_.weigh(energies, np.ones(energies.shape[1])).tally
-    return float(model.weighting_.level_of(tally)[0, 0])
+    objective_sums = model.weighting_.weigh(energies, np.ones(energies.shape[1])).objective_sums
+    return float(model.weighting_.shifted_value_of(objective_sums)[0, 0])
 
 
 def fitted(X, W, H, **parameters) -> RobustNMF:

@@ -13,7 +13,7 @@ from robustnmf.losses import LOSSES
 from robustnmf.solvers import SOLVERS
 from robustnmf.state import Problem, Start
 from robustnmf.structures import STRUCTURES
-from robustnmf.weightings import WEIGHTINGS, Profile, Weighting
+from robustnmf.weightings import WEIGHTINGS, EnergyHistogram, Weighting
 
 needs_cli = pytest.mark.skipif(find_spec("rich") is None, reason="needs robustnmf[cli]")
 
@@ -50,18 +50,18 @@ def positive_start(n, m, k, seed=1):
     return 0.1 + rng.random((n, k)), 0.1 + rng.random((k, m))
 
 
-def profile_of(energies, sizes=None, mass=None, features=1, unit=1.0) -> Profile:
+def profile_of(energies, sizes=None, row_weight=None, features=1, unit=1.0) -> EnergyHistogram:
     """The profile of some energies; all samples are of the size of a unit by default."""
     energies = np.asarray(energies, dtype=float)
     ones = np.ones_like(energies)
     sizes = unit * ones if sizes is None else np.asarray(sizes, dtype=float)
-    mass = ones if mass is None else np.asarray(mass, dtype=float)
-    return Profile.of(energies, sizes, mass, unit=unit, features=features)
+    row_weight = ones if row_weight is None else np.asarray(row_weight, dtype=float)
+    return EnergyHistogram.of(energies, sizes, row_weight, unit=unit, features=features)
 
 
 def settled(weighting: Weighting, typical=1.0) -> Weighting:
     """A weighting that needs no energies to know its parameters."""
-    return weighting.settle(profile_of([typical])) if weighting.settles else weighting
+    return weighting.resolve_auto(profile_of([typical])) if weighting.has_auto else weighting
 
 
 PAPER = {"huber": {"cutoff": 1.0}, "fuzzy": {"p": 11.0}, "cauchy": {"scale": 1.0}}

@@ -7,10 +7,10 @@ import pytest
 import scipy.sparse
 
 from robustnmf import combinations
+from robustnmf.compatibility import unsupported_solver_reason
 from robustnmf.losses import LOSSES
 from robustnmf.solvers import SOLVERS
 from robustnmf.structures import STRUCTURES
-from robustnmf.together import solver_refusal
 from robustnmf.weightings import WEIGHTINGS
 from tests.problems import (
     KINDS,
@@ -39,7 +39,7 @@ CELLS = [
     for cell in combinations()
     if cell.supported
     for solver in SOLVERS
-    if solver_refusal(LOSSES[cell.loss](), STRUCTURES[cell.structure](), solver) is None
+    if unsupported_solver_reason(LOSSES[cell.loss](), STRUCTURES[cell.structure](), solver) is None
 ]
 
 
@@ -265,10 +265,10 @@ def test_every_namespace_gives_the_same_numbers(loss, name, structure, data):
 
 def test_an_automatic_parameter_settles_and_then_stays(xp):
     weighting = WEIGHTINGS["entropy"]()
-    assert weighting.settles
+    assert weighting.has_auto
     (fitted,) = run(X, [weighting], CODES[None], BASIS[None], xp=xp, max_iter=400, tol=1e-5)
     _, _, energies, importances, history = numbers(fitted)
-    assert not fitted.weighting.settles
+    assert not fitted.weighting.has_auto
     floor = 0.01 * np.median((X**2).sum(axis=1))
     assert fitted.weighting.gamma == pytest.approx(2 * max(floor, np.median(energies)), rel=0.3)
     assert np.all(np.diff(history) <= rounding(fitted.weighting, energies, "float64"))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from robustnmf import corruptions, datasets, displays, metrics
+    from robustnmf.compatibility import combinations
     from robustnmf.estimators import (
         EWRNMF,
         FWRNMF,
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from robustnmf.exceptions import WeightCollapseWarning
     from robustnmf.losses import Alpha, Beta, Frobenius, ItakuraSaito, KullbackLeibler
     from robustnmf.structures import Convex, Free, Orthogonal
-    from robustnmf.together import combinations
     from robustnmf.weightings import L21, Cauchy, Entropy, Fuzzy, Huber, Trimmed, Uniform
 
 __version__ = "0.1.0"
@@ -70,7 +70,7 @@ __all__ = [
 # Names are found when they are first asked for: scikit-learn takes a second to import, and
 # ``robustnmf --help`` need not.
 _FOLDERS = ("corruptions", "datasets", "displays", "metrics")
-_HOMES = ("exceptions", "losses", "structures", "weightings", "together", "estimators")
+_HOMES = ("exceptions", "losses", "structures", "weightings", "compatibility", "estimators")
 
 
 def __getattr__(name: str) -> Any:

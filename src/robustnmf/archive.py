@@ -36,10 +36,10 @@ class Broken(ValueError):
     """A file that is no archive, or was changed since it was written."""
 
 
-def write(path: Path, arrays: dict[str, np.ndarray], told: dict[str, Any]) -> None:
+def write(path: Path, arrays: dict[str, np.ndarray], record: dict[str, Any]) -> None:
     """Write arrays and a text; at ``path`` is either the file before or all of this one."""
     arrays = {name: np.asarray(array, order="C") for name, array in arrays.items()}
-    text = json.dumps(told, default=float)
+    text = json.dumps(record, default=float)
     savez: Any = np.savez
     with whole_file(path, stream=True) as file:
         told_too = {TOLD: np.array(text), DIGEST: np.array(_digest(arrays, text))}
@@ -123,14 +123,14 @@ def read(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         text, digest = (str(arrays.pop(name)) for name in (TOLD, DIGEST))
         if _digest(arrays, text) != digest:
             raise Broken("its content is not what was written")
-        told = json.loads(text)
-        if not isinstance(told, dict):
+        record = json.loads(text)
+        if not isinstance(record, dict):
             raise Broken("its text is no description")
     except Broken:
         raise
     except Exception as error:  # whatever reading a broken archive comes up with
         raise Broken(str(error) or type(error).__name__) from error
-    return arrays, told
+    return arrays, record
 
 
 def _entries(file: zipfile.ZipFile, size: int) -> dict[str, np.ndarray]:

@@ -16,15 +16,16 @@ import numpy as np
 
 from robustnmf import archive
 from robustnmf.arrays import Array, host_dtype, is_foreign, on_device_of, to_numpy
-from robustnmf.passes import Local
-from robustnmf.state import Fitted, Reading, State, Track
-from robustnmf.weightings import WEIGHTINGS, Gate, Weighting
+from robustnmf.passes import BlockState
+from robustnmf.state import Fitted, MemberProgress, ObjectiveValue, State
+from robustnmf.weightings import WEIGHTINGS, WarmupWeights, Weighting
 
-FORMAT = "robustnmf checkpoint 1"
+FORMAT = "robustnmf checkpoint 2"
 KINDS: dict[str, type[Weighting]] = {kind.__name__: kind for kind in WEIGHTINGS.values()}
-KINDS["Gate"] = Gate
+KINDS["WarmupWeights"] = WarmupWeights
 SAMPLES = 8
-OF_MEMBERS = ("codes", "basis", "energies", "importances", "weighed", "mixing")
+STATE_ARRAYS = ("basis", "previous", "basis_before_extrapolation")
+MEMBER_ARRAYS = ("codes", "basis", "energies", "importances", "penalised_energies", "mixing")
 """Arrays of a member that has left."""
 
 
@@ -68,74 +69,76 @@ class Checkpoint:
         """Write the state before a pass, if it is time."""
         if time.monotonic() - self._written < self.every:
             return
-        arrays = {f"state.{n}": getattr(state, n) for n in ("basis", "previous", "reached")}
-        for name in _present(state.locals[0]):
-            arrays[f"local.{name}"] = engine.collect(state.locals, name)
-        told: dict[str, Any] = {
+        arrays = {f"state.{n}": getattr(state, n) for n in STATE_ARRAYS}
+        for name in _present(state.block_states[0]):
+            arrays[f"local.{name}"] = engine.collect(state.block_states, name)
+        record: dict[str, Any] = {
             "format": FORMAT,
             "identity": self.identity,
             "iteration": iteration,
-            "tracks": [_track_told(track) for track in state.tracks],
+            "members": [_progress_to_json(member) for member in state.members],
             "results": {},
         }
         for member, fitted in results.items():
-            told["results"][str(member)] = _fitted_told(fitted)
-            for name in OF_MEMBERS:
+            record["results"][str(member)] = _fitted_to_json(fitted)
+            for name in MEMBER_ARRAYS:
                 if getattr(fitted, name) is not None:
                     arrays[f"result.{member}.{name}"] = getattr(fitted, name)
-        archive.write(self.path, {name: to_numpy(a) for name, a in arrays.items()}, told)
+        archive.write(self.path, {name: to_numpy(a) for name, a in arrays.items()}, record)
         self._written = time.monotonic()
 
     def resumed(
-        self, engine: Any, members: int, max_iter: int
+        self, engine: Any, count: int, max_iter: int
     ) -> tuple[int, State, dict[int, Fitted]] | None:
         """Where the fit was: the next pass, the state before it, members that had left."""
         if not self.path.exists():
             return None
-        arrays, told = self._read()
+        arrays, record = self._read()
         like = engine.like
 
         def here(array: np.ndarray) -> Array:
             return on_device_of(like, array)
 
         try:
-            tracks = [_track_of(track) for track in told["tracks"]]
+            members = [_progress_from_json(member) for member in record["members"]]
             local = {
                 name.removeprefix("local."): engine.split(here(array), axis=1)
                 for name, array in arrays.items()
                 if name.startswith("local.")
             }
-            locals_ = [
-                Local(**dict(zip(local, rows, strict=True)))
+            block_states = [
+                BlockState(**dict(zip(local, rows, strict=True)))
                 for rows in zip(*local.values(), strict=True)
             ]
-            basis, previous, reached = (
-                here(arrays[f"state.{n}"]) for n in ("basis", "previous", "reached")
+            basis, previous, basis_before_extrapolation = (
+                here(arrays[f"state.{n}"]) for n in STATE_ARRAYS
             )
             results = {
-                int(member): _fitted_of(
-                    said, {n: here(arrays[f"result.{member}.{n}"]) for n in OF_MEMBERS
+                int(member): _fitted_from_json(
+                    said, {n: here(arrays[f"result.{member}.{n}"]) for n in MEMBER_ARRAYS
                            if f"result.{member}.{n}" in arrays},
                 )
-                for member, said in told["results"].items()
+                for member, said in record["results"].items()
             }  # fmt: skip
-            _assert_whole(arrays, engine, len(tracks))
-            iteration = int(told["iteration"])
-            found = sorted([track.member for track in tracks] + list(results))
-            if found != list(range(members)) or not 0 <= iteration <= max_iter:
+            _assert_whole(arrays, engine, len(members))
+            iteration = int(record["iteration"])
+            found = sorted([member.index for member in members] + list(results))
+            if found != list(range(count)) or not 0 <= iteration <= max_iter:
                 raise ValueError("its members or iterations are none of this fit")
-            state = State.at(tracks, locals_, basis)
-            state = State(tracks, locals_, basis, previous, reached, state.weighting)
+            state = State.at(members, block_states, basis)
+            state = State(
+                members, block_states, basis, previous, basis_before_extrapolation, state.weighting
+            )
             return iteration, state, results
         except Exception as error:
             raise self._damaged(error) from error
 
     def _read(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         try:
-            arrays, told = archive.read(self.path)
-            if told["format"] != FORMAT:
-                raise ValueError(f"its format is {told['format']!r}")
-            identity = dict(told["identity"])
+            arrays, record = archive.read(self.path)
+            if record["format"] != FORMAT:
+                raise ValueError(f"its format is {record['format']!r}")
+            identity = dict(record["identity"])
         except Exception as error:  # whatever reading a broken archive comes up with
             raise self._damaged(error) from error
         differs = [
@@ -148,7 +151,7 @@ class Checkpoint:
                 f"{identity.get(name)!r}, here it is {self.identity[name]!r}. Give another path, "
                 "or delete the file to start over."
             )
-        return arrays, told
+        return arrays, record
 
     def _damaged(self, error: Exception) -> ValueError:
         return ValueError(
@@ -161,7 +164,7 @@ class Checkpoint:
         self.path.unlink(missing_ok=True)
 
 
-def told(value: Any) -> Any:
+def to_json(value: Any) -> Any:
     """A value in words that JSON keeps; arrays by a digest."""
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
@@ -197,7 +200,7 @@ def _assert_whole(arrays: dict[str, np.ndarray], engine: Any, members: int) -> N
     k = arrays["state.basis"].shape[1]
     wanted = {
         "state.basis": (members, k, m), "state.previous": (members, k, m),
-        "state.reached": (members, k, m), "local.codes": (members, n, k),
+        "state.basis_before_extrapolation": (members, k, m), "local.codes": (members, n, k),
     }  # fmt: skip
     for name, array in arrays.items():
         rows = name.startswith("local.") and array.shape[:2] != (members, n)
@@ -209,40 +212,44 @@ def _assert_whole(arrays: dict[str, np.ndarray], engine: Any, members: int) -> N
             raise ValueError(f"{name} holds what is no number")
 
 
-def _present(local: Local) -> list[str]:
+def _present(local: BlockState) -> list[str]:
     return [f.name for f in fields(local) if getattr(local, f.name) is not None]
 
 
-def _weighting_told(weighting: Weighting) -> dict[str, Any]:
+def _weighting_to_json(weighting: Weighting) -> dict[str, Any]:
     return {"kind": type(weighting).__name__, **weighting.get_params()}
 
 
-def _weighting_of(told: dict[str, Any]) -> Weighting:
-    parameters = dict(told)
+def _weighting_from_json(record: dict[str, Any]) -> Weighting:
+    parameters = dict(record)
     return KINDS[parameters.pop("kind")](**parameters)
 
 
-def _track_told(track: Track) -> dict[str, Any]:
-    told = {f.name: getattr(track, f.name) for f in fields(track)}
-    told["asked"], told["weighting"] = map(_weighting_told, (track.asked, track.weighting))
-    told["reading"] = None if track.reading is None else list(track.reading)
-    return told
+def _progress_to_json(member: MemberProgress) -> dict[str, Any]:
+    record = {f.name: getattr(member, f.name) for f in fields(member)}
+    record["requested_weighting"], record["weighting"] = map(
+        _weighting_to_json, (member.requested_weighting, member.weighting)
+    )
+    record["objective"] = None if member.objective is None else list(member.objective)
+    return record
 
 
-def _track_of(told: dict[str, Any]) -> Track:
-    reading = told["reading"]
-    return Track(**{
-        **told,
-        "asked": _weighting_of(told["asked"]),
-        "weighting": _weighting_of(told["weighting"]),
-        "reading": None if reading is None else Reading(*reading),
+def _progress_from_json(record: dict[str, Any]) -> MemberProgress:
+    objective = record["objective"]
+    return MemberProgress(**{
+        **record,
+        "requested_weighting": _weighting_from_json(record["requested_weighting"]),
+        "weighting": _weighting_from_json(record["weighting"]),
+        "objective": None if objective is None else ObjectiveValue(*objective),
     })  # fmt: skip
 
 
-def _fitted_told(fitted: Fitted) -> dict[str, Any]:
-    told = {f.name: getattr(fitted, f.name) for f in fields(fitted) if f.name not in OF_MEMBERS}
-    return {**told, "weighting": _weighting_told(fitted.weighting)}
+def _fitted_to_json(fitted: Fitted) -> dict[str, Any]:
+    record = {
+        f.name: getattr(fitted, f.name) for f in fields(fitted) if f.name not in MEMBER_ARRAYS
+    }
+    return {**record, "weighting": _weighting_to_json(fitted.weighting)}
 
 
-def _fitted_of(told: dict[str, Any], arrays: dict[str, Array]) -> Fitted:
-    return Fitted(**{**told, **arrays, "weighting": _weighting_of(told["weighting"])})
+def _fitted_from_json(record: dict[str, Any], arrays: dict[str, Array]) -> Fitted:
+    return Fitted(**{**record, **arrays, "weighting": _weighting_from_json(record["weighting"])})

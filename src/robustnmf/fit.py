@@ -16,19 +16,33 @@ import numpy as np
 
 from robustnmf.arrays import (
     Array,
-    again,
     energy_rounding,
     floored,
     namespace,
-    near,
     on_device_of,
+    repeat_on_device,
+    to_device_of,
     to_numpy,
+)
+from robustnmf.auto_parameters import (
+    end_warmup,
+    energies_only,
+    objective_values,
+    objectives,
+    update_auto_parameters,
 )
 from robustnmf.checkpoint import Checkpoint
 from robustnmf.engine import in_parts
-from robustnmf.passes import Local, Statistics
-from robustnmf.settling import energies_only, follow, objectives, opened, readings
-from robustnmf.state import GATED, Fitted, Problem, Reading, Start, State, Track
+from robustnmf.passes import BlockState, Statistics
+from robustnmf.state import (
+    WARMUP_PASSES,
+    Fitted,
+    MemberProgress,
+    ObjectiveValue,
+    Problem,
+    Start,
+    State,
+)
 from robustnmf.weightings import Batch, Uniform, Weighting
 
 WORTH_RECORDING = 5
@@ -67,8 +81,8 @@ def fit(
 
     With a checkpoint the fit goes on where it was interrupted, if it was.
     """
-    with engine.at_work():
-        shares = engine.shares(len(weightings))
+    with engine.thread_pool():
+        shares = engine.member_slices(len(weightings))
         if len(shares) == 1 or callback is not None or checkpoint is not None:
             return _fit(engine, problem, weightings, start, max_iter, tol, callback, checkpoint)
 
@@ -77,7 +91,8 @@ def fit(
 
         def part(members: slice) -> list[Fitted]:
             return _fit(
-                engine.alone(), problem, weightings[members], start.part(members), max_iter, tol,
+                engine.single_threaded(), problem, weightings[members], start.part(members),
+                max_iter, tol,
                 lambda iteration, state: halted.is_set(),
             )  # fmt: skip
 
@@ -99,11 +114,13 @@ def _fit(
     checkpoint: Checkpoint | None = None,
 ) -> list[Fitted]:
     # Penalties are in proportion to all samples, and would be too much for some of them.
-    gated = 0 if problem.pays else min(GATED, max_iter // 4)
+    warmup_passes = 0 if problem.has_penalty else min(WARMUP_PASSES, max_iter // 4)
     resumed = None if checkpoint is None else checkpoint.resumed(engine, len(weightings), max_iter)
     if resumed is None:
         state = _begun(engine, problem, weightings, start)
-        state = follow(engine, problem, state, gated=gated, freeze=max_iter == 0)
+        state = update_auto_parameters(
+            engine, problem, state, warmup_passes=warmup_passes, freeze=max_iter == 0
+        )
         resumed = 0, state, {}
     first, state, results = resumed
     del resumed  # states that nobody holds take their codes with them
@@ -114,21 +131,23 @@ def _fit(
             checkpoint.offer(engine, iteration, state, results)
         last = iteration == max_iter
         before = state
-        state, statistics = _pass(engine, problem, state, move=iteration > 0, gather=not last)
+        state, statistics = _pass(
+            engine, problem, state, update_codes=iteration > 0, gather=not last
+        )
         back = _recorded(problem, state, statistics)
         if any(back):
             state = state.restored(engine, back, before)
         if callback is not None and callback(iteration, state):
             last = True
-            state = opened(engine, problem, state)
+            state = end_warmup(engine, problem, state)
         del before
-        done = [j for j, t in enumerate(state.tracks) if last or t.stalled(tol)]
+        done = [j for j, t in enumerate(state.members) if last or t.has_converged(tol)]
         if done:
             leaving = state.keep(engine, done)
-            converged = [track.stalled(tol) for track in leaving.tracks]
+            converged = [member.has_converged(tol) for member in leaving.members]
             results |= _finish(engine, problem, leaving, iteration, converged, tol)
             del leaving
-            stay = [j for j in range(len(state.tracks)) if j not in done]
+            stay = [j for j in range(len(state.members)) if j not in done]
             if not stay:
                 break
             state = state.keep(engine, stay)
@@ -136,9 +155,11 @@ def _fit(
             back = [back[j] for j in stay]
         state = _stepped(engine, problem, state, statistics, back)
         freeze = 2 * (iteration + 1) >= max_iter
-        state = follow(engine, problem, state, gated=gated, freeze=freeze)
+        state = update_auto_parameters(
+            engine, problem, state, warmup_passes=warmup_passes, freeze=freeze
+        )
         iteration += 1
-        if not watched and engine.on_one_device and problem.steady(state.tracks):
+        if not watched and engine.on_one_device and problem.needs_no_host_decisions(state.members):
             state, iteration = _unwatched(engine, problem, state, iteration, max_iter)
             watched = True  # what is left, or all of it where that did not work out
     return [results[i] for i in range(len(weightings))]
@@ -146,11 +167,13 @@ def _fit(
 
 def _begun(engine: Any, problem: Problem, weightings: Sequence[Weighting], start: Start) -> State:
     """Before the first pass, with energies where weightings need them."""
-    tracks = [Track(i, w, w) for i, w in enumerate(weightings)]
-    locals_ = engine.begin(start.codes, start.mixing)
+    members = [MemberProgress(i, w, w) for i, w in enumerate(weightings)]
+    block_states = engine.begin(start.codes, start.mixing)
     for part in (start.codes, start.mixing or []):
         part.clear()  # used up: they would stay in memory beside those that are computed
-    return energies_only(engine, problem, State.at(tracks, locals_, problem.hold(start.basis)))
+    return energies_only(
+        engine, problem, State.at(members, block_states, problem.hold(start.basis))
+    )
 
 
 def encode(
@@ -158,30 +181,32 @@ def encode(
 ) -> tuple[Array, Array]:
     """Best codes (n, k) for a basis (k, m) that stays, and their energies (n,)."""
     batch = Batch([weighting], basis)
-    look = problem.look(engine, batch, basis[None, ...], basis[None, ...])
+    data_pass = problem.make_pass(engine, batch, basis[None, ...], basis[None, ...])
 
-    def visit(block: Any, local: None) -> tuple[Local, None]:
-        codes, seen = look.encode(block, batch)
-        return Local(codes, energies=look.energies(block, codes, seen)), None
+    def visit(block: Any, local: None) -> tuple[BlockState, None]:
+        codes, cache = data_pass.encode(block, batch)
+        return BlockState(codes, energies=data_pass.energies(block, codes, cache)), None
 
-    with engine.at_work():
-        locals_, _ = engine.sweep(visit)
-    return engine.collect(locals_, "codes")[0, ...], engine.collect(locals_, "energies")[0, ...]
+    with engine.thread_pool():
+        block_states, _ = engine.map_blocks(visit)
+    return engine.collect(block_states, "codes")[0, ...], engine.collect(block_states, "energies")[
+        0, ...
+    ]
 
 
 def encoded_start(engine: Any, problem: Problem, basis: Array) -> Start:
     """Start at bases (members, k, m) with the best codes for them."""
     batch = Batch([Uniform()] * basis.shape[0], basis)
-    look = problem.look(engine, batch, basis, basis)
+    data_pass = problem.make_pass(engine, batch, basis, basis)
     least = least_codes(problem, basis)
 
     def visit(block: Any, _: None) -> tuple[Array, None]:
-        codes, _ = look.encode(block, batch)
+        codes, _ = data_pass.encode(block, batch)
         sizes = namespace(codes).astype(block.sq_norms**0.5, codes.dtype)
         return namespace(codes).maximum(codes, sizes[None, :, None] * least), None
 
-    with engine.at_work():
-        return Start(engine.sweep(visit)[0], basis)
+    with engine.thread_pool():
+        return Start(engine.map_blocks(visit)[0], basis)
 
 
 def least_codes(problem: Problem, basis: Array) -> Array:
@@ -200,48 +225,54 @@ def least_codes(problem: Problem, basis: Array) -> Array:
 def objective(engine: Any, problem: Problem, weighting: Weighting, basis: Array) -> float:
     """Objective of the best codes for a basis (k, m) that stays."""
     batch = Batch([weighting], basis)
-    look = problem.look(engine, batch, basis[None, ...], basis[None, ...])
+    data_pass = problem.make_pass(engine, batch, basis[None, ...], basis[None, ...])
 
-    def visit(block: Any, local: None) -> tuple[Local, Statistics]:
-        codes, seen = look.encode(block, batch)
-        return look.measure(block, Local(codes), batch, seen)
+    def visit(block: Any, local: None) -> tuple[BlockState, Statistics]:
+        codes, cache = data_pass.encode(block, batch)
+        return data_pass.measure(block, BlockState(codes), batch, cache)
 
-    with engine.at_work():
-        _, statistics = engine.sweep(visit)
-    paid, _ = problem.basis_paid(batch, statistics.tally, basis[None, ...])
-    return float((batch.value_of(statistics.tally) + paid)[0, 0])
+    with engine.thread_pool():
+        _, statistics = engine.map_blocks(visit)
+    paid, _ = problem.basis_penalty_value(batch, statistics.objective_sums, basis[None, ...])
+    return float((batch.value_of(statistics.objective_sums) + paid)[0, 0])
 
 
 def _pass(
-    engine: Any, problem: Problem, state: State, *, move: bool, gather: bool
+    engine: Any, problem: Problem, state: State, *, update_codes: bool, gather: bool
 ) -> tuple[State, Statistics]:
     """Visit all blocks once; the last pass of a fit gathers no sums."""
     weighting = state.weighting
-    look = problem.look(engine, weighting, state.basis, state.previous)
-    ahead = state.ahead if problem.solver.extrapolates_codes else None
+    data_pass = problem.make_pass(engine, weighting, state.basis, state.previous)
+    momentum = state.momentum if problem.solver.extrapolates_codes else None
 
-    def visit(block: Any, local: Local) -> tuple[Local, Statistics]:
-        here, batch, start = look.near(block), weighting.near(block.mass), local.codes
+    def visit(block: Any, local: BlockState) -> tuple[BlockState, Statistics]:
+        here, batch, start = (
+            data_pass.to_device_of(block),
+            weighting.to_device_of(block.row_weight),
+            local.codes,
+        )
         finish = here.gather if gather else here.measure
-        if not move:
-            codes, seen = here.stay(block, start)
-            local = replace(local, before=None if ahead is None else start)
-            return finish(block, local, batch, seen)
-        if ahead is not None:
-            start = problem.solver.further(start, local.before, near(start, ahead))
+        if not update_codes:
+            codes, cache = here.evaluate(block, start)
+            local = replace(local, before=None if momentum is None else start)
+            return finish(block, local, batch, cache)
+        if momentum is not None:
+            start = problem.solver.extrapolate(start, local.before, to_device_of(start, momentum))
             local = replace(local, before=local.codes)
-        codes, seen = here.move(block, start, batch)
-        return finish(block, replace(local, codes=codes), batch, seen)
+        codes, cache = here.update_codes(block, start, batch)
+        return finish(block, replace(local, codes=codes), batch, cache)
 
     visit.anywhere = True  # type: ignore[attr-defined]
-    locals_, statistics = engine.sweep(visit, state.locals)
-    return replace(state, locals=locals_), statistics
+    block_states, statistics = engine.map_blocks(visit, state.block_states)
+    return replace(state, block_states=block_states), statistics
 
 
 def _recorded(problem: Problem, state: State, statistics: Statistics) -> list[bool]:
     """Note the objective of every member; which of them must go back."""
-    found = readings(problem, state.weighting, statistics.tally, state.basis)
-    return [track.record(reading) for track, reading in zip(state.tracks, found, strict=True)]
+    found = objective_values(problem, state.weighting, statistics.objective_sums, state.basis)
+    return [
+        member.record(objective) for member, objective in zip(state.members, found, strict=True)
+    ]
 
 
 def _unwatched(
@@ -253,30 +284,32 @@ def _unwatched(
     """
     if max_iter - iteration < WORTH_RECORDING:
         return state, iteration
-    names = [name for name in ("codes", "mixing") if getattr(state.locals[0], name) is not None]
-    back = [False] * len(state.tracks)
+    names = [
+        name for name in ("codes", "mixing") if getattr(state.block_states[0], name) is not None
+    ]
+    back = [False] * len(state.members)
 
     def step(arrays: Sequence[Array]) -> tuple[Sequence[Array], Array]:
         now = _handed(state, names, arrays)
-        now, statistics = _pass(engine, problem, now, move=True, gather=True)
-        note = objectives(problem, now.weighting, statistics.tally, now.basis)
+        now, statistics = _pass(engine, problem, now, update_codes=True, gather=True)
+        note = objectives(problem, now.weighting, statistics.objective_sums, now.basis)
         return _carried(_stepped(engine, problem, now, statistics, back), names), note
 
-    found = again(step, _carried(state, names), max_iter - iteration)
+    found = repeat_on_device(step, _carried(state, names), max_iter - iteration)
     if found is None:
         return state, iteration
     arrays, notes = found
     by_member = to_numpy(namespace(notes).permute_dims(notes, (1, 2, 0))).tolist()
-    for track, (values, levels, paid) in zip(state.tracks, by_member, strict=True):
-        track.values += values
-        track.levels += levels
-        track.reading = Reading(values[-1], levels[-1], paid[-1])
+    for member, (values, shifted_objectives, paid) in zip(state.members, by_member, strict=True):
+        member.values += values
+        member.shifted_objectives += shifted_objectives
+        member.objective = ObjectiveValue(values[-1], shifted_objectives[-1], paid[-1])
     return _handed(state, names, arrays), max_iter
 
 
 def _carried(state: State, names: list[str]) -> list[Array]:
     """The arrays that one pass hands to the next."""
-    local = [getattr(local, name) for local in state.locals for name in names]
+    local = [getattr(local, name) for local in state.block_states for name in names]
     return [state.basis, state.previous, *local]
 
 
@@ -284,11 +317,17 @@ def _handed(state: State, names: list[str], arrays: Sequence[Array]) -> State:
     """The state with the arrays that one pass has handed to the next."""
     basis, previous, *rest = arrays
     fields = zip(*(iter(rest),) * len(names), strict=True)
-    locals_ = [
+    block_states = [
         replace(local, **dict(zip(names, new, strict=True)))
-        for local, new in zip(state.locals, fields, strict=True)
+        for local, new in zip(state.block_states, fields, strict=True)
     ]
-    return replace(state, locals=locals_, basis=basis, previous=previous, reached=basis)
+    return replace(
+        state,
+        block_states=block_states,
+        basis=basis,
+        previous=previous,
+        basis_before_extrapolation=basis,
+    )
 
 
 def _stepped(
@@ -299,18 +338,30 @@ def _stepped(
     A solver that extrapolates lets it run on, ``C' = C + b (C - C_before)`` with b growing from
     zero towards one. A member that has risen for it goes on from where it had not run on.
     """
-    locals_, basis = problem.basis_step(
-        engine, state.locals, state.basis, state.weighting, statistics
+    block_states, basis = problem.basis_step(
+        engine, state.block_states, state.basis, state.weighting, statistics
     )
     if not problem.extrapolates:
-        return replace(state, locals=locals_, basis=basis, previous=state.basis, reached=basis)
+        return replace(
+            state,
+            block_states=block_states,
+            basis=basis,
+            previous=state.basis,
+            basis_before_extrapolation=basis,
+        )
     xp = namespace(basis)
     if any(back):
-        basis = xp.where(on_device_of(basis, back)[:, None, None], state.reached, basis)
-    for track in state.tracks:
-        track.run_on()
-    further = problem.solver.further(basis, state.reached, state.ahead)
-    return replace(state, basis=further, previous=state.basis, reached=basis)
+        basis = xp.where(
+            on_device_of(basis, back)[:, None, None], state.basis_before_extrapolation, basis
+        )
+    for member in state.members:
+        member.update_momentum()
+    extrapolated = problem.solver.extrapolate(
+        basis, state.basis_before_extrapolation, state.momentum
+    )
+    return replace(
+        state, basis=extrapolated, previous=state.basis, basis_before_extrapolation=basis
+    )
 
 
 def _finish(
@@ -323,65 +374,67 @@ def _finish(
     """
     weighting = state.weighting
     importances = _importances(engine, problem, state)
-    for track in state.tracks:
-        track.ahead = 0.0
+    for member in state.members:
+        member.momentum = 0.0
     if tol > 0:
-        look = problem.look(engine, weighting, state.basis, state.basis)
+        data_pass = problem.make_pass(engine, weighting, state.basis, state.basis)
 
-        def visit(block: Any, local: Local) -> tuple[Local, Statistics]:
-            codes, seen = look.encode(block, weighting)
-            after = look.row_values(block, codes, seen, weighting)
-            before = look.row_values(block, *look.stay(block, local.codes), weighting)
+        def visit(block: Any, local: BlockState) -> tuple[BlockState, Statistics]:
+            codes, cache = data_pass.encode(block, weighting)
+            after = data_pass.row_values(block, codes, cache, weighting)
+            before = data_pass.row_values(block, *data_pass.evaluate(block, local.codes), weighting)
             # Where the loss is not convex in the codes, encoding may end in a worse minimum. A row
             # fitted to rounding may also lose some of its last digits, on which an objective of
             # weights without bounds depends.
-            least = energy_rounding(codes) * block.sizes(problem.loss.degree)
+            least = energy_rounding(codes) * block.row_sizes(problem.loss.degree)
             worse = after > (1 + 1e-6) * namespace(before).maximum(before, least)
             codes = namespace(codes).where(worse[:, :, None], local.codes, codes)
-            codes, seen = look.stay(block, codes)
-            return look.measure(block, replace(local, codes=codes), weighting, seen)
+            codes, cache = data_pass.evaluate(block, codes)
+            return data_pass.measure(block, replace(local, codes=codes), weighting, cache)
 
-        locals_, statistics = engine.sweep(visit, state.locals)
-        state = replace(state, locals=locals_)
+        block_states, statistics = engine.map_blocks(visit, state.block_states)
+        state = replace(state, block_states=block_states)
         _recorded(problem, state, statistics)
-    codes = engine.collect(state.locals, "codes")
-    weighed = engine.collect(state.locals, "energies")
-    energies = engine.collect(state.locals, "losses") if problem.pays else weighed
+    codes = engine.collect(state.block_states, "codes")
+    penalised_energies = engine.collect(state.block_states, "energies")
+    energies = (
+        engine.collect(state.block_states, "losses") if problem.has_penalty else penalised_energies
+    )
     mixes = problem.structure.mixes_samples
-    mixing = engine.collect(state.locals, "mixing") if mixes else None
+    mixing = engine.collect(state.block_states, "mixing") if mixes else None
     _assert_finite(codes, state.basis, energies)
     # All members in one trip: after that they are parts of one array.
-    codes, basis, importances, weighed = map(
-        engine.result, (codes, state.basis, importances, weighed)
+    codes, basis, importances, penalised_energies = map(
+        engine.result, (codes, state.basis, importances, penalised_energies)
     )
-    energies = engine.result(energies) if problem.pays else weighed
+    energies = engine.result(energies) if problem.has_penalty else penalised_energies
     mixing = None if mixing is None else engine.result(mixing)
     return {
-        track.member: Fitted(
+        member.index: Fitted(
             codes[j, ...],
             basis[j, ...],
             energies[j, ...],
             importances[j, ...],
-            track.weighting,
-            track.values,
-            track.levels[-1],
+            member.weighting,
+            member.values,
+            member.shifted_objectives[-1],
             n_iter,
             converged[j],
-            weighed[j, ...],
-            track.basis_paid,
+            penalised_energies[j, ...],
+            member.basis_penalty_value,
             None if mixing is None else mixing[j, ...],
         )
-        for j, track in enumerate(state.tracks)
+        for j, member in enumerate(state.members)
     }
 
 
 def _importances(engine: Any, problem: Problem, state: State) -> Array:
     """Importance of every sample; where weights belong to entries, their share by row."""
     if not state.weighting.per_entry:
-        energies = engine.collect(state.locals, "energies")
-        sizes = engine.row_sizes(problem.loss.degree) if state.weighting.relative else None
-        return state.weighting.importances(energies, engine.mass, sizes)
-    weights = engine.collect(state.locals, "row_weights")
+        energies = engine.collect(state.block_states, "energies")
+        sizes = engine.row_sizes(problem.loss.degree) if state.weighting.uses_row_sizes else None
+        return state.weighting.importances(energies, engine.row_weight, sizes)
+    weights = engine.collect(state.block_states, "row_weights")
     return weights / namespace(weights).sum(weights, axis=-1, keepdims=True)
 
 

@@ -106,10 +106,12 @@ def find_groups(
     copies = find_copies(rejected.scaled(scale), accepted.scaled(scale), COPY * typical_share)
     copies |= find_filled(rejected, accepted)
     members, similar = np.zeros(n, dtype=bool), copies.copy()
-    degree, fill = problem.loss.degree, problem.kind(False, False).hole
+    degree, fill = problem.loss.degree, problem.pass_type(False, False).fill_value
     engine = rejected.engine(scale, fill)
     sizes = engine.row_sizes(degree)
-    limits, typical_limits = (bound.among(sizes).cutoff for bound in (cutoffs, typical_cutoffs))
+    limits, typical_limits = (
+        bound.for_row_sizes(sizes).cutoff for bound in (cutoffs, typical_cutoffs)
+    )
     codes, before = encode(engine, problem, Uniform(), basis)
     norms = engine.row_sizes(2.0) ** 0.5
     of_equal_size, codes = rejected.divided(scale * norms), codes / norms[:, None]
@@ -167,7 +169,7 @@ def _learn_parts(
     )  # fmt: skip
     if not len(parts):
         return basis
-    engine = sample.engine(1.0, problem.kind(False, False).hole)
+    engine = sample.engine(1.0, problem.pass_type(False, False).fill_value)
     dtype = engine.like.dtype
     together = np.concatenate([basis, parts]).astype(dtype)
     together_codes = np.maximum(np.hstack([codes, more]), least_codes(problem, together[None]))

@@ -29,8 +29,8 @@ from robustnmf.engine import Engine, InMemory, draw_rows, weighted_median
 from robustnmf.fit import encoded_start, fit
 from robustnmf.groups import find_groups
 from robustnmf.inits import INITS
-from robustnmf.state import GATED, Fitted, Problem, Start, State
-from robustnmf.weightings import Batch, Profile, Trimmed, Uniform
+from robustnmf.state import WARMUP_PASSES, Fitted, Problem, Start, State
+from robustnmf.weightings import Batch, EnergyHistogram, Trimmed, Uniform
 
 ROWS = 3000
 """Rows that are drawn."""
@@ -104,7 +104,7 @@ def screen(
     if engine.mean() == 0:
         return None
     sample = draw_rows(engine, ROWS)
-    fill = problem.kind(False, False).hole
+    fill = problem.pass_type(False, False).fill_value
     table = sample.without_repeats().engine(engine.scale, fill)
     majority = fit_majority(table, problem, rank)
     good, rejected = sample.take(majority.accepted), sample.take(~majority.accepted)
@@ -170,12 +170,12 @@ class Majority:
     @cached_property
     def accepted(self) -> np.ndarray:
         """Which rows are within the cutoffs."""
-        return self.fitted.weighed <= self.cutoffs.among(self.sizes).cutoff
+        return self.fitted.penalised_energies <= self.cutoffs.for_row_sizes(self.sizes).cutoff
 
     @cached_property
     def energies(self) -> np.ndarray:
         """Energies of the accepted rows."""
-        return self.fitted.weighed[self.accepted]
+        return self.fitted.penalised_energies[self.accepted]
 
     @cached_property
     def typical_share(self) -> float:
@@ -196,19 +196,19 @@ class Majority:
 def fit_majority(engine: InMemory, problem: Problem, rank: int) -> Majority:
     """Fit the majority until its cutoffs are known, with no more parts than can decide."""
     degree = problem.loss.degree
-    count = float(engine.sizes.sum())
+    count = float(engine.full_row_weight.sum())
     rank = max(1, min(rank, engine.shape[1] // FEATURES_A_PART, int(count / SAMPLES_A_PART)))
     codes, basis = INITS["robust"](engine.filled(), rank, 0)
     start = Start([rows[None, ...] for rows in codes], basis[None, ...])
 
     def is_known(iteration: int, state: State) -> bool:
-        return iteration >= GATED + AFTER_WARMUP
+        return iteration >= WARMUP_PASSES + AFTER_WARMUP
 
     (fitted,) = fit(
         engine, problem, [Trimmed()], start, max_iter=PASSES, tol=0.0, callback=is_known
     )
     unit = engine.typical_size(degree)
-    majority = Majority(fitted, engine.row_sizes(degree), engine.mass, unit)
+    majority = Majority(fitted, engine.row_sizes(degree), engine.row_weight, unit)
     if rank > 1 and majority.typical_share < EXACT and not majority.accepted.all():
         index = np.flatnonzero(majority.accepted)[:COMPARED]
         if _share_beyond(engine.filled().samples(index), rank // 2) < DESCRIBED:
@@ -227,12 +227,14 @@ def _beyond(engine: Engine, problem: Problem, majority: Fitted) -> Any:
     """Return a function that finds the rows of a block beyond the cutoffs of the majority."""
     basis = on_device_of(engine.like, majority.basis)[None, ...]
     batch = Batch([majority.weighting], basis)
-    look = problem.look(engine, batch, basis, basis)
+    data_pass = problem.make_pass(engine, batch, basis, basis)
 
     def beyond(block: Any) -> Array:
-        codes, seen = look.encode(block, batch)
-        energies = look.energies(block, codes, seen)[0, ...]
-        return energies > majority.weighting.among(block.sizes(problem.loss.degree)).cutoff
+        codes, cache = data_pass.encode(block, batch)
+        energies = data_pass.energies(block, codes, cache)[0, ...]
+        return (
+            energies > majority.weighting.for_row_sizes(block.row_sizes(problem.loss.degree)).cutoff
+        )
 
     return beyond
 
@@ -257,16 +259,16 @@ def fit_accepted(
     codes = [np.stack(rows) for rows in zip(*(codes for codes, _ in starts), strict=True)]
     start = Start(codes, np.stack([basis for _, basis in starts]))
     members = fit(engine, problem, [Uniform()] * len(starts), start, max_iter=PASSES, tol=TOLERANCE)
-    energies = min(members, key=lambda member: member.level).weighed
+    energies = min(members, key=lambda member: member.shifted_objective).penalised_energies
     sizes, unit = engine.row_sizes(degree), engine.typical_size(degree)
-    cutoffs = _cutoffs(energies, sizes, engine.mass, unit, majority, covered)
+    cutoffs = _cutoffs(energies, sizes, engine.row_weight, unit, majority, covered)
     return Accepted(np.stack([member.basis for member in members]), cutoffs)
 
 
 def _cutoffs(
     energies: np.ndarray,
     sizes: np.ndarray,
-    mass: np.ndarray,
+    row_weight: np.ndarray,
     unit: float,
     majority: int,
     covered: float,
@@ -275,7 +277,9 @@ def _cutoffs(
 
     The first ``majority`` of them were accepted at once, the others as groups.
     """
-    profile = Profile.of(energies, sizes, mass, unit=unit, features=0)
-    cutoffs = Trimmed().settle(profile, FURTHER).covering(energies, sizes, mass, covered)
+    histogram = EnergyHistogram.of(energies, sizes, row_weight, unit=unit, features=0)
+    cutoffs = (
+        Trimmed().resolve_auto(histogram, FURTHER).covering(energies, sizes, row_weight, covered)
+    )
     first = slice(majority)
-    return cutoffs.covering(energies[first], sizes[first], mass[first], COVERED_OF_MAJORITY)
+    return cutoffs.covering(energies[first], sizes[first], row_weight[first], COVERED_OF_MAJORITY)

@@ -6,32 +6,32 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
 
-from robustnmf.arrays import Array, at_least, at_most, column, namespace, on_device_of, wide
+from robustnmf.arrays import Array, as_float64, at_least, at_most, column, namespace, on_device_of
 from robustnmf.losses import Loss
 from robustnmf.passes import DivergencePass, EntryPass, GramPass, MaskedPass, Pass, Statistics
 from robustnmf.solvers import Penalty, Solver
 from robustnmf.structures import Structure
-from robustnmf.weightings import Batch, Gate, Profile, Tally, Weighting
+from robustnmf.weightings import Batch, EnergyHistogram, ObjectiveSums, WarmupWeights, Weighting
 
 WINDOW = 10
 REST = 0.01
 CIRCLE = 12
-"""Passes after which circles of two, three, four, six or twelve are at their beginning."""
+"""Averaging window in passes: cancels limit cycles whose period divides 12."""
 
 PATIENCE = 5
-GATED = 20
+WARMUP_PASSES = 20
 
 
-class Reading(NamedTuple):
-    """The objective at some point, the same up to constants, and the part the basis pays."""
+class ObjectiveValue(NamedTuple):
+    """Objective, the same less a constant (zero for a perfect fit), and the penalty of the basis."""
 
     value: float
-    level: float
-    basis_paid: float
+    shifted_objective: float
+    basis_penalty_value: float
 
 
-class Paid(NamedTuple):
-    """What the entries of a factor f pay, ``lasso sum f + ridge/2 sum f^2``.
+class ElasticNet(NamedTuple):
+    """Elastic-net penalty of the entries of a factor f, ``lasso sum f + ridge/2 sum f^2``.
 
     In the units in which the gradient of the loss is split.
     """
@@ -40,7 +40,7 @@ class Paid(NamedTuple):
     ridge: float = 0.0
 
 
-NOTHING = Paid()
+NO_PENALTY = ElasticNet()
 
 
 @dataclass(frozen=True)
@@ -59,8 +59,8 @@ class Problem:
     structure: Structure
     solver: Solver
     fixed: Array | None = None
-    codes_pay: Paid = NOTHING
-    basis_pays: Paid = NOTHING
+    codes_penalty: ElasticNet = NO_PENALTY
+    basis_penalty: ElasticNet = NO_PENALTY
 
     def hold(self, basis: Array) -> Array:
         """The basis (members, k, features) with its fixed rows as they must be."""
@@ -71,16 +71,16 @@ class Problem:
         held = xp.broadcast_to(self.fixed, (basis.shape[0], count, features))
         return xp.concat([held, basis[:, count:, :]], axis=1)
 
-    def look(self, engine: Any, weighting: Batch, basis: Array, previous: Array) -> Pass:
+    def make_pass(self, engine: Any, weighting: Batch, basis: Array, previous: Array) -> Pass:
         """The pass over the data of an engine for these bases."""
-        kind = self.kind(weighting.per_entry, engine.complete)
-        company = self.structure.company(basis)
-        penalty = Penalty(self.loss.unit, self.loss.degree, *self.codes_pay, company)
+        pass_type = self.pass_type(weighting.per_entry, engine.complete)
+        overlap_penalty = self.structure.overlap_penalty(basis)
+        penalty = Penalty(self.loss.unit, self.loss.degree, *self.codes_penalty, overlap_penalty)
         update = self.update(penalty.curved)
         plain = self.solver.multiplies and update.keywords["exponent"] == 1.0
-        return kind(self.loss, update, basis, previous, penalty, self.solver.quadratic, plain)
+        return pass_type(self.loss, update, basis, previous, penalty, self.solver.quadratic, plain)
 
-    def kind(self, per_entry: bool, complete: bool) -> type[Pass]:
+    def pass_type(self, per_entry: bool, complete: bool) -> type[Pass]:
         """The pass for weights of entries or of rows: by Gram matrices where they say all."""
         if per_entry:
             return EntryPass
@@ -93,14 +93,16 @@ class Problem:
         """Whether the basis runs on; a mixture of samples stays where its mixing is."""
         return self.solver.extrapolates and not self.structure.mixes_samples
 
-    def steady(self, tracks: list[Track]) -> bool:
+    def needs_no_host_decisions(self, members: list[MemberProgress]) -> bool:
         """Whether passes follow each other with nothing to decide in between."""
-        return not self.solver.extrapolates and not any(track.asked.settles for track in tracks)
+        return not self.solver.extrapolates and not any(
+            member.requested_weighting.has_auto for member in members
+        )
 
     @property
-    def pays(self) -> bool:
+    def has_penalty(self) -> bool:
         """Whether energies are more than the loss."""
-        return any(self.codes_pay) or self.structure.pays
+        return any(self.codes_penalty) or self.structure.penalises_overlap
 
     def update(self, curved: bool) -> partial:
         """Step of a factor; a smaller exponent than the loss allows descends as well."""
@@ -108,45 +110,51 @@ class Problem:
         return partial(self.solver.step, exponent=exponent * self.structure.exponent)
 
     def basis_step(
-        self, engine: Any, locals_: Any, basis: Array, weighting: Batch, statistics: Statistics
+        self, engine: Any, block_states: Any, basis: Array, weighting: Batch, statistics: Statistics
     ) -> tuple[Any, Array]:
         """New local states and basis from what a pass has gathered."""
         terms = statistics.terms()
         xp = namespace(basis)
         ridge = xp.zeros_like(basis[:, :, 0])
         lasso: Array | float = 0.0
-        if self.structure.pays:
+        if self.structure.penalises_overlap:
             ridge = self.structure.ridge(basis, statistics.codes_gram)
-        if any(self.basis_pays):
+        if any(self.basis_penalty):
             # The weighted sums as they would be with the gradient of phi, times what makes
             # phi a sum; where that is beyond all bounds, what is paid is as good as nothing.
-            tally = statistics.tally
-            scale = statistics.log_scale - weighting.log_normaliser(tally)
-            scale = scale + weighting.log_units(tally)[0]
+            objective_sums = statistics.objective_sums
+            scale = statistics.log_scale - weighting.log_normaliser(objective_sums)
+            scale = scale + weighting.log_units(objective_sums)[0]
             by = xp.astype(xp.exp(at_most(scale, 0.0)), basis.dtype)
             paid = xp.astype(xp.exp(-at_least(scale, 0.0)), basis.dtype)
             terms = terms.scaled(by[:, :, None])
-            ridge = by * ridge + self.basis_pays.ridge * paid
-            lasso = self.basis_pays.lasso * paid[:, :, None]
-        curved = self.structure.pays or self.basis_pays.ridge > 0
-        if self.structure.pays or any(self.basis_pays):
+            ridge = by * ridge + self.basis_penalty.ridge * paid
+            lasso = self.basis_penalty.lasso * paid[:, :, None]
+        curved = self.structure.penalises_overlap or self.basis_penalty.ridge > 0
+        if self.structure.penalises_overlap or any(self.basis_penalty):
             terms = terms.penalised(lasso, ridge)
         if self.fixed is not None:
             terms = replace(terms, fixed=self.fixed.shape[0])
-        locals_, basis = self.structure.step(engine, locals_, basis, terms, self.update(curved))
-        return locals_, self.hold(basis)
+        block_states, basis = self.structure.step(
+            engine, block_states, basis, terms, self.update(curved)
+        )
+        return block_states, self.hold(basis)
 
-    def basis_paid(self, weighting: Batch, tally: Tally, basis: Array) -> tuple[Array, Array]:
+    def basis_penalty_value(
+        self, weighting: Batch, objective_sums: ObjectiveSums, basis: Array
+    ) -> tuple[Array, Array]:
         """What the basis adds to value and level (members, 1)."""
-        lasso, ridge = self.basis_pays
+        lasso, ridge = self.basis_penalty
         xp = namespace(basis)
-        if not any(self.basis_pays):
-            return (xp.zeros_like(tally.shift),) * 2
-        basis = wide(basis)
+        if not any(self.basis_penalty):
+            return (xp.zeros_like(objective_sums.shift),) * 2
+        basis = as_float64(basis)
         entries = lasso * basis + 0.5 * ridge * basis**2
         paid = self.loss.unit * xp.sum(entries, axis=(1, 2))[:, None]
-        value, level = (xp.exp(-unit) * paid for unit in weighting.log_units(tally))
-        return value, level
+        value, shifted_objective = (
+            xp.exp(-unit) * paid for unit in weighting.log_units(objective_sums)
+        )
+        return value, shifted_objective
 
 
 @dataclass(frozen=True)
@@ -170,8 +178,8 @@ class Start:
         def again(block: Any, part: Array) -> tuple[Array, None]:
             return tile(part, (times, 1, 1)), None
 
-        codes = engine.sweep(again, self.codes, data=False)[0]
-        mixing = self.mixing and engine.sweep(again, self.mixing, data=False)[0]
+        codes = engine.map_blocks(again, self.codes, data=False)[0]
+        mixing = self.mixing and engine.map_blocks(again, self.mixing, data=False)[0]
         return Start(codes, tile(self.basis, (times, 1, 1)), mixing)
 
     def part(self, members: slice) -> Start:
@@ -186,10 +194,10 @@ class Start:
 class Fitted:
     """One member, fitted; everything in the units of the engine.
 
-    ``level`` is the last objective up to the constants that make it zero for a perfect fit:
-    what to compare members by, since the constants may be all there is to see of phi.
-    ``weighed`` are the energies with what codes pay, ``basis_paid`` is what the basis pays, as a
-    part of the level.
+    ``shifted_objective`` is the last objective less a constant that makes it zero for a perfect
+    fit. Members are compared by it: for large parameters the constant takes all digits of phi.
+    ``penalised_energies`` are the energies with the penalty of the codes. ``basis_penalty_value``
+    is the penalty of the basis, a part of the shifted objective.
     """
 
     codes: Array
@@ -198,16 +206,16 @@ class Fitted:
     importances: Array
     weighting: Weighting
     history: list[float]
-    level: float
+    shifted_objective: float
     n_iter: int
     converged: bool
-    weighed: Array
-    basis_paid: float
+    penalised_energies: Array
+    basis_penalty_value: float
     mixing: Array | None = None
 
 
 @dataclass
-class Track:
+class MemberProgress:
     """What is remembered of one member from pass to pass.
 
     Until ``asked`` has its automatic parameter frozen, ``weighting`` follows the
@@ -217,67 +225,82 @@ class Track:
     by how much of its last step the basis has run on before the present pass.
     """
 
-    member: int
-    asked: Weighting
+    index: int
+    requested_weighting: Weighting
     weighting: Weighting
     values: list[float] = field(default_factory=list)
-    levels: list[float] = field(default_factory=list)
+    shifted_objectives: list[float] = field(default_factory=list)
     medians: list[float] = field(default_factory=list)
-    followed: int = 0
-    reading: Reading | None = None
+    warmup_passes_done: int = 0
+    objective: ObjectiveValue | None = None
     steps: int = 0
-    ahead: float = 0.0
+    momentum: float = 0.0
 
-    def record(self, found: Reading) -> bool:
+    def record(self, found: ObjectiveValue) -> bool:
         """Note the objective after a pass; whether the member must go back to where it was.
 
         It must where running on has raised the objective. Levels are compared, which have the
         digits that constants take from values.
         """
-        back = self.ahead > 0 and self.reading is not None and not found.level <= self.reading.level
+        back = (
+            self.momentum > 0
+            and self.objective is not None
+            and not found.shifted_objective <= self.objective.shifted_objective
+        )
         if back:
             self.steps = 0
         else:
-            self.reading = found
-        assert self.reading is not None
-        self.values.append(self.reading.value)
-        self.levels.append(self.reading.level)
+            self.objective = found
+        assert self.objective is not None
+        self.values.append(self.objective.value)
+        self.shifted_objectives.append(self.objective.shifted_objective)
         return back
 
-    def note(self) -> None:
+    def restart_history(self) -> None:
         """Start the history with what was read last."""
-        assert self.reading is not None
-        self.values[:], self.levels[:] = [self.reading.value], [self.reading.level]
+        assert self.objective is not None
+        self.values[:], self.shifted_objectives[:] = (
+            [self.objective.value],
+            [self.objective.shifted_objective],
+        )
 
     @property
-    def basis_paid(self) -> float:
+    def basis_penalty_value(self) -> float:
         """What the basis pays, as a part of the level."""
-        return self.reading.basis_paid if self.reading else 0.0
+        return self.objective.basis_penalty_value if self.objective else 0.0
 
-    def run_on(self) -> None:
+    def update_momentum(self) -> None:
         """Go further than the step that the basis has just taken, each time by more of it."""
-        if isinstance(self.weighting, Gate) or (self.asked.settles and self.asked.per_entry):
+        if isinstance(self.weighting, WarmupWeights) or (
+            self.requested_weighting.has_auto and self.requested_weighting.per_entry
+        ):
             return  # no objective to go further for, or none that is known again at once
-        self.ahead = self.steps / (self.steps + PATIENCE)
+        self.momentum = self.steps / (self.steps + PATIENCE)
         self.steps += 1
 
-    def follow(self, profile: Profile, *, gated: int, freeze: bool) -> None:
+    def update_auto_parameters(
+        self, histogram: EnergyHistogram, *, warmup_passes: int, freeze: bool
+    ) -> None:
         """Read automatic parameters off the energies; freeze them once these rest."""
         self.values.clear()
-        self.levels.clear()
-        if self.asked.gated and self.followed < gated and not freeze:
-            self.weighting = Gate.at(profile, self.followed / gated)
-            self.followed += 1
+        self.shifted_objectives.clear()
+        if (
+            self.requested_weighting.needs_warmup
+            and self.warmup_passes_done < warmup_passes
+            and not freeze
+        ):
+            self.weighting = WarmupWeights.at(histogram, self.warmup_passes_done / warmup_passes)
+            self.warmup_passes_done += 1
             return
-        median = profile.typical
+        median = histogram.typical
         self.medians.append(median)
-        self.weighting = self.asked.settle(profile)
-        if freeze or self._rests():
-            self.asked = self.weighting
+        self.weighting = self.requested_weighting.resolve_auto(histogram)
+        if freeze or self._is_stable():
+            self.requested_weighting = self.weighting
             # What was measured under other parameters is no bar for the objective from here on.
-            self.ahead, self.steps, self.reading = 0.0, 0, None
+            self.momentum, self.steps, self.objective = 0.0, 0, None
 
-    def _rests(self) -> bool:
+    def _is_stable(self) -> bool:
         """Whether typical energies stay where they are, or go round in a circle."""
         if len(self.medians) <= WINDOW:
             return False
@@ -291,11 +314,11 @@ class Track:
         )
         return abs(before - now) <= REST * before
 
-    def stalled(self, tol: float) -> bool:
+    def has_converged(self, tol: float) -> bool:
         """Whether the last passes each lowered the objective by no more than tol of it."""
-        if tol <= 0 or len(self.levels) <= WINDOW:
+        if tol <= 0 or len(self.shifted_objectives) <= WINDOW:
             return False
-        before, now = self.levels[-1 - WINDOW], self.levels[-1]
+        before, now = self.shifted_objectives[-1 - WINDOW], self.shifted_objectives[-1]
         return before - now <= WINDOW * tol * before
 
 
@@ -303,42 +326,42 @@ class Track:
 class State:
     """The members still in the batch, and where they stand between passes."""
 
-    tracks: list[Track]
-    locals: Any
+    members: list[MemberProgress]
+    block_states: Any
     basis: Array
     previous: Array
-    reached: Array
+    basis_before_extrapolation: Array
     """The basis before it ran on; the same where it did not."""
     weighting: Batch
     """The weightings in force."""
 
     @classmethod
-    def at(cls, tracks: list[Track], locals_: Any, basis: Array) -> State:
+    def at(cls, members: list[MemberProgress], block_states: Any, basis: Array) -> State:
         """Before the first pass."""
-        return cls(tracks, locals_, basis, basis, basis, _in_force(tracks, basis))
+        return cls(members, block_states, basis, basis, basis, _in_force(members, basis))
 
     def reweighted(self) -> State:
         """The same with what the tracks now weigh by."""
-        return replace(self, weighting=_in_force(self.tracks, self.basis))
+        return replace(self, weighting=_in_force(self.members, self.basis))
 
     @property
-    def ahead(self) -> Array:
+    def momentum(self) -> Array:
         """By how much of their last step the members run on (members, 1, 1)."""
-        values = [track.ahead for track in self.tracks]
+        values = [member.momentum for member in self.members]
         return column(values, self.basis, self.basis.dtype, ndim=3)
 
     def keep(self, engine: Any, members: list[int]) -> State:
         """The state of these members alone; nothing is copied where that is all of them."""
-        if len(members) == len(self.tracks):
+        if len(members) == len(self.members):
             return self
         xp = namespace(self.basis)
         index = on_device_of(self.basis, members)
         return State(
-            [self.tracks[j] for j in members],
-            engine.keep(self.locals, index),
+            [self.members[j] for j in members],
+            engine.keep(self.block_states, index),
             xp.take(self.basis, index, axis=0),
             xp.take(self.previous, index, axis=0),
-            xp.take(self.reached, index, axis=0),
+            xp.take(self.basis_before_extrapolation, index, axis=0),
             self.weighting.keep(members),
         )
 
@@ -348,9 +371,11 @@ class State:
         chosen = on_device_of(self.basis, members)
         basis = xp.where(chosen[:, None, None], before.previous, self.basis)
         return replace(
-            self, locals=engine.restored(self.locals, chosen, before.locals), basis=basis
+            self,
+            block_states=engine.restored(self.block_states, chosen, before.block_states),
+            basis=basis,
         )
 
 
-def _in_force(tracks: list[Track], like: Array) -> Batch:
-    return Batch([track.weighting for track in tracks], like)
+def _in_force(members: list[MemberProgress], like: Array) -> Batch:
+    return Batch([member.weighting for member in members], like)

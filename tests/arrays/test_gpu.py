@@ -91,17 +91,17 @@ def test_what_has_died_down_becomes_zero_and_nothing_is_divided_by_zero():
 
 def test_weights_of_entries_by_huber():
     double = torch.float64
-    X, mass = drawn(ROWS, FEATURES, dtype=double), drawn(ROWS, dtype=double)
+    X, row_weight = drawn(ROWS, FEATURES, dtype=double), drawn(ROWS, dtype=double)
     seen, before = (s * codes(double) @ drawn(MEMBERS, K, FEATURES, dtype=double) for s in (1, 1.1))
     cutoff = torch.tensor([0.1, 0.5, 2.0], dtype=double, device=DEVICE)
     huber = Huber(cutoff[:, None, None])
-    weights = huber.slope((X - before) ** 2)
+    weights = huber.weight((X - before) ** 2)
     for found, part in zip(gpu.huber_parts(X, before, seen, cutoff), (X, seen), strict=True):
         assert apart(found, weights * part) < 1e-14
     squares = (X - seen) ** 2
-    weights = mass[:, None] * huber.slope(squares)
+    weights = row_weight[:, None] * huber.weight(squares)
     expected = weights * X, weights * seen, huber.rho(squares), squares, weights
-    found = gpu.huber_rows(X, seen, cutoff, mass)
+    found = gpu.huber_rows(X, seen, cutoff, row_weight)
     for at, (one, other) in enumerate(zip(found, expected, strict=True)):
         assert apart(one, other if at < 2 else other.sum(-1)) < 1e-14
 

@@ -6,7 +6,7 @@ import array_api_strict as strict
 import numpy as np
 import pytest
 
-from robustnmf.arrays import beyond, multiplied, quadratic_part, scaled_rows, sweep_coordinates
+from robustnmf.arrays import extrapolate, multiplied, quadratic_part, scaled_rows, sweep_coordinates
 
 SHAPES = [(1, 1, 1), (2, 7, 3), (1, 64, 4), (3, 65, 10), (2, 131, 17), (1, 200, 40)]
 
@@ -68,10 +68,12 @@ def test_loops_give_the_numbers_of_array_calls(shape, dtype, layout):
 @pytest.mark.parametrize("layout", ["rows", "columns", "members"])
 def test_going_on_and_scaling_keep_dtype_and_layout(dtype, layout):
     factor, other, _ = tables((3, 65, 10), dtype, layout)
-    ahead = np.array([0.0, 0.5, 0.9], dtype=dtype)[:, None, None]
-    moved = beyond(factor, other, ahead)
+    momentum = np.array([0.0, 0.5, 0.9], dtype=dtype)[:, None, None]
+    moved = extrapolate(factor, other, momentum)
     assert moved.dtype == dtype
-    np.testing.assert_allclose(moved, twin(beyond, factor, other, ahead), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(
+        moved, twin(extrapolate, factor, other, momentum), rtol=1e-5, atol=1e-6
+    )
     numbers = np.random.default_rng(1).random((3, 65, 1)).astype(dtype)
     scaled = scaled_rows(factor, numbers)
     assert scaled.dtype == dtype
@@ -102,4 +104,4 @@ def test_what_is_not_a_number_is_not_hidden():
     assert np.isnan(moved[0, 2]).any()
     assert np.isfinite(np.delete(moved[0], 2, axis=0)).all()  # and stays in its row
     with np.errstate(invalid="ignore"):
-        assert np.isnan(beyond(linear, factor, np.ones((1, 1, 1)))).any()
+        assert np.isnan(extrapolate(linear, factor, np.ones((1, 1, 1)))).any()

@@ -9,7 +9,7 @@ from sklearn.utils._testing import ignore_warnings
 
 from robustnmf import ConvexNMF, HuberRNMF, RobustNMF, RobustNMFDetector
 from robustnmf.engine import Stored, source_of
-from robustnmf.engine._look import is_usable
+from robustnmf.engine._scan import is_usable
 from robustnmf.engine.sources import RawFile, Sliced
 from tests.problems import noisy_low_rank
 
@@ -156,9 +156,9 @@ def test_blocks_are_read_once_a_pass():
 
     engine = Stored(source_of(blocks))
     before = len(reads)
-    engine.sweep(lambda block, local: (None, block.sq_norms.sum()))
+    engine.map_blocks(lambda block, local: (None, block.sq_norms.sum()))
     assert len(reads) == before + 1
-    engine.sweep(lambda block, local: (None, block.sq_norms.sum()), data=False)
+    engine.map_blocks(lambda block, local: (None, block.sq_norms.sum()), data=False)
     assert len(reads) == before + 1
     assert set(reads) == {6}
 
@@ -183,9 +183,9 @@ def bad_files(folder):
     negative = X.copy()
     negative[411, 7] = -2.0
     np.save(folder / "negative.npy", negative)
-    endless = X.copy()
-    endless[3, 3] = np.inf
-    np.save(folder / "endless.npy", endless)
+    has_inf = X.copy()
+    has_inf[3, 3] = np.inf
+    np.save(folder / "endless.npy", has_inf)
     np.save(folder / "nothing.npy", np.full((5, 3), np.nan))
     np.save(folder / "short.npy", X)
     size = os.path.getsize(folder / "short.npy")

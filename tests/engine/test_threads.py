@@ -61,8 +61,8 @@ def test_blas_has_its_threads_back_also_after_an_error():
             assert max(blas_threads()) == 1
             raise ZeroDivisionError
 
-        with pytest.raises(ZeroDivisionError), engine.at_work():
-            engine.sweep(fail)
+        with pytest.raises(ZeroDivisionError), engine.thread_pool():
+            engine.map_blocks(fail)
         assert blas_threads() == before
         RobustNMF(2, max_iter=2, tol=0).fit(X)
         assert blas_threads() == before

@@ -17,9 +17,9 @@ from robustnmf import (
     RobustNMF,
     Uniform,
 )  # fmt: skip
+from robustnmf.compatibility import ModelSpec, fastest_solver
 from robustnmf.losses import LOSSES
 from robustnmf.structures import STRUCTURES
-from robustnmf.together import Parts, fastest_solver
 from tests.problems import noisy_low_rank, positive_start
 
 X = noisy_low_rank(80, 20, 4, outliers=8)
@@ -27,13 +27,15 @@ X = noisy_low_rank(80, 20, 4, outliers=8)
 
 def test_auto_is_the_fastest_that_applies():
     chosen = {
-        (loss, structure): fastest_solver(Parts(LOSSES[loss](), Uniform(), STRUCTURES[structure]()))
+        (loss, structure): fastest_solver(
+            ModelSpec(LOSSES[loss](), Uniform(), STRUCTURES[structure]())
+        )
         for loss in LOSSES
         for structure in STRUCTURES
     }
     assert chosen["frobenius", "free"] == "hals"
     assert chosen["kullback-leibler", "free"] == chosen["beta", "free"] == "mu-extrapolated"
-    assert fastest_solver(Parts(Frobenius(), Huber(1.0), Free())) == "mu-extrapolated"
+    assert fastest_solver(ModelSpec(Frobenius(), Huber(1.0), Free())) == "mu-extrapolated"
     assert {solver for (_, s), solver in chosen.items() if s != "free"} == {"mu"}
 
 

@@ -43,6 +43,6 @@ def test_an_exact_row_has_the_energy_of_rounding_not_zero(xp):
 
 def test_a_zero_row_has_no_energy_and_no_mass(xp):
     block = DenseBlock(xp.asarray([[0.0, 0.0], [1.0, 2.0]]))
-    assert to_numpy(block.mass).tolist() == [0.0, 1.0]
+    assert to_numpy(block.row_weight).tolist() == [0.0, 1.0]
     z = energies([[0.0, 0.0], [1.0, 2.0]], [[0.0], [1.0]], [[1.0, 1.0]], xp)
     assert z.tolist() == [0.0, 1.0]

@@ -14,10 +14,10 @@ from robustnmf.weightings import (
     Cauchy,
     Entropy,
     Fuzzy,
-    Gate,
     Huber,
     LogHistogram,
     Trimmed,
+    WarmupWeights,
     effective_sample_size,
 )
 from robustnmf.weightings._profile import STEP
@@ -38,7 +38,7 @@ every = pytest.mark.parametrize("weighting", AUTOMATIC, ids=repr)
 
 
 def size_of(weighting, z, sizes=None):
-    weighting = weighting if sizes is None else weighting.among(sizes)
+    weighting = weighting if sizes is None else weighting.for_row_sizes(sizes)
     weights = weighting.normalised_weights(weighting.importances(z), np.ones(len(z)))
     return float(effective_sample_size(weights))
 
@@ -47,7 +47,7 @@ def size_of(weighting, z, sizes=None):
 @given(z=ADVERSARIAL, seed=st.integers(0, 99))
 def test_the_effective_sample_size_is_bounded_for_any_energies(weighting, z, seed):
     sizes = np.exp(np.random.default_rng(seed).normal(0, 4, size=len(z)))
-    settled = weighting.settle(profile_of(z, sizes))
+    settled = weighting.resolve_auto(profile_of(z, sizes))
     bound = LEAST_SHARE[type(settled)](settled) * len(z)
     assert size_of(settled, z, sizes) >= bound * (1 - 1e-9)
 
@@ -56,7 +56,7 @@ def test_the_effective_sample_size_is_bounded_for_any_energies(weighting, z, see
 @given(z=ADVERSARIAL, seed=st.integers(0, 9999))
 def test_the_bound_holds_wherever_the_objective_is_no_higher(weighting, z, seed):
     """After settling phi never rises, and that alone keeps the effective sample size up."""
-    settled = weighting.settle(profile_of(z))
+    settled = weighting.resolve_auto(profile_of(z))
     if isinstance(settled, Trimmed):
         settled = Trimmed(settled.cutoff, power=settled.power)  # equal cutoffs for all samples
         q, below = settled.power, np.exp(STEP) / MARGIN
@@ -80,7 +80,7 @@ def test_the_bound_holds_wherever_the_objective_is_no_higher(weighting, z, seed)
 @every
 @given(z=ADVERSARIAL, factor=st.sampled_from([1e-6, 0.3, 7.0, 1e5]))
 def test_automatic_parameters_follow_the_units_of_the_data(weighting, z, factor):
-    one, other = (weighting.settle(profile_of(c * z, unit=c)) for c in (1.0, factor))
+    one, other = (weighting.resolve_auto(profile_of(c * z, unit=c)) for c in (1.0, factor))
     np.testing.assert_allclose(
         one.rescaled(factor).importances(factor * z), other.importances(factor * z), rtol=1e-6
     )
@@ -92,7 +92,7 @@ def test_rounding_of_energies_stays_rounding(weighting):
     z = rng.lognormal(0, 0.5, size=50)
     z[:10] *= 30
     near = z * (1 + 1e-12 * rng.standard_normal(50))
-    one, other = (weighting.settle(profile_of(e)) for e in (z, near))
+    one, other = (weighting.resolve_auto(profile_of(e)) for e in (z, near))
     np.testing.assert_allclose(one.importances(z), other.importances(near), rtol=1e-8)
 
 
@@ -101,7 +101,7 @@ def test_cutoffs_lie_between_the_majority_and_a_group_of_bad_samples():
     for share in (0.0, 0.1, 0.3, 0.4):
         z = rng.lognormal(0.0, 0.35, size=1000)
         z[: int(share * 1000)] *= 40
-        settled = Trimmed().settle(profile_of(z / 100))
+        settled = Trimmed().resolve_auto(profile_of(z / 100))
         weights = settled.weights(z / 100)
         bad = np.arange(1000) < share * 1000
         assert np.mean(weights[~bad] > 0.99) > 0.97
@@ -110,29 +110,31 @@ def test_cutoffs_lie_between_the_majority_and_a_group_of_bad_samples():
 
 def test_the_gate_leaves_out_what_fits_too_well_at_first():
     z = np.concatenate([np.full(30, 1e-6), np.random.default_rng(0).lognormal(0, 0.3, 70)])
-    narrow, wide = (Gate.at(profile_of(z), openness) for openness in (0.0, 1.0))
+    narrow, wide = (WarmupWeights.at(profile_of(z), openness) for openness in (0.0, 1.0))
     ones = np.ones(100)
     for gate in (narrow, wide):
-        weights = gate.among(ones).slope(z)
+        weights = gate.for_row_sizes(ones).weight(z)
         assert weights[:30].max() <= 1e-5 < weights[30:].max()
         assert np.all(weights > 0)
-    assert narrow.among(ones).slope(z).sum() < wide.among(ones).slope(z).sum()
+    assert narrow.for_row_sizes(ones).weight(z).sum() < wide.for_row_sizes(ones).weight(z).sum()
 
 
 def test_histograms_of_blocks_add_up():
-    logs, mass = np.random.default_rng(0).normal(0, 3, size=(2, 40))
-    mass = np.abs(mass)
-    whole = LogHistogram.of(logs, mass)
-    parts = LogHistogram.of(logs[:15], mass[:15]) + LogHistogram.of(logs[15:], mass[15:])
+    logs, sample_weight = np.random.default_rng(0).normal(0, 3, size=(2, 40))
+    sample_weight = np.abs(sample_weight)
+    whole = LogHistogram.of(logs, sample_weight)
+    parts = LogHistogram.of(logs[:15], sample_weight[:15]) + LogHistogram.of(
+        logs[15:], sample_weight[15:]
+    )
     np.testing.assert_allclose(parts.counts, whole.counts, atol=1e-12)
-    assert whole.counts.sum() == pytest.approx(mass.sum())
+    assert whole.counts.sum() == pytest.approx(sample_weight.sum())
     assert parts.median() == pytest.approx(whole.median())
 
 
 def test_an_automatic_cutoff_of_entries_is_their_scale():
     residuals = np.random.default_rng(0).normal(0, 2.0, size=(200, 30))
-    profile = profile_of((residuals**2).sum(axis=1), features=30)
-    assert Huber("auto").settle(profile).cutoff == pytest.approx(1.345 * 2.0, rel=0.05)
+    histogram = profile_of((residuals**2).sum(axis=1), features=30)
+    assert Huber("auto").resolve_auto(histogram).cutoff == pytest.approx(1.345 * 2.0, rel=0.05)
 
 
 def with_bad_entries():
@@ -157,7 +159,7 @@ def test_a_weighting_by_its_name_does_not_depend_on_units(name):
     np.testing.assert_allclose(there / 255.0, here, rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(member.components, other.components_, rtol=1e-5, atol=1e-6)
     assert other.effective_sample_size_ == pytest.approx(one.effective_sample_size_, rel=1e-6)
-    assert not other.weighting_.settles
+    assert not other.weighting_.has_auto
 
 
 def _without(options, name):
@@ -179,7 +181,7 @@ def test_the_estimators_of_the_paper_keep_its_numbers():
     assert FWRNMF()._parts().weighting.get_params() == {"p": 11.0, "offset": 0.0}
     assert HuberRNMF()._parts().weighting.get_params() == {"cutoff": 1.0}
     for name in ("huber", "fuzzy", "cauchy", "entropy", "trimmed"):
-        assert RobustNMF(weighting=name)._parts().weighting.settles
+        assert RobustNMF(weighting=name)._parts().weighting.has_auto
 
 
 def test_every_weighting_with_an_automatic_parameter_is_tested_here():

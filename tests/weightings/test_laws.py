@@ -94,22 +94,26 @@ def test_rescaled_energies_give_the_same_method(weighting, z, factor):
 @every
 @given(z=ENERGIES, cut=st.integers(0, 30))
 def test_tallies_of_blocks_merge_to_the_whole(weighting, z, cut):
-    def tally(part):
-        return weighting.weigh(part[None], np.ones(len(part))).tally
+    def objective_sums(part):
+        return weighting.weigh(part[None], np.ones(len(part))).objective_sums
 
     cut = cut % len(z)
-    whole = tally(z)
-    merged = tally(z[:cut]).merge(tally(z[cut:])) if cut else whole
+    whole = objective_sums(z)
+    merged = objective_sums(z[:cut]).merge(objective_sums(z[cut:])) if cut else whole
     # A soft minimum may be next to nothing, of terms that are as large as its parameter (about 1).
     values = weighting.value_of(merged), weighting.value_of(whole)
     np.testing.assert_allclose(*values, rtol=1e-12, atol=1e-13)
-    np.testing.assert_allclose(weighting.level_of(merged), weighting.level_of(whole), rtol=1e-9)
+    np.testing.assert_allclose(
+        weighting.shifted_value_of(merged), weighting.shifted_value_of(whole), rtol=1e-9
+    )
 
 
 @every
 def test_level_is_zero_for_a_perfect_fit_and_otherwise_positive(weighting):
     def level(z):
-        return weighting.level_of(weighting.weigh(np.array([z]), np.ones(len(z))).tally)[0, 0]
+        return weighting.shifted_value_of(
+            weighting.weigh(np.array([z]), np.ones(len(z))).objective_sums
+        )[0, 0]
 
     assert 0 <= level([0.0, 0.0, 0.0]) <= 1e-150
     assert level([1.0, 2.0, 0.5]) > 0
@@ -118,14 +122,16 @@ def test_level_is_zero_for_a_perfect_fit_and_otherwise_positive(weighting):
 @every
 def test_rows_without_mass_are_absent(weighting):
     z = np.array([[0.3, 0.0, 2.0, 1e9]])
-    mass = np.array([1.0, 0.0, 1.0, 0.0])
-    some, alone = weighting.weigh(z, mass), weighting.weigh(z[:, ::2], mass[::2])
+    sample_weight = np.array([1.0, 0.0, 1.0, 0.0])
+    some, alone = weighting.weigh(z, sample_weight), weighting.weigh(z[:, ::2], sample_weight[::2])
     np.testing.assert_allclose(some.weights[:, ::2], alone.weights, rtol=1e-15)
     np.testing.assert_array_equal(some.weights[:, 1::2], 0)
     np.testing.assert_allclose(
-        weighting.value_of(some.tally), weighting.value_of(alone.tally), rtol=1e-14
+        weighting.value_of(some.objective_sums),
+        weighting.value_of(alone.objective_sums),
+        rtol=1e-14,
     )
-    importances = weighting.importances(z, mass)
+    importances = weighting.importances(z, sample_weight)
     assert importances[0, 1] == importances[0, 3] == 0
     assert importances.sum() == pytest.approx(1)
 
@@ -133,8 +139,8 @@ def test_rows_without_mass_are_absent(weighting):
 @pytest.mark.parametrize("empty_first", [True, False])
 @every
 def test_blocks_without_mass_change_nothing(weighting, empty_first):
-    full = weighting.weigh(np.array([[0.3, 2.0]]), np.ones(2)).tally
-    empty = weighting.weigh(np.array([[0.0, 5.0]]), np.zeros(2)).tally
+    full = weighting.weigh(np.array([[0.3, 2.0]]), np.ones(2)).objective_sums
+    empty = weighting.weigh(np.array([[0.0, 5.0]]), np.zeros(2)).objective_sums
     empty = empty.merge(empty)
     merged = empty.merge(full) if empty_first else full.merge(empty)
     np.testing.assert_allclose(weighting.value_of(merged), weighting.value_of(full), rtol=1e-14)
@@ -150,13 +156,13 @@ def test_a_batch_is_its_members(name, xp):
     batch = Batch(members, xp.asarray(z))
     if batch.per_entry:
         entries = xp.asarray(z[:, :, None])
-        for function in ("rho", "slope"):
+        for function in ("rho", "weight"):
             got = np.asarray(getattr(batch, function)(entries))[:, :, 0]
             want = [getattr(w, function)(row) for w, row in zip(members, z, strict=True)]
             np.testing.assert_allclose(got, want, rtol=1e-14)
         return
     weighed = batch.weigh(xp.asarray(z), xp.ones(9, dtype=xp.float64))
-    values = np.asarray(batch.value_of(weighed.tally))[:, 0]
+    values = np.asarray(batch.value_of(weighed.objective_sums))[:, 0]
     np.testing.assert_allclose(
         values, [w.value(row) for w, row in zip(members, z, strict=True)], rtol=1e-13
     )
@@ -169,11 +175,11 @@ def test_a_batch_of_several_kinds_keeps_their_order():
     kinds = [settled(WEIGHTINGS[name]()) for name in WEIGHTINGS if name != "huber"]
     z = np.random.default_rng(0).gamma(1.0, size=(len(kinds), 6))
     batch = Batch(kinds, z)
-    values = batch.value_of(batch.weigh(z, np.ones(6)).tally)[:, 0]
+    values = batch.value_of(batch.weigh(z, np.ones(6)).objective_sums)[:, 0]
     np.testing.assert_allclose(values, [w.value(r) for w, r in zip(kinds, z, strict=True)])
     kept = batch.keep([3, 0])
     np.testing.assert_allclose(
-        kept.value_of(kept.weigh(z[[3, 0]], np.ones(6)).tally)[:, 0], values[[3, 0]]
+        kept.value_of(kept.weigh(z[[3, 0]], np.ones(6)).objective_sums)[:, 0], values[[3, 0]]
     )
 
 

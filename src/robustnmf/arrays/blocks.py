@@ -24,11 +24,11 @@ from robustnmf.arrays.coordinates import scaled_rows
 from robustnmf.arrays.namespace import (
     Array,
     Namespace,
+    as_float64,
     namespace,
     on_device_of,
     smallest,
     to_numpy,
-    wide,
 )
 
 CHUNK_NUMBERS = 100_000
@@ -50,10 +50,10 @@ class DenseBlock:
     zeros_apart: ClassVar[bool] = False
     """Whether zeros are left out of the values."""
 
-    def __init__(self, rows: Array, scale: float = 1.0, mass: Array | None = None):
+    def __init__(self, rows: Array, scale: float = 1.0, row_weight: Array | None = None):
         self.rows = rows
         self.scale = scale
-        self._given_mass = mass
+        self._given_mass = row_weight
         self._sizes: dict[float, Array] = {}
 
     @property
@@ -67,10 +67,10 @@ class DenseBlock:
     @cached_property
     def sq_norms(self) -> Array:
         """Squared norm of each row."""
-        return self.sizes(2.0)
+        return self.row_sizes(2.0)
 
     @cached_property
-    def mass(self) -> Array:
+    def row_weight(self) -> Array:
         """How many times each row counts."""
         return self.xp.where(self.sq_norms > 0, self.counted, 0 * self.counted)
 
@@ -81,9 +81,9 @@ class DenseBlock:
         return self.xp.ones_like(self.sq_norms) if given is None else given
 
     @property
-    def entry_mass(self) -> Array:
+    def full_row_weight(self) -> Array:
         """How many times each known entry of a row counts."""
-        return self.mass
+        return self.row_weight
 
     def as_whole(self, total: Array) -> Array:
         """What a sum over the known entries of each row (..., rows) would be over all of them."""
@@ -99,9 +99,9 @@ class DenseBlock:
 
     def wide_values(self) -> Array:
         """The same in float64."""
-        return self._in_units(wide(self.rows))
+        return self._in_units(as_float64(self.rows))
 
-    def sizes(self, degree: float) -> Array:
+    def row_sizes(self, degree: float) -> Array:
         """Sum of the entries of whole rows to some power: what energies compare with."""
         if degree not in self._sizes:
             self._sizes[degree] = self.as_whole(self._power_sums(degree))
@@ -114,7 +114,9 @@ class DenseBlock:
         step = max(1, numbers // self.rows.shape[1])
         edges = [*range(0, len(self), step), len(self)]
         chunks = (self.rows[at:stop, :] for at, stop in pairwise(edges))
-        sums = [self.xp.sum(self._powers(self._in_units(wide(c)), degree), axis=1) for c in chunks]
+        sums = [
+            self.xp.sum(self._powers(self._in_units(as_float64(c)), degree), axis=1) for c in chunks
+        ]
         return sums[0] if len(sums) == 1 else self.xp.concat(sums)
 
     def _powers(self, values: Array, degree: float) -> Array:
@@ -139,11 +141,11 @@ class DenseBlock:
 
     def sq_residuals(self, index: Array, codes: Array, basis: Array) -> Array:
         """Squared error of whole rows with codes (..., chosen, k) and bases (..., k, m)."""
-        return self.xp.sum(wide((self.take(index) - codes @ basis) ** 2), axis=-1)
+        return self.xp.sum(as_float64((self.take(index) - codes @ basis) ** 2), axis=-1)
 
     def part(self, index: Array) -> Any:
         """A block of the chosen rows in float64."""
-        return DenseBlock(wide(self.xp.take(self.rows, index, axis=0)), self.scale)
+        return DenseBlock(as_float64(self.xp.take(self.rows, index, axis=0)), self.scale)
 
     def project(self, basis: Array) -> Array:
         """``X basis^T`` for all members as one product: (members, rows, k)."""
@@ -200,7 +202,7 @@ class DenseBlock:
 
     def weighted(self, codes: Array) -> Array:
         """Codes (members, rows, k), each row as often as it counts."""
-        return codes * self.xp.astype(self.mass, codes.dtype)[:, None]
+        return codes * self.xp.astype(self.row_weight, codes.dtype)[:, None]
 
     def approximation(self, codes: Array, basis: Array) -> Array:
         """``codes basis`` at the values (members, *values)."""
@@ -208,7 +210,7 @@ class DenseBlock:
 
     def row_sums(self, entries: Array) -> Array:
         """Sum over each row in float64 (..., rows)."""
-        return self.xp.sum(wide(entries), axis=-1)
+        return self.xp.sum(as_float64(entries), axis=-1)
 
     def project_part(self, part: Array | None, basis: Array) -> Array:
         """``part basis^T`` (members, rows, k) for entries shaped as the values; None is ones."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from robustnmf.arrays import gpu
-from robustnmf.arrays.namespace import Array, at_least, floored, namespace, smallest, wide
+from robustnmf.arrays.namespace import Array, as_float64, at_least, floored, namespace, smallest
 
 
 def sweep_coordinates(
@@ -38,7 +38,7 @@ def sweep_coordinates(
     present : array of bool (members, k), optional; on which coordinates something depends,
         by default those with a diagonal above zero
     """
-    present = depends(gram) if present is None else present
+    present = active_components(gram) if present is None else present
     if isinstance(factor, np.ndarray):
         from robustnmf.arrays.kernels import sweep_tiles
 
@@ -60,7 +60,7 @@ def sweep_coordinates(
     return moved
 
 
-def depends(gram: Array) -> Array:
+def active_components(gram: Array) -> Array:
     """Of which components (members, k) there is anything: their Gram matrix knows."""
     return namespace(gram).linalg.diagonal(gram) > smallest(gram) ** 0.5
 
@@ -75,16 +75,18 @@ def quadratic_part(codes: Array, linear: Array, gram: Array) -> Array:
         return out
     if gpu.has_loops(codes, codes.shape[-1]):
         return gpu.left_over(codes, codes @ gram, linear)
-    return namespace(codes).vecdot(wide(codes), wide(codes @ gram) - 2 * wide(linear))
+    return namespace(codes).vecdot(
+        as_float64(codes), as_float64(codes @ gram) - 2 * as_float64(linear)
+    )
 
 
-def beyond(factor: Array, before: Array, ahead: Array) -> Array:
+def extrapolate(factor: Array, before: Array, momentum: Array) -> Array:
     """``max(0, f + b (f - f_before))``; ``ahead`` (members, 1, 1) is b."""
     if isinstance(factor, np.ndarray):
         from robustnmf.arrays.kernels import beyond_entries
 
-        return beyond_entries(factor, before, ahead)
-    return at_least(factor + ahead * (factor - before), 0.0)
+        return beyond_entries(factor, before, momentum)
+    return at_least(factor + momentum * (factor - before), 0.0)
 
 
 def scaled_rows(table: Array, factors: Array) -> Array:

@@ -144,19 +144,20 @@ def _crossed(high: Any, low: Any, X: Any) -> Any:
     (k, n), m = high.shape, X.shape[1]
     # As was found on an H200; tables of codes have few features.
     if m <= 64:
-        wide, step, warps, stages = _padded(m), 32, 4, 3
+        width, step, warps, stages = _padded(m), 32, 4, 3
     elif _exact():
-        wide, step, warps, stages = 128, 16, 4, 4
+        width, step, warps, stages = 128, 16, 4, 4
     else:
-        wide, step, warps, stages = 256, 16, 4, 3
-    tiles = _pieces(m, wide)
+        width, step, warps, stages = 256, 16, 4, 3
+    tiles = _pieces(m, width)
     parts = max(1, min(_pieces(n, 512), 2 * _multiprocessors(X.device) // tiles))
     each = _pieces(_pieces(n, parts), 64) * 64
     parts = _pieces(n, each)
     out = X.new_empty((parts, k, m))
     kernels.cross[(tiles, parts)](
         high, low, X, out, n, m, k, X.stride(0), each, 1.0,
-        K=_padded(k), ROWS=step, WIDE=wide, SPLIT=_exact(), num_warps=warps, num_stages=stages,
+        K=_padded(k), ROWS=step, WIDE=width, SPLIT=_exact(),
+        num_warps=warps, num_stages=stages,
     )  # fmt: skip
     return out.sum(0)
 
@@ -214,7 +215,7 @@ def huber_parts(X: Any, before: Any, seen: Any, cutoff: Any) -> tuple[Any, Any]:
     return weighted[0], weighted[1]
 
 
-def huber_rows(X: Any, seen: Any, cutoff: Any, mass: Any) -> tuple[Any, ...]:
+def huber_rows(X: Any, seen: Any, cutoff: Any, row_weight: Any) -> tuple[Any, ...]:
     """``w X``, ``w seen``, and of every row rho, squared error and weights, as sums in float64."""
     import torch
 
@@ -225,7 +226,7 @@ def huber_rows(X: Any, seen: Any, cutoff: Any, mass: Any) -> tuple[Any, ...]:
     weighted = seen.new_empty((2, *seen.shape))
     sums = seen.new_empty((3, members, n), dtype=torch.float64)
     kernels.huber_rows[(n, members)](
-        X.contiguous(), seen, cutoff, mass, *weighted, *sums, n, m,
+        X.contiguous(), seen, cutoff, row_weight, *weighted, *sums, n, m,
         BLOCK=min(1024, _padded(m)), num_warps=4,
     )  # fmt: skip
     return (*weighted, *sums)

@@ -199,7 +199,7 @@ def huber_rows(X, S, C, M, one, two, value, loss, weights, n, m, BLOCK: tl.const
     row = tl.program_id(0).to(tl.int64)
     member = tl.program_id(1).to(tl.int64)
     cutoff = tl.load(C + member)
-    mass = tl.load(M + row)
+    row_weight = tl.load(M + row)
     start = (member * n + row) * m
     sum_value = tl.zeros((BLOCK,), dtype=tl.float64)
     sum_loss = tl.zeros((BLOCK,), dtype=tl.float64)
@@ -210,7 +210,7 @@ def huber_rows(X, S, C, M, one, two, value, loss, weights, n, m, BLOCK: tl.const
         x = tl.load(X + row * m + places, mask=here, other=0.0)
         seen = tl.load(S + start + places, mask=here, other=0.0)
         left = tl.abs(x - seen)
-        weight = mass * (cutoff / tl.maximum(left, cutoff))
+        weight = row_weight * (cutoff / tl.maximum(left, cutoff))
         capped = tl.minimum(left, cutoff)
         sum_value += (capped * (2.0 * left - capped)).to(tl.float64)
         sum_loss += (left * left).to(tl.float64)

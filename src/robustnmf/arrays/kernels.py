@@ -126,9 +126,9 @@ def scale_rows(table: Array, factors: Array, out: Array) -> None:
 
 
 @vectorize(["f4(f4, f4, f4)", "f8(f8, f8, f8)"], cache=True)
-def beyond_entries(factor, before, ahead):  # type: ignore[no-untyped-def]
+def beyond_entries(factor, before, momentum):  # type: ignore[no-untyped-def]
     """Entries of a factor, gone on by ``ahead`` of their last step; never below zero."""
-    moved = factor + ahead * (factor - before)
+    moved = factor + momentum * (factor - before)
     return factor - factor if moved < 0 else moved
 
 

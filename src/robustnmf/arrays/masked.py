@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from robustnmf.arrays.blocks import DenseBlock
-from robustnmf.arrays.namespace import Array, namespace, to_numpy, wide
+from robustnmf.arrays.namespace import Array, as_float64, namespace, to_numpy
 
 
 class MaskedBlock(DenseBlock):
@@ -29,8 +29,10 @@ class MaskedBlock(DenseBlock):
         As for a dense block.
     """
 
-    def __init__(self, rows: Array, known: Array, scale: float = 1.0, mass: Array | None = None):
-        super().__init__(rows, scale, mass)
+    def __init__(
+        self, rows: Array, known: Array, scale: float = 1.0, row_weight: Array | None = None
+    ):
+        super().__init__(rows, scale, row_weight)
         self.known = known
         self.filled: DenseBlock | None = None
 
@@ -53,8 +55,8 @@ class MaskedBlock(DenseBlock):
         return super().counted / self.whole
 
     @property
-    def entry_mass(self) -> Array:
-        return self.mass * self.whole
+    def full_row_weight(self) -> Array:
+        return self.row_weight * self.whole
 
     def as_whole(self, total: Array) -> Array:
         return self.whole * total
@@ -66,7 +68,7 @@ class MaskedBlock(DenseBlock):
         take = self.xp.take
         residual = self.take(index) - codes @ basis
         _, squares = hide(residual, take(self.known, index, axis=0))
-        return take(self.whole, index) * wide(squares)
+        return take(self.whole, index) * as_float64(squares)
 
     def user_rows(self, index: np.ndarray) -> np.ndarray:
         known = to_numpy(self.known)[index]
@@ -75,7 +77,7 @@ class MaskedBlock(DenseBlock):
     def part(self, index: Array) -> MaskedBlock:
         """A block of the chosen rows in float64."""
         take = self.xp.take
-        rows = wide(take(self.rows, index, axis=0))
+        rows = as_float64(take(self.rows, index, axis=0))
         return MaskedBlock(rows, take(self.known, index, axis=0), self.scale)
 
     def observed(self, entries: Array | None, like: Array) -> Array:

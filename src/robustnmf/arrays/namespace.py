@@ -113,7 +113,7 @@ def has_holes(x: Array) -> bool:
     return bool(xp.isnan(xp.sum(x))) and bool(xp.any(xp.isnan(x)))
 
 
-def wide(x: Array) -> Array:
+def as_float64(x: Array) -> Array:
     """Float64 copy of x (x itself where it already is): energies and their sums."""
     xp = namespace(x)
     return xp.astype(x, xp.float64, copy=False)
@@ -178,14 +178,14 @@ def device_of(like: Array) -> Any:
     return array_api_compat.device(like)
 
 
-def near(like: Array, array: Array) -> Array:
+def to_device_of(like: Array, array: Array) -> Array:
     """An array where another one is, and of its library; itself, if it is there."""
     if type(array) is type(like) and device_of(array) == device_of(like):
         return array
     return on_device_of(like, to_numpy(array))
 
 
-def put(into: Array, mask: Array, values: Array) -> Array:
+def masked_scatter(into: Array, mask: Array, values: Array) -> Array:
     """``into`` with values, in order, at the places of a mask over its last axis."""
     xp = namespace(into)
     place = xp.cumulative_sum(xp.astype(mask, xp.int64)) - 1
@@ -198,6 +198,6 @@ def identity_like(gram: Array) -> Array:
     return namespace(gram).eye(gram.shape[-1], dtype=gram.dtype, device=device_of(gram))
 
 
-def counting(count: int, like: Array, start: int = 0) -> Array:
+def arange_like(count: int, like: Array, start: int = 0) -> Array:
     """``start, start + 1, ...`` up to count, where another array lives."""
     return namespace(like).arange(start, count, device=device_of(like))

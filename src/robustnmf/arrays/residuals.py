@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from robustnmf.arrays.again import doubt, unwatched
-from robustnmf.arrays.namespace import Array, counting, namespace, put, wide
+from robustnmf.arrays.cuda_graphs import flag_overflow, is_capturing
+from robustnmf.arrays.namespace import Array, arange_like, as_float64, masked_scatter, namespace
 
 AT_ONCE = 2**26
 """Numbers of a residual that are held at once on a device."""
@@ -21,13 +21,13 @@ FEW = 32
 """Rows of every member that are measured again without asking how many it doubts."""
 
 
-def measured_again(
+def recompute_cancelled(
     block: Any, energies: Array, doubtful: Array, codes: Array, basis: Array
 ) -> Array:
     """Energies (members, rows) with those in doubt from the residual of codes and basis."""
     if isinstance(energies, np.ndarray):
         return _by_member(block, energies, doubtful, codes, basis)
-    if unwatched():
+    if is_capturing():
         return _few(block, energies, doubtful, codes, basis)
     return _all_together(block, energies, doubtful, codes, basis)
 
@@ -54,7 +54,7 @@ def _all_together(
     for at in range(0, rows.shape[0], step):
         chosen = rows[at : min(at + step, rows.shape[0])]
         parts.append(block.sq_residuals(chosen, xp.take(codes, chosen, axis=1), basis))
-    return xp.where(doubtful, put(energies, some, xp.concat(parts, axis=1)), energies)
+    return xp.where(doubtful, masked_scatter(energies, some, xp.concat(parts, axis=1)), energies)
 
 
 def _few(block: Any, energies: Array, doubtful: Array, codes: Array, basis: Array) -> Array:
@@ -62,16 +62,16 @@ def _few(block: Any, energies: Array, doubtful: Array, codes: Array, basis: Arra
     members, rows = energies.shape
     count = min(FEW, rows)
     number = xp.cumulative_sum(xp.astype(doubtful, xp.int64), axis=1)  # of doubts so far
-    doubt(xp.any(number[:, -1] > count))
+    flag_overflow(xp.any(number[:, -1] > count))
     # Doubts of all members in one line, each found by its number; where a member has fewer,
     # some row of it comes along in vain.
     before = xp.cumulative_sum(number[:, -1])[:, None] - number[:, -1:]
     line = xp.reshape(number + before, (-1,))
-    wanted = before + counting(count + 1, energies, 1)[None, :]
+    wanted = before + arange_like(count + 1, energies, 1)[None, :]
     found = xp.reshape(xp.searchsorted(line, xp.reshape(wanted, (-1,))), (members, count))
-    chosen = xp.clip(found - rows * counting(members, energies)[:, None], min=0, max=rows - 1)
+    chosen = xp.clip(found - rows * arange_like(members, energies)[:, None], min=0, max=rows - 1)
     data = xp.reshape(block.take(xp.reshape(chosen, (-1,))), (members, count, basis.shape[2]))
     left = data - xp.take_along_axis(codes, chosen[:, :, None], axis=1) @ basis
-    measured = xp.sum(wide(left**2), axis=-1)
+    measured = xp.sum(as_float64(left**2), axis=-1)
     place = xp.clip(number - 1, min=0, max=count - 1)
     return xp.where(doubtful, xp.take_along_axis(measured, place, axis=1), energies)

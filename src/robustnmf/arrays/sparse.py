@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse
 
 from robustnmf.arrays.blocks import DenseBlock
-from robustnmf.arrays.namespace import Array, Namespace, eps, namespace, wide
+from robustnmf.arrays.namespace import Array, Namespace, as_float64, eps, namespace
 
 DENSE_NUMBERS = 1_000_000
 
@@ -35,7 +35,7 @@ class SparseBlock(DenseBlock):
         return self._in_units(self.rows.data)
 
     def wide_values(self) -> Array:
-        return self._in_units(wide(self.rows.data))
+        return self._in_units(as_float64(self.rows.data))
 
     def take(self, index: Array) -> Array:
         return self._in_units(self.rows[index].toarray())
@@ -84,14 +84,14 @@ class SparseBlock(DenseBlock):
         """
         from robustnmf.arrays.kernels import sums_of_unstored
 
-        totals = (wide(codes) @ wide(np.sum(basis, axis=-1))[:, :, None])[:, :, 0]
+        totals = (as_float64(codes) @ as_float64(np.sum(basis, axis=-1))[:, :, None])[:, :, 0]
         rest = totals - self.row_sums(approximation)
         doubtful = rest + beside < eps(codes) ** 0.5 * totals
         for j in np.flatnonzero(doubtful.any(axis=1)):
             (rows,) = np.nonzero(doubtful[j])
             exact = np.empty(len(rows))
-            across = np.ascontiguousarray(wide(basis[j]).T)
-            own = np.ascontiguousarray(wide(codes[j]))
+            across = np.ascontiguousarray(as_float64(basis[j]).T)
+            own = np.ascontiguousarray(as_float64(codes[j]))
             sums_of_unstored(self.rows.indptr, self.rows.indices, rows, own, across, exact)
             rest[j, rows] = exact
         return np.maximum(rest, 0.0)
@@ -100,7 +100,7 @@ class SparseBlock(DenseBlock):
         return self.row_sums(self._powers(self.wide_values(), degree))
 
     def row_sums(self, entries: Array) -> Array:
-        flat = wide(entries).reshape(math.prod(entries.shape[:-1]), self.rows.nnz)
+        flat = as_float64(entries).reshape(math.prod(entries.shape[:-1]), self.rows.nnz)
         totals = np.stack([self._holding(row) @ self._ones for row in flat])
         return totals.reshape((*entries.shape[:-1], len(self)))
 
@@ -120,8 +120,8 @@ class SparseBlock(DenseBlock):
 
         k = basis.shape[1]
         out = np.zeros((len(self), k, k))
-        across = np.ascontiguousarray(wide(basis[0]).T)
-        weighted_grams(self.rows.indptr, self.rows.indices, wide(curvature[0]), across, out)
+        across = np.ascontiguousarray(as_float64(basis[0]).T)
+        weighted_grams(self.rows.indptr, self.rows.indices, as_float64(curvature[0]), across, out)
         return out
 
     @cached_property

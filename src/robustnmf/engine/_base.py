@@ -21,8 +21,8 @@ import numpy as np
 
 from robustnmf.arrays import Array, floored, namespace
 from robustnmf.engine.threads import Threads
-from robustnmf.passes import Local
-from robustnmf.weightings import LogHistogram, Profile, counted, counts_beyond, counts_of
+from robustnmf.passes import BlockState
+from robustnmf.weightings import EnergyHistogram, LogHistogram, counted, counts_beyond, counts_of
 
 WORTH_A_THREAD = 1e6
 
@@ -60,8 +60,8 @@ class Engine(ABC):
         self._typical: dict[float, float] = {}
 
     @abstractmethod
-    def sweep(
-        self, visit: Visit, locals_: Sequence[Any] | None = None, *, data: bool = True
+    def map_blocks(
+        self, visit: Visit, block_states: Sequence[Any] | None = None, *, data: bool = True
     ) -> tuple[list[Any], Any]:
         """Visit every block once; new local states, and what the visits found, merged.
 
@@ -70,9 +70,11 @@ class Engine(ABC):
         the sizes and masses of its rows, not for the rows themselves.
         """
 
-    def sums(self, visit: Visit, locals_: Sequence[Any] | None = None, *, data: bool = True) -> Any:
+    def sums(
+        self, visit: Visit, block_states: Sequence[Any] | None = None, *, data: bool = True
+    ) -> Any:
         """What the visits of all blocks found, merged; nothing new stays with them."""
-        return self.sweep(visit, locals_, data=data)[1]
+        return self.map_blocks(visit, block_states, data=data)[1]
 
     @abstractmethod
     def filled(self) -> Engine:
@@ -96,26 +98,32 @@ class Engine(ABC):
         """The table whose rows the blocks hold."""
         return parts[0] if len(parts) == 1 else namespace(parts[0]).concat(list(parts), axis=axis)
 
-    def begin(self, codes: Sequence[Array], mixing: Sequence[Array] | None = None) -> list[Local]:
+    def begin(
+        self, codes: Sequence[Array], mixing: Sequence[Array] | None = None
+    ) -> list[BlockState]:
         """What stays with each block: its rows of the codes (members, rows, k)."""
         shares = [None] * len(codes) if mixing is None else mixing
         pairs = list(zip(codes, shares, strict=True))
-        return self.sweep(_begin, pairs, data=False)[0]
+        return self.map_blocks(_begin, pairs, data=False)[0]
 
-    def keep(self, locals_: list[Local], members: Array) -> list[Local]:
+    def keep(self, block_states: list[BlockState], members: Array) -> list[BlockState]:
         """Local states of these members alone."""
-        return self.sweep(lambda block, local: (local.keep(members), None), locals_, data=False)[0]
+        return self.map_blocks(
+            lambda block, local: (local.keep(members), None), block_states, data=False
+        )[0]
 
-    def restored(self, locals_: list[Local], members: Array, before: list[Local]) -> list[Local]:
+    def restored(
+        self, block_states: list[BlockState], members: Array, before: list[BlockState]
+    ) -> list[BlockState]:
         """Local states with some members (a mask) as they were before."""
-        pairs = list(zip(locals_, before, strict=True))
-        return self.sweep(
+        pairs = list(zip(block_states, before, strict=True))
+        return self.map_blocks(
             lambda block, pair: (pair[0].restored(members, pair[1]), None), pairs, data=False
         )[0]
 
-    def collect(self, locals_: list[Local], name: str) -> Array:
+    def collect(self, block_states: list[BlockState], name: str) -> Array:
         """One field of the local states for all samples (members, samples, ...)."""
-        return self.whole([getattr(local, name) for local in locals_], axis=1)
+        return self.whole([getattr(local, name) for local in block_states], axis=1)
 
     def close(self) -> None:  # noqa: B027
         """Let go of what only a fit needs; for most there is nothing."""
@@ -125,18 +133,18 @@ class Engine(ABC):
         return array
 
     @cached_property
-    def mass(self) -> Array:
+    def row_weight(self) -> Array:
         """How many times every sample counts (samples,)."""
-        return self.whole([block.mass for block in self.blocks])
+        return self.whole([block.row_weight for block in self.blocks])
 
     @cached_property
-    def sizes(self) -> Array:
+    def full_row_weight(self) -> Array:
         """How many samples every sample stands for: how often it counts, were it all known."""
-        return self.whole([block.entry_mass for block in self.blocks])
+        return self.whole([block.full_row_weight for block in self.blocks])
 
     def row_sizes(self, degree: float) -> Array:
         """What the energies of all samples compare with."""
-        return self.whole([block.sizes(degree) for block in self.blocks])
+        return self.whole([block.row_sizes(degree) for block in self.blocks])
 
     def mean(self) -> float:
         """Mean entry of the samples that count, in units of scale."""
@@ -144,21 +152,24 @@ class Engine(ABC):
 
     def _mean_size(self, degree: float) -> float:
         def total(block: Any, _: None) -> tuple[None, np.ndarray]:
-            sums = (block.xp.sum(block.mass * block.sizes(degree)), block.xp.sum(block.mass))
+            sums = (
+                block.xp.sum(block.row_weight * block.row_sizes(degree)),
+                block.xp.sum(block.row_weight),
+            )
             return None, np.asarray([float(found) for found in sums])
 
         size, count = self.sums(total, data=False)
         return float(size / count)
 
-    def profiles(
+    def histograms(
         self,
-        locals_: Sequence[Any],
+        block_states: Sequence[Any],
         degree: float,
         energies: Callable[[Any], Array],
         *,
         unit: float | None = None,
         earlier: np.ndarray | float = 0.0,
-    ) -> list[Profile]:
+    ) -> list[EnergyHistogram]:
         """How energies (members, rows) of local states are spread over the samples that count.
 
         In units of a typical sample unless told otherwise, with the counts of earlier ones.
@@ -166,21 +177,21 @@ class Engine(ABC):
         unit = self.typical_size(degree) if unit is None else unit
 
         def count(block: Any, local: Any) -> tuple[None, np.ndarray]:
-            return None, counts_of(energies(local), block.sizes(degree), block.mass, unit)
+            return None, counts_of(energies(local), block.row_sizes(degree), block.row_weight, unit)
 
         def larger_of(j: int) -> Callable[[float, float], LogHistogram]:
             def larger(log: float, log_share: float) -> LogHistogram:
                 def beyond(block: Any, local: Any) -> tuple[None, np.ndarray]:
-                    known = block.sizes(degree), block.mass, unit
+                    known = block.row_sizes(degree), block.row_weight, unit
                     return None, counts_beyond(energies(local)[j, ...], *known, log, log_share)
 
-                return LogHistogram(self.sums(beyond, locals_, data=False))
+                return LogHistogram(self.sums(beyond, block_states, data=False))
 
             return larger
 
-        counts = earlier + self.sums(count, locals_, data=False)
+        counts = earlier + self.sums(count, block_states, data=False)
         return [
-            Profile(LogHistogram(of_energies), LogHistogram(of_shares), larger_of(j), unit,
+            EnergyHistogram(LogHistogram(of_energies), LogHistogram(of_shares), larger_of(j), unit,
                     self.shape[1])
             for j, (of_energies, of_shares) in enumerate(zip(*counts, strict=True))
         ]  # fmt: skip
@@ -192,13 +203,15 @@ class Engine(ABC):
             mean = self._mean_size(degree) or 1.0
 
             def counts(block: Any, _: None) -> tuple[None, np.ndarray]:
-                return None, counted(block.xp.log(floored(block.sizes(degree) / mean)), block.mass)
+                return None, counted(
+                    block.xp.log(floored(block.row_sizes(degree) / mean)), block.row_weight
+                )
 
             histogram = LogHistogram(self.sums(counts, data=False))
             self._typical[degree] = mean * float(np.exp(histogram.median()))
         return self._typical[degree]
 
-    def spread(self, function: Callable[[slice], Array], count: int, cost: float) -> Array:
+    def map_columns(self, function: Callable[[slice], Array], count: int, cost: float) -> Array:
         """What a function makes of ``count`` independent columns (..., columns).
 
         On threads where all of them together cost enough operations.
@@ -207,17 +220,17 @@ class Engine(ABC):
         parts = list(self._visits(function, evenly(count, pieces), pieces))
         return parts[0] if pieces == 1 else namespace(parts[0]).concat(parts, axis=-1)
 
-    def shares(self, members: int) -> list[slice]:
+    def member_slices(self, members: int) -> list[slice]:
         """Members in as many parts as there are threads, where blocks are too few to share."""
         return evenly(members, min(self.threads.count, members) if len(self.blocks) == 1 else 1)
 
-    def alone(self) -> Engine:
+    def single_threaded(self) -> Engine:
         """The same data for a thread that works by itself."""
         copy = shallow_copy(self)
         copy.threads = Threads()
         return copy
 
-    def at_work(self) -> AbstractContextManager[None]:
+    def thread_pool(self) -> AbstractContextManager[None]:
         """Threads at hand meanwhile; arrays that are not NumPy's have their own."""
         return self.threads.open() if isinstance(self.like, np.ndarray) else nullcontext()
 
@@ -225,14 +238,14 @@ class Engine(ABC):
         return self.threads.each(function, items) if count > 1 else map(function, items)
 
 
-def _begin(block: Any, pair: tuple[Array, Array | None]) -> tuple[Local, None]:
+def _begin(block: Any, pair: tuple[Array, Array | None]) -> tuple[BlockState, None]:
     """The members of a sample lie side by side, as products with X want and give them."""
     codes, mixing = pair
     xp = namespace(codes)
     members, n, k = codes.shape
     flat = xp.reshape(xp.permute_dims(codes, (1, 0, 2)), (n, members * k))
     beside = xp.permute_dims(xp.reshape(flat, (n, members, k)), (1, 0, 2))
-    return Local(beside, mixing=mixing), None
+    return BlockState(beside, mixing=mixing), None
 
 
 def merged_all(results: Iterable[tuple[Any, Any]]) -> tuple[list[Any], Any]:

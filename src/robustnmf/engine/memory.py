@@ -23,7 +23,7 @@ from robustnmf.arrays import (
     to_numpy,
 )
 from robustnmf.engine._base import Engine, Visit, merged_all, power_of_two_near
-from robustnmf.engine._look import block_of
+from robustnmf.engine._scan import block_of
 
 BLOCK_BYTES = 8 * 2**20
 ENOUGH_BLOCKS = 8
@@ -88,11 +88,11 @@ class InMemory(Engine):
         self.blocks: list[Any] = []
         for at in range(0, n, step):
             stop = min(at + step, n)
-            mass = None if sample_weight is None else sample_weight[at:stop]
-            self.blocks.append(_block(X, at, stop, self.scale, mass, self.complete, fill))
-        if not any(bool(b.xp.any(b.mass > 0)) for b in self.blocks):
+            row_weight = None if sample_weight is None else sample_weight[at:stop]
+            self.blocks.append(_block(X, at, stop, self.scale, row_weight, self.complete, fill))
+        if not any(bool(b.xp.any(b.row_weight > 0)) for b in self.blocks):
             for block in self.blocks:  # nothing but zeros: rows are all alike, and all count
-                block.mass = block.counted
+                block.row_weight = block.counted
         self.sample_weight = sample_weight
 
     def filled(self) -> InMemory:
@@ -106,8 +106,8 @@ class InMemory(Engine):
         xp = namespace(self.like)
 
         def sums(block: MaskedBlock, _: None) -> tuple[None, Array]:
-            mass = xp.astype(block.entry_mass, self.like.dtype)[:, None]
-            known = mass * block.observed(None, block.rows)
+            row_weight = xp.astype(block.full_row_weight, self.like.dtype)[:, None]
+            known = row_weight * block.observed(None, block.rows)
             return None, xp.stack([xp.sum(known * block.rows, axis=0), xp.sum(known, axis=0)])
 
         found = self.sums(sums)
@@ -120,7 +120,7 @@ class InMemory(Engine):
             excess = xp.sum(known, axis=1) / xp.where(expected > 0, expected, 1 + 0 * expected)
             return xp.where(block.known, block.rows, excess[:, None] * means), None
 
-        rows = xp.concat(self.sweep(guess)[0])
+        rows = xp.concat(self.map_blocks(guess)[0])
         return InMemory(rows, scale=self.scale, sample_weight=self.sample_weight)
 
     def fill_samples(self) -> None:
@@ -150,10 +150,10 @@ class InMemory(Engine):
             return array
         return to_numpy(array) if getattr(array, "is_cuda", False) is False else from_gpu(array)
 
-    def sweep(
-        self, visit: Visit, locals_: Sequence[Any] | None = None, *, data: bool = True
+    def map_blocks(
+        self, visit: Visit, block_states: Sequence[Any] | None = None, *, data: bool = True
     ) -> tuple[list[Any], Any]:
-        pairs = zip(self.blocks, locals_ or [None] * len(self.blocks), strict=True)
+        pairs = zip(self.blocks, block_states or [None] * len(self.blocks), strict=True)
         if not data:  # too little to do for threads
             return merged_all(visit(*pair) for pair in pairs)
         return merged_all(self._visits(lambda pair: visit(*pair), pairs, len(self.blocks)))
@@ -170,12 +170,12 @@ def _rows_of_a_block(rows: int, row_bytes: int, row_work: int, columns: int) -> 
 
 
 def _block(
-    X: Any, at: int, stop: int, scale: float, mass: Array | None, complete: bool, fill: float
+    X: Any, at: int, stop: int, scale: float, row_weight: Array | None, complete: bool, fill: float
 ) -> DenseBlock:
     """The block of these rows of X, of the kind that X is."""
     if scipy.sparse.issparse(X):
-        return SparseBlock(row_slice(X, at, stop), scale, mass)
-    return block_of(X[at:stop, :], scale, mass, complete, fill)
+        return SparseBlock(row_slice(X, at, stop), scale, row_weight)
+    return block_of(X[at:stop, :], scale, row_weight, complete, fill)
 
 
 def power_of_two_near_largest(X: Array) -> float:

@@ -149,7 +149,7 @@ def draw_rows(engine: Engine, limit: int, choose: Chooser | None = None) -> RowS
     def visit(block: Any, _: None) -> tuple[None, RowSample]:
         place = to_numpy(block.wide_project(direction))[:, 0]
         key = np.round(place - np.floor(place), DIGITS)
-        weight = to_numpy(block.entry_mass)
+        weight = to_numpy(block.full_row_weight)
         candidate = weight > 0
         if choose is not None:
             candidate = candidate & to_numpy(choose(block))

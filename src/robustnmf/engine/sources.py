@@ -17,7 +17,7 @@ from weakref import finalize
 import numpy as np
 
 from robustnmf.archive import read_full
-from robustnmf.engine._look import as_floats
+from robustnmf.engine._scan import as_floats
 
 WORTH_STORING = 2**30
 """Bytes of a memory map from which it is read block by block."""

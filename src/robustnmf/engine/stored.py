@@ -16,8 +16,8 @@ import numpy as np
 
 from robustnmf.arrays import Array
 from robustnmf.engine._base import Visit, merged_all
-from robustnmf.engine._look import Elsewhere, KnownRows, Look, is_usable, looked_at
-from robustnmf.engine.shelf import FileShelf, MemoryShelf, Shelf, Ticket
+from robustnmf.engine._scan import DataSummary, KnownRows, OutOfCoreEngine, is_usable, scan_rows
+from robustnmf.engine.codes_store import CodesStore, FileCodesStore, Handle, MemoryCodesStore
 from robustnmf.engine.sources import Source
 
 BLOCK_BYTES = 8 * 2**20
@@ -26,7 +26,7 @@ AHEAD = 2
 """Blocks that are read before they are needed."""
 
 
-class Stored(Elsewhere):
+class Stored(OutOfCoreEngine):
     """Blocks of a source; in memory are what is known of rows, and the few that are visited.
 
     Parameters
@@ -48,7 +48,7 @@ class Stored(Elsewhere):
         self,
         source: Source,
         *,
-        check: Callable[[Look], None] = lambda look: None,
+        check: Callable[[DataSummary], None] = lambda look: None,
         degree: float = 2.0,
         dtype: Any = None,
         scale: float | None = None,
@@ -59,7 +59,7 @@ class Stored(Elsewhere):
     ):
         super().__init__()
         self.source, self.fill = source, fill
-        self.shelf: Shelf | None = None
+        self.codes_store: CodesStore | None = None
         self._degree = degree
         self._check_rows = False
         self._read_as(source.shape, source.dtype, dtype)
@@ -69,64 +69,66 @@ class Stored(Elsewhere):
         if not block_rows and self.step * bytes_a_row > MOST_BYTES:  # chunks of many rows
             self.step = max(1, MOST_BYTES // bytes_a_row)
 
-        def look(item: tuple[int, np.ndarray]) -> tuple[KnownRows, Look]:
+        def look(item: tuple[int, np.ndarray]) -> tuple[KnownRows, DataSummary]:
             at, rows = item
-            mass = None if sample_weight is None else sample_weight[at : at + len(rows)]
-            return looked_at(rows, mass, [degree])
+            row_weight = None if sample_weight is None else sample_weight[at : at + len(rows)]
+            return scan_rows(rows, row_weight, [degree])
 
-        with self.at_work(), closing(self._numbered()) as items:
+        with self.thread_pool(), closing(self._numbered()) as items:
             looks, found = merged_all(self.threads.each(look, items))
         check(found)
         self._read_in(found, scale)
         self._check_rows = source.may_change
-        if not found.heard:
+        if not found.any_weight:
             looks = [known.counting_all() for known in looks]
         self.blocks: list[KnownRows] = [known.scaled(self.scale) for known in looks]
 
-    def sweep(
-        self, visit: Visit, locals_: Sequence[Any] | None = None, *, data: bool = True
+    def map_blocks(
+        self, visit: Visit, block_states: Sequence[Any] | None = None, *, data: bool = True
     ) -> tuple[list[Any], Any]:
-        shelved = self._from_shelf(visit)
+        with_stored_codes = self._with_stored_codes(visit)
         numbers = range(len(self.blocks))
-        pairs = zip(numbers, self.blocks, locals_ or [None] * len(self.blocks), strict=True)
+        pairs = zip(numbers, self.blocks, block_states or [None] * len(self.blocks), strict=True)
         if not data:
-            return merged_all(shelved(*item) for item in pairs)
+            return merged_all(with_stored_codes(*item) for item in pairs)
 
         def loaded(item: tuple[np.ndarray, tuple[int, KnownRows, Any]]) -> tuple[Any, Any]:
             rows, (i, known, local) = item
-            return shelved(i, known.block(rows, self.scale, self.complete, self.fill), local)
+            return with_stored_codes(
+                i, known.block(rows, self.scale, self.complete, self.fill), local
+            )
 
         with closing(self._read()) as rows:
             items = _beside(rows, pairs)
             return merged_all(self._visits(loaded, items, len(self.blocks)))
 
-    def _from_shelf(self, visit: Visit) -> Callable[[int, Any, Any], tuple[Any, Any]]:
+    def _with_stored_codes(self, visit: Visit) -> Callable[[int, Any, Any], tuple[Any, Any]]:
         """The visit of a block by its number, with codes taken from the shelf and put there."""
-        shelf = self.shelf
-        if shelf is None:
+        codes_store = self.codes_store
+        if codes_store is None:
             return lambda i, block, local: visit(block, local)
 
         def visited(i: int, block: Any, local: Any) -> tuple[Any, Any]:
-            local, known = shelf.get(local)
+            local, known = codes_store.get(local)
             kept, part = visit(block, local)
-            return shelf.put(i, kept, known), part
+            return codes_store.store(i, kept, known), part
 
         return visited
 
-    def shelve(self, columns: int, folder: Path | None = None) -> None:
+    def use_codes_store(self, columns: int, folder: Path | None = None) -> None:
         """Keep codes, of so many columns for all members, on a shelf from now on.
 
         It is a file where a folder is given.
         """
         rows, row_bytes = [len(block) for block in self.blocks], columns * self.dtype.itemsize
         if folder is None:
-            self.shelf = MemoryShelf(rows, row_bytes)
+            self.codes_store = MemoryCodesStore(rows, row_bytes)
         else:
-            self.shelf = FileShelf(folder, rows, row_bytes)
+            self.codes_store = FileCodesStore(folder, rows, row_bytes)
 
     def close(self) -> None:
-        if self.shelf is not None:
-            self.shelf.close()
+        if self.codes_store is not None:
+            self.codes_store.close()
 
     def started(self) -> None:
         """Forget what only starts ask of rows without reading them."""
@@ -136,20 +138,20 @@ class Stored(Elsewhere):
             for known in self.blocks
         ]
 
-    def collect(self, locals_: list[Any], name: str) -> Array:
-        tickets = [getattr(local, name) for local in locals_]
-        if self.shelf is not None:
-            self.shelf.tidy()  # the pass is over; what is collected needs the room
-        if self.shelf is not None and all(isinstance(ticket, Ticket) for ticket in tickets):
-            return self.shelf.whole(tickets)
-        return self.whole(tickets, axis=1)
+    def collect(self, block_states: list[Any], name: str) -> Array:
+        handles = [getattr(local, name) for local in block_states]
+        if self.codes_store is not None:
+            self.codes_store.tidy()  # the pass is over; what is collected needs the room
+        if self.codes_store is not None and all(isinstance(handle, Handle) for handle in handles):
+            return self.codes_store.whole(handles)
+        return self.whole(handles, axis=1)
 
     def whole(self, parts: Sequence[Any], axis: int = 0) -> Array:
-        shelf = self.shelf
-        if shelf is None:
+        codes_store = self.codes_store
+        if codes_store is None:
             return super().whole(parts, axis)
-        arrays = [shelf.get(part)[0] for part in parts]
-        if len(parts) == 1 and isinstance(parts[0], Ticket):
+        arrays = [codes_store.get(part)[0] for part in parts]
+        if len(parts) == 1 and isinstance(parts[0], Handle):
             return arrays[0].copy()  # its place may be used again
         return super().whole(arrays, axis)
 

@@ -17,9 +17,10 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from robustnmf.arrays import host_dtype, is_foreign, namespace, on_device_of, to_numpy
+from robustnmf.compatibility import ModelSpec, unsupported_reason
 from robustnmf.engine import Engine, look_at
 from robustnmf.estimators._input import Seed, check_weights
-from robustnmf.estimators._job import check_codes_path, prepared
+from robustnmf.estimators._job import check_codes_path, plan_fit
 from robustnmf.estimators._partial import PartialFit
 from robustnmf.estimators._progress import (
     CallbackSupportMixin,
@@ -28,13 +29,13 @@ from robustnmf.estimators._progress import (
     with_callbacks,
 )
 from robustnmf.estimators._start import engine_for
-from robustnmf.estimators._summary import common_level
+from robustnmf.estimators._summary import comparable_objective
 from robustnmf.estimators._table import (
     ACCEPTED,
     FLOATS,
+    as_lazy,
     check_look,
     check_same_namespace,
-    elsewhere,
     floats_of,
     header_of,
     mapped,
@@ -43,17 +44,16 @@ from robustnmf.estimators._table import (
 )
 from robustnmf.estimators._warn import warn
 from robustnmf.estimators._warnings import warn_if_collapsed, warn_of_outliers
-from robustnmf.estimators.saving import Saved
+from robustnmf.estimators.saving import SaveMixin
 from robustnmf.fit import encode, objective
 from robustnmf.inits import INITS
 from robustnmf.solvers import SOLVERS
 from robustnmf.structures import Free
-from robustnmf.together import Parts, refusal
 from robustnmf.weightings import Weighting
 
 
 class BaseRobustNMF(
-    Saved,
+    SaveMixin,
     CallbackSupportMixin,
     PartialFit,
     ClassNamePrefixFeaturesOutMixin,
@@ -96,7 +96,7 @@ class BaseRobustNMF(
     n_features_in_: int
     feature_names_in_: np.ndarray
 
-    def _parts(self) -> Parts:
+    def _parts(self) -> ModelSpec:
         raise NotImplementedError
 
     def fit(
@@ -178,24 +178,24 @@ class BaseRobustNMF(
         """
         parts = self._checked_parts()
         path = check_codes_path(codes_path, X, parts.structure, checkpoint)
-        job = prepared(self, parts, X, W, H, sample_weight, codes_path=path)
+        plan = plan_fit(self, parts, X, W, H, sample_weight, codes_path=path)
         kept = (
             None
             if checkpoint is None
-            else job.checkpoint(self, checkpoint, checkpoint_every, (W, H))
+            else plan.checkpoint(self, checkpoint, checkpoint_every, (W, H))
         )
-        members = job.run(
-            [parts.weighting], self.max_iter, self.tol, progress_of(self, job), checkpoint=kept
+        members = plan.run(
+            [parts.weighting], self.max_iter, self.tol, progress_of(self, plan), checkpoint=kept
         )
-        best = min(members, key=common_level(members, job.engine, job.problem))
-        learned = job.learned(best)
-        self._warn(best.converged, learned, job.engine, best.weighed * job.unit)
-        if job.screening is not None:
-            warn_of_outliers(type(self).__name__, learned, job.engine, job.screening.similar)
-        codes = job.codes(best, path)
-        job.engine.close()
+        best = min(members, key=comparable_objective(members, plan.engine, plan.problem))
+        learned = plan.learned(best)
+        self._warn(best.converged, learned, plan.engine, best.penalised_energies * plan.unit)
+        if plan.screening is not None:
+            warn_of_outliers(type(self).__name__, learned, plan.engine, plan.screening.similar)
+        codes = plan.codes(best, path)
+        plan.engine.close()
         # Nothing is set before this point: a failed fit leaves the estimator as it was.
-        validate_data(self, job.header(X), skip_check_array=True, reset=True)
+        validate_data(self, plan.header(X), skip_check_array=True, reset=True)
         for name in ("mixing_", "_stream", "n_steps_", "n_samples_seen_"):
             vars(self).pop(name, None)
         vars(self).update(learned)
@@ -204,7 +204,7 @@ class BaseRobustNMF(
             kept.done()
         return codes
 
-    def _checked_parts(self) -> Parts:
+    def _checked_parts(self) -> ModelSpec:
         """What the estimator is made of, all parameters checked."""
         self._validate_params()
         parts = self._parts()
@@ -303,7 +303,7 @@ class BaseRobustNMF(
         if is_foreign(X):
             return on_device_of(X, self.explain(to_numpy(floats_of(X, type(self).__name__))))
         table, unit, _ = self._checked(X)
-        if elsewhere(table) is not None:
+        if as_lazy(table) is not None:
             raise TypeError(
                 f"explain needs samples in memory, but X is {X!r}. Read the samples of interest."
             )
@@ -389,14 +389,14 @@ class BaseRobustNMF(
     def _checked(self, X: Any) -> tuple[Any, float, np.dtype]:
         """New data in the precision of the fit, the unit of their energies, their own dtype."""
         check_is_fitted(self)
-        away = elsewhere(X)
+        away = as_lazy(X)
         if away is not None:
             validate_data(self, header_of(away), skip_check_array=True, reset=False)
             return away, self._scale**self._problem.loss.degree, host_dtype(self.components_)
         if is_foreign(X):
             given = floats_of(X, type(self).__name__)
             validate_data(self, header_of(X), skip_check_array=True, reset=False)
-            parts = Parts(self._problem.loss, self.weighting_, Free())
+            parts = ModelSpec(self._problem.loss, self.weighting_, Free())
             check_look(type(self).__name__, parts, look_at(given))
             double = host_dtype(self.components_) == np.float64
             xp = namespace(given)
@@ -404,14 +404,14 @@ class BaseRobustNMF(
             return table, self._scale**self._problem.loss.degree, given.dtype
         given = validate_data(self, native(X), reset=False, **ACCEPTED)
         # With the basis given, it does not matter what it was made of.
-        parts = Parts(self._problem.loss, self.weighting_, Free())
+        parts = ModelSpec(self._problem.loss, self.weighting_, Free())
         with np.errstate(over="ignore"):  # what leaves the range of the fit is refused
             table = given.astype(host_dtype(self.components_), copy=False)
         table = usable(table, type(self).__name__, parts)
         return table, self._scale**self._problem.loss.degree, given.dtype
 
     def _engine(self, table: Any, sample_weight: np.ndarray | None = None) -> Engine:
-        parts = Parts(self._problem.loss, self.weighting_, Free())
+        parts = ModelSpec(self._problem.loss, self.weighting_, Free())
         options = {
             "scale": self._scale,
             "sample_weight": sample_weight,
@@ -453,7 +453,7 @@ class BaseRobustNMF(
         tags.input_tags.positive_only = True
         tags.input_tags.allow_nan = True
         with suppress(KeyError):  # a name that is no part: fit says so
-            tags.input_tags.sparse = refusal(*self._parts(), "sparse") is None
+            tags.input_tags.sparse = unsupported_reason(*self._parts(), "sparse") is None
         tags.array_api_support = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags

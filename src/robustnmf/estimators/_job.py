@@ -16,36 +16,36 @@ from array_api_compat import is_dask_array
 
 from robustnmf.archive import is_stream
 from robustnmf.arrays import Array, device_of, host_dtype, is_foreign, on_device_of, to_numpy
-from robustnmf.checkpoint import Checkpoint, samples_of, told
+from robustnmf.checkpoint import Checkpoint, samples_of, to_json
+from robustnmf.compatibility import ModelSpec, fastest_solver, unsupported_solver_reason
 from robustnmf.engine import Engine, InMemory, Stored, written
 from robustnmf.estimators._input import check_fixed, check_weights
-from robustnmf.estimators._regularisation import paid
+from robustnmf.estimators._regularisation import penalties_of
 from robustnmf.estimators._start import engine_for, rank_of, seeds_of, start_of, starts_of
 from robustnmf.estimators._summary import overlap, reconstruction_error
 from robustnmf.estimators._table import check_look, check_table
 from robustnmf.fit import Callback, fit
 from robustnmf.screening import Screening, screen
 from robustnmf.solvers import SOLVERS, Solver
-from robustnmf.state import Fitted, Paid, Problem, Start
+from robustnmf.state import ElasticNet, Fitted, Problem, Start
 from robustnmf.structures import Free, Structure
-from robustnmf.together import Parts, fastest_solver, solver_refusal
 from robustnmf.weightings import Weighting, effective_sample_size
 
 
 @dataclass(frozen=True)
-class Job:
+class FitPlan:
     """One table, one problem, one or several starts.
 
     ``balance`` is the factor by which codes are smaller than the user's, ``free`` what the
     factors pay in units without it, ``screening`` what was found out about the samples before.
     """
 
-    parts: Parts
+    parts: ModelSpec
     engine: Engine
     problem: Problem
     start: Start
     balance: float
-    free: dict[str, Paid]
+    free: dict[str, ElasticNet]
     screening: Screening | None = None
 
     @property
@@ -104,7 +104,9 @@ class Job:
         from robustnmf import __version__
 
         engine = self.engine
-        named = {f"parameter {k}": told(v) for k, v in model.get_params().items() if k != "verbose"}
+        named = {
+            f"parameter {k}": to_json(v) for k, v in model.get_params().items() if k != "verbose"
+        }
         if not isinstance(model.random_state, (int, np.integer)):
             named.pop("parameter random_state")  # it says nothing about where the fit was
         return {
@@ -114,9 +116,9 @@ class Job:
             "shape of X": list(engine.shape),
             "dtype of X": host_dtype(engine.like).name,
             "content of X": samples_of(engine),
-            "sample_weight": told(engine.sample_weight),
-            "W": told(start[0] if start else None),
-            "H": told(start[1] if start else None),
+            "sample_weight": to_json(engine.sample_weight),
+            "W": to_json(start[0] if start else None),
+            "H": to_json(start[1] if start else None),
         }
 
     def header(self, X: Any) -> Any:
@@ -144,18 +146,20 @@ class Job:
 
     def learned(self, member: Fitted) -> dict[str, Any]:
         """Fitted attributes in the user's units."""
-        weights = member.weighting.normalised_weights(member.importances, self.engine.mass)
+        weights = member.weighting.normalised_weights(member.importances, self.engine.row_weight)
         learned = {
             **self.encoder(member.basis, member.weighting),
             "energies_": member.energies * self.unit,
             "sample_importances_": member.importances,
             "outliers_": member.weighting.outliers(
-                member.weighed,
+                member.penalised_energies,
                 weights,
-                self.engine.mass,
+                self.engine.row_weight,
                 self.engine.row_sizes(self.parts.loss.degree),
             ),
-            "effective_sample_size_": float(effective_sample_size(weights, self.engine.sizes)),
+            "effective_sample_size_": float(
+                effective_sample_size(weights, self.engine.full_row_weight)
+            ),
             "objective_history_": self._history(member),
             "codes_overlap_": overlap(member.codes),
             "reconstruction_err_": reconstruction_error(
@@ -209,10 +213,10 @@ def _same_file(one: Path, other: str | os.PathLike) -> bool:
     return one.resolve() == Path(os.path.expanduser(other)).resolve()
 
 
-def prepared(
-    model: Any, parts: Parts, X: Any, W: Any, H: Any, sample_weight: Any, weightings: int = 1,
+def plan_fit(
+    model: Any, parts: ModelSpec, X: Any, W: Any, H: Any, sample_weight: Any, weightings: int = 1,
     codes_path: Path | None = None, screened: bool = True,
-) -> Job:  # fmt: skip
+) -> FitPlan:  # fmt: skip
     """Prepare the fit of an estimator, after all its input has been checked.
 
     ``screened`` allows a screening of the samples for weightings that need one.
@@ -228,11 +232,11 @@ def prepared(
     )  # fmt: skip
     if isinstance(engine, Stored):
         columns = rank * weightings * starts_of(model)
-        engine.shelve(columns, None if codes_path is None else codes_path.parent)
+        engine.use_codes_store(columns, None if codes_path is None else codes_path.parent)
     given = getattr(model, "fixed_components", None)
     fixed = check_fixed(given, parts.structure, rank, table.shape[1], host_dtype(engine.like))
     screening = None
-    with engine.at_work():
+    with engine.thread_pool():
         if screened and fixed is None and _can_screen(model, parts):
             seeds = seeds_of(model, problem.solver)
             screening = screen(engine, problem, rank, model.init, seeds)
@@ -244,17 +248,23 @@ def prepared(
         engine.started()
     counted = table.shape[0] if weights is None else float(weights.sum())
     shape = counted, table.shape[1]
-    pays = partial(
-        paid, model, parts.loss, parts.weighting, shape, engine.scale, host_dtype(engine.like)
+    penalties = partial(
+        penalties_of,
+        model,
+        parts.loss,
+        parts.weighting,
+        shape,
+        engine.scale,
+        host_dtype(engine.like),
     )
-    problem = replace(problem, **pays(balance))
+    problem = replace(problem, **penalties(balance))
     if fixed is not None:
         held = on_device_of(engine.like, fixed * (balance / engine.scale))
         problem = replace(problem, fixed=held)
-    return Job(parts, engine, problem, start, balance, pays(), screening)
+    return FitPlan(parts, engine, problem, start, balance, penalties(), screening)
 
 
-def _can_screen(model: Any, parts: Parts) -> bool:
+def _can_screen(model: Any, parts: ModelSpec) -> bool:
     """Whether samples are screened: the start is ours to choose, and nothing but X matters."""
     if not parts.weighting.needs_screening or model.init == "custom":
         return False
@@ -262,11 +272,11 @@ def _can_screen(model: Any, parts: Parts) -> bool:
     return type(parts.structure) is Free and not penalised
 
 
-def _solver(model: Any, parts: Parts) -> Solver:
+def _solver(model: Any, parts: ModelSpec) -> Solver:
     """The solver that was asked for, if it goes with these parts."""
     if model.solver == "auto":
         return SOLVERS[fastest_solver(parts)]()
-    reason = solver_refusal(parts.loss, parts.structure, model.solver)
+    reason = unsupported_solver_reason(parts.loss, parts.structure, model.solver)
     if reason is not None:
         raise ValueError(reason)
     return SOLVERS[model.solver]()

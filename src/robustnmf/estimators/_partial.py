@@ -11,9 +11,9 @@ from sklearn.utils.validation import validate_data
 from robustnmf.arrays import device_of, is_foreign, namespace
 from robustnmf.engine import Engine
 from robustnmf.estimators._input import check_weights
-from robustnmf.estimators._job import prepared
+from robustnmf.estimators._job import plan_fit
 from robustnmf.estimators._stream import Stream
-from robustnmf.estimators._summary import common_level
+from robustnmf.estimators._summary import comparable_objective
 from robustnmf.estimators._table import header_of
 from robustnmf.estimators._warn import warn
 from robustnmf.solvers import SOLVERS
@@ -106,21 +106,23 @@ class PartialFit:
             _check_same_library(X, self.components_)
             validate_data(self, header_of(X), skip_check_array=True, reset=False)
         if stream is None:
-            job = prepared(self, parts, X, None, None, sample_weight)
-            _refuse_holes(job.engine)
+            plan = plan_fit(self, parts, X, None, None, sample_weight)
+            _refuse_holes(plan.engine)
             # Whatever solver: the sums of a stream are quadratic, and descent by coordinates
             # finds their minimum.
-            job = replace(job, problem=replace(job.problem, solver=SOLVERS["hals"]()))
+            plan = replace(plan, problem=replace(plan.problem, solver=SOLVERS["hals"]()))
             passes = min(self.max_iter, FIRST_PASSES)
-            members = job.run([parts.weighting], passes, self.tol)
-            first = min(members, key=common_level(members, job.engine, job.problem))
-            engine, unit = job.engine, job.unit
+            members = plan.run([parts.weighting], passes, self.tol)
+            first = min(members, key=comparable_objective(members, plan.engine, plan.problem))
+            engine, unit = plan.engine, plan.unit
             basis, weighting = first.basis, first.weighting
-            asked = parts.weighting.rescaled(1.0 / unit)
-            stream = Stream(job.problem, asked, engine.typical_size(parts.loss.degree))
-            header = job.header(X)
+            requested_weighting = parts.weighting.rescaled(1.0 / unit)
+            stream = Stream(
+                plan.problem, requested_weighting, engine.typical_size(parts.loss.degree)
+            )
+            header = plan.header(X)
             learned = {
-                **job.encoder(basis, weighting),
+                **plan.encoder(basis, weighting),
                 "n_steps_": empty,
                 "n_samples_seen_": self.n_samples_seen_ if empty else 0,
             }
@@ -142,7 +144,7 @@ class PartialFit:
                 UserWarning,
             )
         else:
-            with engine.at_work():
+            with engine.thread_pool():
                 stream, basis, weighting = stream.after(engine, basis, weighting, forget)
             learned |= {
                 "components_": basis * engine.scale,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from robustnmf.estimators._job import Job
+from robustnmf.estimators._job import FitPlan
 from robustnmf.fit import Callback
 from robustnmf.state import State
 
@@ -23,13 +23,13 @@ except ImportError:
         return method
 
 
-def progress_of(model: Any, job: Job) -> Callback | None:
+def progress_of(model: Any, plan: FitPlan) -> Callback | None:
     """What to call after every pass of a fit, if anybody wants to know."""
     told = []
     if model.verbose:
-        told.append(_printer(model, job.unit))
+        told.append(_printer(model, plan.unit))
     if getattr(model, "_skl_callbacks", None):
-        told.append(_caller(model, job))
+        told.append(_caller(model, plan))
     if not told:
         return None
 
@@ -46,9 +46,9 @@ def _printer(model: Any, unit: float) -> Callback:
     def tell(iteration: int, state: State) -> bool:
         if iteration % max(1, 10 // int(model.verbose)) == 0:
             values = ", ".join(
-                f"{track.values[-1] * unit**track.weighting.degree:.6g}"
-                + (" (settling)" if track.asked.settles else "")
-                for track in state.tracks
+                f"{member.values[-1] * unit**member.weighting.degree:.6g}"
+                + (" (settling)" if member.requested_weighting.has_auto else "")
+                for member in state.members
             )
             print(f"{type(model).__name__}: iteration {iteration}, objective {values}")
         return False
@@ -56,14 +56,14 @@ def _printer(model: Any, unit: float) -> Callback:
     return tell
 
 
-def _caller(model: Any, job: Job) -> Callback:
+def _caller(model: Any, plan: FitPlan) -> Callback:
     """Every pass is a task of the fit; its estimator is the first member still in the batch."""
     root = model._init_callback_context(max_subtasks=model.max_iter + 1)
     root.call_on_fit_task_begin(estimator=model)
 
     def tell(iteration: int, state: State) -> bool:
         def encoder() -> dict[str, Any]:
-            return job.encoder(state.basis[0, ...], state.tracks[0].weighting)
+            return plan.encoder(state.basis[0, ...], state.members[0].weighting)
 
         task = root.subcontext(task_name="pass")
         task.call_on_fit_task_begin(estimator=model)

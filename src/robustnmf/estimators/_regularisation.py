@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from robustnmf.losses import Loss
-from robustnmf.state import Paid
+from robustnmf.state import ElasticNet
 from robustnmf.weightings import Weighting
 
 
-def paid(
+def penalties_of(
     model: Any,
     loss: Loss,
     weighting: Weighting,
@@ -19,7 +19,7 @@ def paid(
     scale: float,
     dtype: np.dtype,
     balance: float = 1.0,
-) -> dict[str, Paid]:
+) -> dict[str, ElasticNet]:
     """What a problem with codes ``W / balance`` and basis ``H balance / scale`` is to pay.
 
     scikit-learn adds penalties to half the squared error, whose double our energies are, and
@@ -35,12 +35,14 @@ def paid(
     prohibitive = float(np.finfo(dtype).max) ** 0.5
     factor = 1.0 if loss.quadratic else 1.0 / loss.unit
 
-    def pays(strength: float, size: float, value: float) -> Paid:
+    def penalty_of(strength: float, size: float, value: float) -> ElasticNet:
         lasso = factor * strength * l1_ratio * size / value
         ridge = factor * strength * (1 - l1_ratio) * size**2 / value
-        return Paid(float(min(lasso, prohibitive)), float(min(ridge, prohibitive)))
+        return ElasticNet(float(min(lasso, prohibitive)), float(min(ridge, prohibitive)))
 
     return {
-        "codes_pay": pays(n_features * alpha_codes, balance, energy),
-        "basis_pays": pays(n_samples * alpha_basis, scale / balance, energy**weighting.degree),
+        "codes_penalty": penalty_of(n_features * alpha_codes, balance, energy),
+        "basis_penalty": penalty_of(
+            n_samples * alpha_basis, scale / balance, energy**weighting.degree
+        ),
     }

@@ -10,7 +10,7 @@ from array_api_compat import is_dask_array
 from sklearn.utils import check_random_state
 
 from robustnmf.arrays import Array, host_dtype, is_foreign, namespace, on_device_of
-from robustnmf.engine import Engine, InMemory, Look, Source, Stored
+from robustnmf.engine import DataSummary, Engine, InMemory, Source, Stored
 from robustnmf.estimators._input import check_factor
 from robustnmf.estimators._warn import warn
 from robustnmf.inits import DETERMINISTIC, INITS
@@ -32,22 +32,24 @@ def engine_for(
     rank: int,
     members: int = 1,
     *,
-    check: Callable[[Look], None] = lambda look: None,
+    check: Callable[[DataSummary], None] = lambda look: None,
     **options: Any,
 ) -> Engine:
     """The engine that holds X as the pass of this problem wants it.
 
     What is stored elsewhere is checked by the first look at it.
     """
-    complete, holes = (problem.kind(weighting.per_entry, known) for known in (True, False))
+    complete, has_missing = (
+        problem.pass_type(weighting.per_entry, known) for known in (True, False)
+    )
     copies = 1 if complete.quadratic else ARRAYS_OF_A_PASS * members
-    looked = {"check": check, "degree": problem.loss.degree, "fill": holes.hole}
+    looked = {"check": check, "degree": problem.loss.degree, "fill": has_missing.fill_value}
     if isinstance(table, Source):
         return Stored(table, copies=copies, **looked, **options)
     if is_dask_array(table):
-        from robustnmf.engine.clustered import Clustered
+        from robustnmf.engine.dask import DaskEngine
 
-        return Clustered(table, **looked, **options)
+        return DaskEngine(table, **looked, **options)
     options.pop("dtype", None)
     if is_foreign(table):
         weights = options.pop("sample_weight", None)
@@ -57,7 +59,7 @@ def engine_for(
         options.setdefault("block_rows", max(1, DEVICE_BLOCK_BYTES // bytes_a_row))
     columns = members * rank
     sizes = {"columns": columns, "rank": rank}
-    return InMemory(table, copies=copies, fill=holes.hole, **sizes, **options)
+    return InMemory(table, copies=copies, fill=has_missing.fill_value, **sizes, **options)
 
 
 def rank_of(shape: tuple[int, int], n_components: int | str, init: str, W: Any, H: Any) -> int:
@@ -124,7 +126,7 @@ def start_of(
     bases = []
     for seed in seeds:  # one after the other: all of them at once would be held twice
         new, basis = INITS[model.init](whole, rank, int(seed))
-        codes = engine.sweep(together, list(zip(codes, new, strict=True)), data=False)[0]
+        codes = engine.map_blocks(together, list(zip(codes, new, strict=True)), data=False)[0]
         bases.append(basis)
     basis = xp.stack(bases)
     return Start(*problem.structure.start(engine, codes, basis)), 1.0

@@ -20,7 +20,7 @@ import numpy as np
 
 from robustnmf.arrays import Array
 from robustnmf.engine import Engine
-from robustnmf.passes import Local, Statistics
+from robustnmf.passes import BlockState, Statistics
 from robustnmf.state import Problem
 from robustnmf.weightings import Batch, Weighting
 
@@ -36,7 +36,7 @@ class Stream:
     """
 
     problem: Problem
-    asked: Weighting
+    requested_weighting: Weighting
     unit: float
     statistics: Statistics | None = None
     counts: np.ndarray | None = None
@@ -47,36 +47,42 @@ class Stream:
         """The stream with one more minibatch, its basis (k, m) and its weighting."""
         bases = basis[None, ...]
         batch = Batch([weighting], bases)
-        look = self.problem.look(engine, batch, bases, bases)
+        data_pass = self.problem.make_pass(engine, batch, bases, bases)
 
-        def coded(block: Any, _: None) -> tuple[Local, None]:
-            codes, seen = look.encode(block, batch)
-            return Local(codes, energies=look.energies(block, codes, seen)), None
+        def coded(block: Any, _: None) -> tuple[BlockState, None]:
+            codes, cache = data_pass.encode(block, batch)
+            return BlockState(codes, energies=data_pass.energies(block, codes, cache)), None
 
-        locals_ = engine.sweep(coded)[0]
-        counts, weighting = self._settled(engine, locals_, weighting, forget)
+        block_states = engine.map_blocks(coded)[0]
+        counts, weighting = self._settled(engine, block_states, weighting, forget)
         settled = Batch([weighting], bases)
 
-        def gathered(block: Any, local: Local) -> tuple[None, Statistics]:
-            codes, seen = look.stay(block, local.codes)
-            return None, look.gather(block, Local(codes), settled, seen)[1]
+        def gathered(block: Any, local: BlockState) -> tuple[None, Statistics]:
+            codes, cache = data_pass.evaluate(block, local.codes)
+            return None, data_pass.gather(block, BlockState(codes), settled, cache)[1]
 
-        found: Statistics = engine.sweep(gathered, locals_)[1]
+        found: Statistics = engine.map_blocks(gathered, block_states)[1]
         if self.statistics is not None:
             found = self.statistics.faded(forget).merge(found)
         for _ in range(STEPS):
             _, bases = self.problem.basis_step(engine, None, bases, settled, found)
-        return Stream(self.problem, self.asked, self.unit, found, counts), bases[0, ...], weighting
+        return (
+            Stream(self.problem, self.requested_weighting, self.unit, found, counts),
+            bases[0, ...],
+            weighting,
+        )
 
     def _settled(
-        self, engine: Engine, locals_: list[Local], weighting: Weighting, forget: float
+        self, engine: Engine, block_states: list[BlockState], weighting: Weighting, forget: float
     ) -> tuple[np.ndarray | None, Weighting]:
         """The histogram with these energies, and the weighting that follows from it."""
-        if not self.asked.settles:
+        if not self.requested_weighting.has_auto:
             return None, weighting
-        (profile,) = engine.profiles(
-            locals_, self.problem.loss.degree, lambda local: local.energies,
+        (histogram,) = engine.histograms(
+            block_states, self.problem.loss.degree, lambda local: local.energies,
             unit=self.unit, earlier=0.0 if self.counts is None else forget * self.counts,
         )  # fmt: skip
-        counts = np.stack([profile.energies.counts, profile.shares.counts])[:, None, :]
-        return counts, self.asked.settle(profile)
+        counts = np.stack([histogram.energies.counts, histogram.relative_energies.counts])[
+            :, None, :
+        ]
+        return counts, self.requested_weighting.resolve_auto(histogram)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from robustnmf.arrays import namespace, to_numpy, wide
+from robustnmf.arrays import as_float64, namespace, to_numpy
 from robustnmf.engine import Engine, in_parts
 from robustnmf.fit import objective
 from robustnmf.losses import Loss
@@ -22,27 +22,29 @@ def reconstruction_error(energies: np.ndarray, loss: Loss, unit: float) -> float
 def overlap(codes: np.ndarray) -> float:
     """Mean cosine between different columns of the codes; zero where one has none."""
     parts = in_parts(codes) if isinstance(codes, np.ndarray) else [codes]
-    gram = sum(to_numpy(wide(part).T @ wide(part)) for part in parts)
+    gram = sum(to_numpy(as_float64(part).T @ as_float64(part)) for part in parts)
     norms = np.sqrt(np.diag(gram))
     cosines = gram / np.maximum(np.outer(norms, norms), np.finfo(np.float64).tiny)
     np.fill_diagonal(cosines, 0.0)
     return float(cosines.sum() / max(1, len(norms) * (len(norms) - 1)))
 
 
-def common_level(
+def comparable_objective(
     members: list[Fitted], engine: Engine, problem: Problem
 ) -> Callable[[Fitted], float]:
     """What to compare members by: under one weighting, where they settled apart."""
     if len({str(member.weighting.get_params()) for member in members}) == 1:
-        return lambda member: member.level
-    sharpest = min(members, key=lambda member: member.level).weighting
+        return lambda member: member.shifted_objective
+    sharpest = min(members, key=lambda member: member.shifted_objective).weighting
     if sharpest.per_entry:  # rows do not tell what their entries cost under another weighting
         return lambda member: objective(engine, problem, sharpest, member.basis)
-    if sharpest.relative:
-        sharpest = sharpest.among(engine.row_sizes(problem.loss.degree))
+    if sharpest.uses_row_sizes:
+        sharpest = sharpest.for_row_sizes(engine.row_sizes(problem.loss.degree))
 
     def level(member: Fitted) -> float:
-        tally = sharpest.weigh(member.weighed[None, :], engine.mass).tally
-        return float(sharpest.level_of(tally)[0, 0]) + member.basis_paid
+        objective_sums = sharpest.weigh(
+            member.penalised_energies[None, :], engine.row_weight
+        ).objective_sums
+        return float(sharpest.shifted_value_of(objective_sums)[0, 0]) + member.basis_penalty_value
 
     return level

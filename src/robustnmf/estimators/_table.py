@@ -14,11 +14,11 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import _get_feature_names
 
 from robustnmf.arrays import has_holes, is_foreign, namespace, to_numpy
-from robustnmf.engine import Look, Source, look_at, one_of_many, refuse_nothing, source_of
+from robustnmf.compatibility import ModelSpec, unsupported_reason
+from robustnmf.engine import DataSummary, Source, check_nonempty, look_at, one_of_many, source_of
 from robustnmf.estimators._warn import warn
 from robustnmf.losses import Loss
 from robustnmf.structures import Structure
-from robustnmf.together import Parts, refusal
 
 try:
     from sklearn.utils._array_api import check_same_namespace
@@ -46,7 +46,7 @@ ACCEPTED = {
 }
 
 
-def check_table(X: Any, name: str, parts: Parts) -> Any:
+def check_table(X: Any, name: str, parts: ModelSpec) -> Any:
     """X as a nonnegative float table, not copied where it is one already, or its source.
 
     What is stored elsewhere is looked at when an engine reads it first (``check_look``).
@@ -60,7 +60,7 @@ def check_table(X: Any, name: str, parts: Parts) -> Any:
         check_look(name, parts, look_at(X))
         return X
     if is_dask_array(X):
-        from robustnmf.engine.clustered import check_chunks, refuse_sparse_chunks
+        from robustnmf.engine.dask import check_chunks, refuse_sparse_chunks
 
         refuse_sparse_chunks(X._meta, name)
         if type(parts.structure).start is not Structure.start:
@@ -83,7 +83,7 @@ def native(X: Any) -> Any:
 
 def _worth_reading(source: Source, name: str) -> Source:
     """The source, if it has samples, features and numbers."""
-    refuse_nothing(source.shape, name)
+    check_nonempty(source.shape, name)
     if source.dtype.kind not in "fiub":
         raise ValueError(f"X holds {source.dtype}, but {name} needs real numbers.")
     return source
@@ -106,7 +106,7 @@ def check_container(X: Any) -> None:
         )
 
 
-def elsewhere(X: Any) -> Any:
+def as_lazy(X: Any) -> Any:
     """X as a source or a Dask array, which have a shape; None where its rows are in memory."""
     check_container(X)
     return X if is_dask_array(X) or isinstance(X, Source) else source_of(X)
@@ -114,7 +114,7 @@ def elsewhere(X: Any) -> Any:
 
 def header_of(X: Any) -> Any:
     """What scikit-learn reads the number and the names of features from."""
-    away = X if is_foreign(X) else elsewhere(X)
+    away = X if is_foreign(X) else as_lazy(X)
     return X if away is None else np.empty((0, away.shape[1]))
 
 
@@ -126,7 +126,7 @@ def floats_of(X: Any, name: str) -> Any:
             f"Expected 2D array, got {X.ndim}D array instead (shape={tuple(X.shape)}). Reshape "
             "your data: samples in rows, features in columns."
         )
-    refuse_nothing(X.shape, name)
+    check_nonempty(X.shape, name)
     if not xp.isdtype(X.dtype, ("real floating", "integral", "bool")):
         raise ValueError(f"X holds {X.dtype}, but {name} needs real numbers.")
     if is_torch_array(X):
@@ -141,7 +141,7 @@ def floats_of(X: Any, name: str) -> Any:
 
 def mapped(model: Any, method: str, X: Any, width: tuple[int, ...]) -> Any:
     """A method of a fitted estimator for every block of a Dask array, when it is asked for."""
-    from robustnmf.engine.clustered import check_chunks
+    from robustnmf.engine.dask import check_chunks
 
     X = check_chunks(X, type(model).__name__)
     single = X.dtype.newbyteorder("=") == np.float32
@@ -163,16 +163,16 @@ def _called(model: Any, method: str, rows: Any) -> Any:
     return found if found.ndim == 2 else found[:, None]
 
 
-def check_look(name: str, parts: Parts, look: Look) -> None:
+def check_look(name: str, parts: ModelSpec, look: DataSummary) -> None:
     """Refuse stored X that these parts cannot read."""
-    data = "missing" if look.holes else "dense"
-    reason = refusal(*parts, data)
+    data = "missing" if look.has_missing else "dense"
+    reason = unsupported_reason(*parts, data)
     if reason is not None:
-        what = "X with missing values" if look.holes else "X"
+        what = "X with missing values" if look.has_missing else "X"
         raise ValueError(f"{name} cannot read {what}: {reason}")
     if not look.known:
         raise ValueError(f"Input X contains NaN and nothing else; {name} needs known values.")
-    if look.endless:
+    if look.has_inf:
         raise ValueError(f"Input X contains infinity; {name} needs finite values.")
     if look.first_negative is not None:
         row, column, value = look.first_negative
@@ -185,14 +185,14 @@ def check_look(name: str, parts: Parts, look: Look) -> None:
         raise ValueError(f"{parts.loss!r} needs X > 0, but X holds zeros: {ZEROS_COST}")
 
 
-def usable(X: Any, name: str, parts: Parts, *, learning: bool = False) -> Any:
+def usable(X: Any, name: str, parts: ModelSpec, *, learning: bool = False) -> Any:
     """The same X, once it is known that these parts can read it."""
     if scipy.sparse.issparse(X):
         X = _canonical(X, name)
         data = "sparse"
     else:
         data = "missing" if has_holes(X) else "dense"
-    reason = refusal(*parts, data)
+    reason = unsupported_reason(*parts, data)
     if reason is not None:
         what = {"sparse": "sparse X", "missing": "X with missing values", "dense": "X"}[data]
         raise ValueError(f"{name} cannot read {what}: {reason}")

@@ -31,7 +31,7 @@ def warn_if_collapsed(
     Where there are no more samples than components, that is so for any weights; half of the
     samples is then the bound.
     """
-    counted = float(namespace(engine.sizes).sum(engine.sizes))
+    counted = float(namespace(engine.full_row_weight).sum(engine.full_row_weight))
     bound = rank if rank < counted else counted / 2
     if size >= bound * (1 - 1e-6):
         return
@@ -46,7 +46,7 @@ def warn_if_collapsed(
 
 def warn_of_outliers(name: str, learned: dict[str, Any], engine: Any, similar: float) -> None:
     """Warn where many samples are left out, or samples that resemble each other."""
-    counted, xp = engine.sizes, namespace(engine.sizes)
+    counted, xp = engine.full_row_weight, namespace(engine.full_row_weight)
     total = float(xp.sum(counted))
     left_out = float(xp.sum(xp.where(learned["outliers_"], counted, 0 * counted)))
     similar = min(similar, left_out)
@@ -88,9 +88,11 @@ def _remedy(weighting: Weighting, energies: Array, engine: Any, wanted: float) -
 
 def _size(weighting: Weighting, energies: Array, engine: Any) -> float:
     """Effective sample size of the weights of these energies."""
-    weights = weighting.weigh(energies[None, :], engine.mass).weights[0, :]
+    weights = weighting.weigh(energies[None, :], engine.row_weight).weights[0, :]
     total = namespace(weights).sum(weights)
-    return float(effective_sample_size(weights / total, engine.sizes)) if total > 0 else 0.0
+    return (
+        float(effective_sample_size(weights / total, engine.full_row_weight)) if total > 0 else 0.0
+    )
 
 
 def _softened(weighting: Weighting, energies: Array, engine: Any, wanted: float) -> float | None:

@@ -12,17 +12,17 @@ from sklearn.utils import Tags, check_array
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from robustnmf.arrays import is_foreign, namespace, on_device_of, to_numpy, wide
+from robustnmf.arrays import as_float64, is_foreign, namespace, on_device_of, to_numpy
 from robustnmf.estimators._input import Seed, check_weights
 from robustnmf.estimators._table import (
     ACCEPTED,
+    as_lazy,
     check_same_namespace,
-    elsewhere,
     floats_of,
     header_of,
 )
 from robustnmf.estimators.robust import RobustNMF
-from robustnmf.estimators.saving import Saved
+from robustnmf.estimators.saving import SaveMixin
 from robustnmf.losses import LOSSES, Loss
 from robustnmf.weightings import Trimmed
 
@@ -31,7 +31,7 @@ BELOW_ANY = -700.0
 """Logarithm of how well a sample can be described at most."""
 
 
-class RobustNMFDetector(Saved, OutlierMixin, BaseEstimator):
+class RobustNMFDetector(SaveMixin, OutlierMixin, BaseEstimator):
     r"""Detect outliers by how badly the parts of the majority describe them.
 
     :class:`RobustNMF` learns parts from the samples that belong together, with
@@ -123,7 +123,7 @@ class RobustNMFDetector(Saved, OutlierMixin, BaseEstimator):
         self : the fitted detector
         """
         self._validate_params()
-        given, away = X, elsewhere(X)
+        given, away = X, as_lazy(X)
         if is_foreign(X):
             X = floats_of(X, type(self).__name__)
         elif away is None:
@@ -150,8 +150,8 @@ class RobustNMFDetector(Saved, OutlierMixin, BaseEstimator):
         if self.contamination != "auto":
             weights = check_weights(sample_weight, shape[0])
             weights = np.ones(1) if weights is None else weights
-            mass = np.broadcast_to(weights, shape[:1])
-            self.offset_ = _level(to_numpy(self._scores(X)), mass, self.contamination)
+            row_weight = np.broadcast_to(weights, shape[:1])
+            self.offset_ = _level(to_numpy(self._scores(X)), row_weight, self.contamination)
         return self
 
     def score_samples(self, X: Any) -> np.ndarray:
@@ -228,7 +228,7 @@ class RobustNMFDetector(Saved, OutlierMixin, BaseEstimator):
     def _checked(self, X: Any) -> Any:
         """New data, if they have the features of the fit."""
         check_is_fitted(self)
-        away = elsewhere(X)
+        away = as_lazy(X)
         if away is None and not is_foreign(X):
             return validate_data(self, X, reset=False, **ACCEPTED)
         validate_data(self, header_of(X), skip_check_array=True, reset=False)
@@ -255,15 +255,15 @@ class RobustNMFDetector(Saved, OutlierMixin, BaseEstimator):
             return np.zeros(X.shape[1])  # RobustNMF says what is wrong with negative values there
         xp = namespace(X)
         below = xp.where(X < 0, X, xp.zeros_like(X))
-        return -xp.min(wide(below), axis=0)
+        return -xp.min(as_float64(below), axis=0)
 
     def _scores(self, X: Any) -> np.ndarray:
         inside, below = _raised(X, self.shift_)
         energies, sizes = self.estimator_._energies_and_sizes(inside)
         if below is not None:
-            squares = namespace(below).sum(wide(below) ** 2, axis=1)
+            squares = namespace(below).sum(as_float64(below) ** 2, axis=1)
             energies = energies + self._squared_unit * squares
-        cutoffs = self.estimator_.weighting_.among(sizes).cutoff
+        cutoffs = self.estimator_.weighting_.for_row_sizes(sizes).cutoff
         xp, tiny = namespace(energies), float(np.finfo(float).tiny)
         logs = xp.log(xp.maximum(energies, tiny + 0 * energies))
         logs = logs - xp.log(xp.maximum(cutoffs, tiny + 0 * energies))
@@ -306,11 +306,11 @@ def _raised(X: Any, shift: Any) -> tuple[Any, Any]:
     return xp.where(raised < 0, nothing, raised), below * whole
 
 
-def _level(scores: np.ndarray, mass: np.ndarray, share: float) -> float:
+def _level(scores: np.ndarray, row_weight: np.ndarray, share: float) -> float:
     """The score that a share of the samples, each as often as it counts, stays below."""
     order = np.argsort(scores)
-    passed = np.cumsum(mass[order])
+    passed = np.cumsum(row_weight[order])
     first = float(scores[order[np.argmax(passed > share * passed[-1] * (1 + 1e-12))]])
-    below = scores[(mass > 0) & (scores < first - 1e-9 * abs(first))]
+    below = scores[(row_weight > 0) & (scores < first - 1e-9 * abs(first))]
     # Between two samples, so that rounding does not move one across.
     return 0.5 * (float(below.max()) + first) if len(below) else first - 0.5

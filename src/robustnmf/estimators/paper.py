@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from robustnmf.compatibility import ModelSpec
 from robustnmf.estimators._base import BaseRobustNMF
 from robustnmf.estimators._docs import documented
 from robustnmf.estimators._input import Seed
 from robustnmf.losses import Frobenius
 from robustnmf.structures import Convex, Free, Structure
-from robustnmf.together import Parts
 from robustnmf.weightings import L21, Entropy, Fuzzy, Huber, Uniform, Weighting
 
 
@@ -37,8 +37,8 @@ class PaperNMF(BaseRobustNMF):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _parts(self) -> Parts:
-        return Parts(Frobenius(), self._weighting(), self._structure())
+    def _parts(self) -> ModelSpec:
+        return ModelSpec(Frobenius(), self._weighting(), self._structure())
 
     def _weighting(self) -> Weighting:
         return Uniform()

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from robustnmf.arrays import is_foreign
-from robustnmf.estimators._job import Job, prepared
+from robustnmf.estimators._job import FitPlan, plan_fit
 from robustnmf.estimators._progress import progress_of
 from robustnmf.estimators.robust import RobustNMF
 from robustnmf.state import Fitted
@@ -154,15 +154,15 @@ def fit_path(
         model.set_params(random_state=int(drawn))
     found: dict[int, list[PathMember]] = {}
     # Weightings that read X alike share a batch, if what a basis pays is the same to them.
-    pays = model.alpha_W != 0 or model.alpha_H not in ("same", 0)
+    has_penalty = model.alpha_W != 0 or model.alpha_H not in ("same", 0)
 
     there = device is not None or is_foreign(X)
 
     def kind(i: int) -> tuple[bool, bool, bool, float]:
         # On a device, members that settle have to be watched; others would wait for them.
-        settles = there and asked[i].settles
+        has_auto = there and asked[i].has_auto
         screened = asked[i].needs_screening  # it has a start of its own
-        return asked[i].per_entry, settles, screened, asked[i].degree if pays else 1.0
+        return asked[i].per_entry, has_auto, screened, asked[i].degree if has_penalty else 1.0
 
     for _, group in groupby(sorted(range(len(asked)), key=kind), key=kind):
         places = list(group)
@@ -187,22 +187,22 @@ def _batch(
         weighting._validate_params()
     model.set_params(weighting=alike[0])
     parts = model._checked_parts()
-    job = prepared(model, parts, X, W, H, sample_weight, len(alike))
-    fitted = job.run(alike, model.max_iter, model.tol, progress_of(model, job), device)
+    plan = plan_fit(model, parts, X, W, H, sample_weight, len(alike))
+    fitted = plan.run(alike, model.max_iter, model.tol, progress_of(model, plan), device)
     starts = len(fitted) // len(alike)
     return [
-        [_member(job, weighting, start, fitted[at * starts + start]) for start in range(starts)]
+        [_member(plan, weighting, start, fitted[at * starts + start]) for start in range(starts)]
         for at, weighting in enumerate(alike)
     ]
 
 
-def _member(job: Job, weighting: Weighting, start: int, fitted: Fitted) -> PathMember:
-    learned = job.learned(fitted)
+def _member(plan: FitPlan, weighting: Weighting, start: int, fitted: Fitted) -> PathMember:
+    learned = plan.learned(fitted)
     return PathMember(
         weighting,
         learned["weighting_"],
         start,
-        job.codes(fitted),
+        plan.codes(fitted),
         learned["components_"],
         learned["sample_importances_"],
         learned["energies_"],

@@ -27,7 +27,7 @@ import scipy.sparse
 from sklearn.utils import check_array, check_random_state
 
 from robustnmf.arrays import Array
-from robustnmf.estimators._job import Job, prepared
+from robustnmf.estimators._job import FitPlan, plan_fit
 from robustnmf.estimators._start import engine_for, start_of
 from robustnmf.estimators._table import native
 from robustnmf.estimators.robust import RobustNMF
@@ -237,31 +237,31 @@ def _hidden_errors(
     seen[empty], out = table[empty], out & ~empty[:, None]
     if not out.any():
         raise ValueError("all hidden entries are the only ones of their samples; X has too few.")
-    job, fitted = _fit_ranks(model, seen, ranks)
-    return np.stack([_error(job, member, table, out) for member in fitted])
+    plan, fitted = _fit_ranks(model, seen, ranks)
+    return np.stack([_error(plan, member, table, out) for member in fitted])
 
 
-def _fit_ranks(model: RobustNMF, X: Any, ranks: np.ndarray) -> tuple[Job, list[Any]]:
+def _fit_ranks(model: RobustNMF, X: Any, ranks: np.ndarray) -> tuple[FitPlan, list[Any]]:
     """Fit all ranks as one batch; smaller ones have components that are zero."""
     parts = model._checked_parts()
     if parts.structure.mixes_samples:
         raise ValueError("select_rank is not for convex structures, which mix all samples.")
-    job = prepared(model, parts, X, None, None, None, weightings=len(ranks), screened=False)
-    with job.engine.at_work():
+    plan = plan_fit(model, parts, X, None, None, None, weightings=len(ranks), screened=False)
+    with plan.engine.thread_pool():
         smaller = [
-            start_of(model, job.engine, job.problem, int(k), None, None)[0] for k in ranks[:-1]
+            start_of(model, plan.engine, plan.problem, int(k), None, None)[0] for k in ranks[:-1]
         ]
-    starts = [_padded(start, int(ranks[-1])) for start in (*smaller, job.start)]
-    weightings = [parts.weighting.rescaled(1.0 / job.unit)] * len(ranks)
+    starts = [_padded(start, int(ranks[-1])) for start in (*smaller, plan.start)]
+    weightings = [parts.weighting.rescaled(1.0 / plan.unit)] * len(ranks)
     fitted = fit(
-        job.engine,
-        job.problem,
+        plan.engine,
+        plan.problem,
         weightings,
         _stacked(starts),
         max_iter=model.max_iter,
         tol=model.tol,
     )
-    return job, fitted
+    return plan, fitted
 
 
 def _held_out_errors(
@@ -270,47 +270,47 @@ def _held_out_errors(
     """Mean error of sparse X in held-out columns, for held-out rows (ranks, samples); else NaN."""
     if model.fixed_components is not None:
         raise ValueError("select_rank of sparse X cannot hold components. Leave them out.")
-    job, fitted = _fit_ranks(model, table[~rows][:, ~columns], ranks)
+    plan, fitted = _fit_ranks(model, table[~rows][:, ~columns], ranks)
     beside, below, corner = table[rows][:, ~columns], table[~rows][:, columns], table[rows]
     corner = corner[:, columns]
     errors = np.full((len(ranks), table.shape[0]), np.nan)
     for at, (k, member) in enumerate(zip(ranks, fitted, strict=True)):
         basis = member.basis[:k]
-        engine = engine_for(beside, job.problem, member.weighting, int(k), scale=job.engine.scale)
-        codes, _ = encode(engine, job.problem, member.weighting, basis)
-        other = _basis_of_columns(job, member.codes[:, :k], member.importances, below)
-        errors[at, rows] = _sparse_error(job, corner, codes, other)
+        engine = engine_for(beside, plan.problem, member.weighting, int(k), scale=plan.engine.scale)
+        codes, _ = encode(engine, plan.problem, member.weighting, basis)
+        other = _basis_of_columns(plan, member.codes[:, :k], member.importances, below)
+        errors[at, rows] = _sparse_error(plan, corner, codes, other)
     return errors
 
 
-def _basis_of_columns(job: Job, codes: Array, importances: Array, table: Any) -> Array:
+def _basis_of_columns(plan: FitPlan, codes: Array, importances: Array, table: Any) -> Array:
     """Basis (k, columns) of further columns, for codes (samples, k) that stay.
 
     The transposed problem: columns are encoded by the codes of the samples. A weight of a sample is
     the loss of that many times its values, as losses are homogeneous.
     """
-    loss = job.parts.loss
+    loss = plan.parts.loss
     weights = np.asarray(importances / importances.max(), dtype=np.float64) ** (1.0 / loss.degree)
     some = (weights > 0) & codes.any(axis=1)
     factors = weights[some].astype(codes.dtype)
     scaled = scipy.sparse.csr_array(
         (scipy.sparse.diags_array(factors, dtype=codes.dtype) @ table[some]).T
     )
-    problem, weighting = Problem(loss, Free(), job.problem.solver), Uniform()
+    problem, weighting = Problem(loss, Free(), plan.problem.solver), Uniform()
     rank = codes.shape[1]
-    engine = engine_for(scaled, problem, weighting, rank, scale=job.engine.scale)
+    engine = engine_for(scaled, problem, weighting, rank, scale=plan.engine.scale)
     return encode(engine, problem, weighting, (codes[some] * factors[:, None]).T)[0].T
 
 
-def _sparse_error(job: Job, table: Any, codes: Array, basis: Array) -> np.ndarray:
+def _sparse_error(plan: FitPlan, table: Any, codes: Array, basis: Array) -> np.ndarray:
     """Mean error of the rows of a sparse table, a few of them at a time as a dense one."""
     step = max(1, DENSE_NUMBERS // table.shape[1])
     means = []
     for at in range(0, table.shape[0], step):
-        dense = table[at : at + step].toarray() / job.engine.scale
-        entries = job.parts.loss.entries(dense, codes[at : at + step] @ basis)
+        dense = table[at : at + step].toarray() / plan.engine.scale
+        entries = plan.parts.loss.entries(dense, codes[at : at + step] @ basis)
         means.append(np.asarray(entries, dtype=np.float64).mean(axis=1))
-    return np.concatenate(means) * job.unit
+    return np.concatenate(means) * plan.unit
 
 
 def _padded(start: Start, k: int) -> Start:
@@ -330,14 +330,14 @@ def _stacked(starts: list[Start]) -> Start:
     return Start(codes, np.concatenate([start.basis for start in starts]))
 
 
-def _error(job: Job, member: Any, table: np.ndarray, out: np.ndarray) -> np.ndarray:
+def _error(plan: FitPlan, member: Any, table: np.ndarray, out: np.ndarray) -> np.ndarray:
     """Mean error of the hidden entries of every sample."""
-    scale = job.engine.scale
+    scale = plan.engine.scale
     rows, columns = np.nonzero(out)
     predicted = np.einsum("ij,ji->i", member.codes[rows], member.basis[:, columns])
-    entries = job.parts.loss.entries(table[rows, columns] / scale, predicted)
+    entries = plan.parts.loss.entries(table[rows, columns] / scale, predicted)
     count = out.sum(axis=1)
-    total = np.bincount(rows, np.asarray(entries, dtype=np.float64), len(table)) * job.unit
+    total = np.bincount(rows, np.asarray(entries, dtype=np.float64), len(table)) * plan.unit
     return np.where(count > 0, total / np.maximum(count, 1), np.nan)
 
 

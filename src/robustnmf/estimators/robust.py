@@ -7,12 +7,12 @@ from typing import Any, ClassVar, Self
 
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from robustnmf.compatibility import ModelSpec
 from robustnmf.estimators._base import BaseRobustNMF
 from robustnmf.estimators._docs import documented
 from robustnmf.estimators._input import Seed
 from robustnmf.losses import LOSSES, Loss
 from robustnmf.structures import STRUCTURES, Structure
-from robustnmf.together import Parts
 from robustnmf.weightings import WEIGHTINGS, Weighting
 
 REGISTRIES: dict[str, dict[str, Any]] = {
@@ -125,8 +125,8 @@ class RobustNMF(BaseRobustNMF):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _parts(self) -> Parts:
-        return Parts(**{name: _part(name, getattr(self, name)) for name in REGISTRIES})
+    def _parts(self) -> ModelSpec:
+        return ModelSpec(**{name: _part(name, getattr(self, name)) for name in REGISTRIES})
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters, also those of parts: ``set_params(weighting__gamma=3.0)``.

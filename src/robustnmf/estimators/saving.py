@@ -26,11 +26,18 @@ from robustnmf.estimators._warn import warn
 from robustnmf.losses import LOSSES
 from robustnmf.passes import Statistics
 from robustnmf.solvers import SOLVERS
-from robustnmf.state import Paid, Problem
+from robustnmf.state import ElasticNet, Problem
 from robustnmf.structures import STRUCTURES
-from robustnmf.weightings import WEIGHTINGS, Tally, Weighting
+from robustnmf.weightings import WEIGHTINGS, ObjectiveSums, Weighting
 
-FORMAT = "robustnmf model 1"
+FORMAT = "robustnmf model 2"
+FORMAT_1 = "robustnmf model 1"
+RENAMED_IN_2 = {
+    "Paid": "ElasticNet", "Tally": "ObjectiveSums", "codes_pay": "codes_penalty",
+    "basis_pays": "basis_penalty", "asked": "requested_weighting", "tally": "objective_sums",
+}  # fmt: skip
+"""Names of records and of their fields in files of format 1, and what they are called since."""
+
 OF_SKLEARN = ("_skl", "_metadata_request")
 """Attributes that scikit-learn keeps for this process, or that are set again."""
 
@@ -41,11 +48,11 @@ PARTS: dict[str, type] = {
     for kind in registry.values()
 }
 RECORDS: dict[str, type] = {
-    kind.__name__: kind for kind in (Paid, Problem, Statistics, Stream, Tally)
+    kind.__name__: kind for kind in (ElasticNet, Problem, Statistics, Stream, ObjectiveSums)
 }
 
 
-class Saved:
+class SaveMixin:
     """What an estimator needs to be written to a file."""
 
     def save(self, path: str | os.PathLike) -> None:
@@ -77,10 +84,10 @@ class Saved:
         if target.is_dir() or not target.parent.is_dir():
             raise FileNotFoundError(f"cannot write {target}: a file in a folder is needed.")
         arrays: dict[str, np.ndarray] = {}
-        told = _Writer(arrays).told(self)
+        record = _Writer(arrays).to_json(self)
         from robustnmf import __version__
 
-        archive.write(target, arrays, {"format": FORMAT, "version": __version__, "model": told})
+        archive.write(target, arrays, {"format": FORMAT, "version": __version__, "model": record})
 
 
 def load(path: str | os.PathLike) -> Any:
@@ -101,11 +108,12 @@ def load(path: str | os.PathLike) -> Any:
     if not target.is_file():
         raise FileNotFoundError(f"there is no file {target}.")
     try:
-        arrays, told = archive.read(target)
-        if told.get("format") != FORMAT:
-            raise archive.Broken(f"its format is {told.get('format')!r}, not {FORMAT!r}")
-        model = _Reader(arrays).made(told["model"])
-        if not isinstance(model, Saved):
+        arrays, record = archive.read(target)
+        if record.get("format") not in (FORMAT, FORMAT_1):
+            raise archive.Broken(f"its format is {record.get('format')!r}, not {FORMAT!r}")
+        renamed = RENAMED_IN_2 if record["format"] == FORMAT_1 else {}
+        model = _Reader(arrays, renamed).made(record["model"])
+        if not isinstance(model, SaveMixin):
             raise archive.Broken("it holds no estimator")
         _assert_sound(model)
     except Exception as error:
@@ -122,7 +130,7 @@ class _Writer:
     def __init__(self, arrays: dict[str, np.ndarray]):
         self.arrays = arrays
 
-    def told(self, value: Any) -> Any:
+    def to_json(self, value: Any) -> Any:
         if value is None or isinstance(value, (bool, int, float, str)):
             return value
         if isinstance(value, np.generic):
@@ -134,7 +142,7 @@ class _Writer:
             )
             return None
         name = type(value).__name__
-        if isinstance(value, Saved):
+        if isinstance(value, SaveMixin):
             if _estimators().get(name) is not type(value):
                 raise TypeError(
                     f"a model of your own class {name} cannot be saved: files keep estimators of "
@@ -146,8 +154,8 @@ class _Writer:
                 if n not in own and not n.startswith(OF_SKLEARN)
             }  # fmt: skip
             output = getattr(value, "_sklearn_output_config", {}).get("transform")
-            told = {"learned": self._each(learned), "output": output}
-            return _named("estimator", name, self._each(own), **told)
+            record = {"learned": self._each(learned), "output": output}
+            return _named("estimator", name, self._each(own), **record)
         if PARTS.get(name) is type(value):
             return _named("part", name, self._each(value.get_params(deep=False)))
         if RECORDS.get(name) is type(value):
@@ -156,7 +164,7 @@ class _Writer:
             if type(value) is kind:
                 return _named("solver", solver, {})
         if isinstance(value, tuple):
-            return {"is": "tuple", "items": [self.told(item) for item in value]}
+            return {"is": "tuple", "items": [self.to_json(item) for item in value]}
         if is_foreign(value) or is_dask_array(value):
             return self._array(to_numpy(value))
         if hasattr(value, "shape") or isinstance(value, list):
@@ -167,7 +175,7 @@ class _Writer:
         )
 
     def _each(self, values: dict[str, Any]) -> dict[str, Any]:
-        return {name: self.told(value) for name, value in values.items()}
+        return {name: self.to_json(value) for name, value in values.items()}
 
     def _array(self, array: np.ndarray) -> dict[str, Any]:
         if array.dtype == object:
@@ -189,53 +197,62 @@ def _fields_of(record: Any) -> dict[str, Any]:
 
 
 class _Reader:
-    """Objects from what a writer has told of them."""
+    """Build objects from the records of a writer.
 
-    def __init__(self, arrays: dict[str, np.ndarray]):
+    ``renamed`` maps names of records and fields in the file to those of this version.
+    """
+
+    def __init__(self, arrays: dict[str, np.ndarray], renamed: dict[str, str]):
         self.arrays = arrays
+        self.renamed = renamed
 
-    def made(self, told: Any) -> Any:
-        if not isinstance(told, dict):
-            if isinstance(told, list):
+    def made(self, record: Any) -> Any:
+        if not isinstance(record, dict):
+            if isinstance(record, list):
                 raise archive.Broken("it holds a list where none belongs")
-            return told
+            return record
         makers: dict[str, Callable[[dict[str, Any]], Any]] = {
-            "array": lambda told: self.arrays[told["name"]],
+            "array": lambda record: self.arrays[record["name"]],
             "texts": self._texts,
-            "tuple": lambda told: tuple(self.made(item) for item in told["items"]),
-            "solver": lambda told: SOLVERS[told["name"]](),
+            "tuple": lambda record: tuple(self.made(item) for item in record["items"]),
+            "solver": lambda record: SOLVERS[record["name"]](),
             "part": self._part,
-            "record": lambda told: RECORDS[told["name"]](**self._each(told["fields"])),
+            "record": self._record,
             "estimator": self._estimator,
         }
-        if told.get("is") not in makers:
-            raise archive.Broken(f"it holds {told.get('is')!r}, which this version does not know")
-        return makers[told["is"]](told)
+        if record.get("is") not in makers:
+            raise archive.Broken(f"it holds {record.get('is')!r}, which this version does not know")
+        return makers[record["is"]](record)
 
-    def _each(self, told: dict[str, Any]) -> dict[str, Any]:
-        return {name: self.made(value) for name, value in told.items()}
+    def _each(self, record: dict[str, Any]) -> dict[str, Any]:
+        return {name: self.made(value) for name, value in record.items()}
 
-    def _texts(self, told: dict[str, Any]) -> np.ndarray:
-        if not all(isinstance(item, str) for item in told["items"]):
+    def _texts(self, record: dict[str, Any]) -> np.ndarray:
+        if not all(isinstance(item, str) for item in record["items"]):
             raise archive.Broken("names of features are no texts")
-        return np.array(told["items"], dtype=object)
+        return np.array(record["items"], dtype=object)
 
-    def _part(self, told: dict[str, Any]) -> Any:
-        part = PARTS[told["name"]](**self._each(told["fields"]))
+    def _record(self, record: dict[str, Any]) -> Any:
+        kind = RECORDS[self.renamed.get(record["name"], record["name"])]
+        fields = self._each(record["fields"])
+        return kind(**{self.renamed.get(name, name): value for name, value in fields.items()})
+
+    def _part(self, record: dict[str, Any]) -> Any:
+        part = PARTS[record["name"]](**self._each(record["fields"]))
         part._validate_params()
         return part
 
-    def _estimator(self, told: dict[str, Any]) -> Any:
-        kind = _estimators()[told["name"]]
-        model = kind(**self._each(told["fields"]))
+    def _estimator(self, record: dict[str, Any]) -> Any:
+        kind = _estimators()[record["name"]]
+        model = kind(**self._each(record["fields"]))
         model._validate_params()
-        if told.get("output") is not None:
-            model.set_output(transform=told["output"])
-        learned = self._each(told["learned"])
+        if record.get("output") is not None:
+            model.set_output(transform=record["output"])
+        learned = self._each(record["learned"])
         for name, value in learned.items():
             shadows = hasattr(kind, name) or name.startswith(OF_SKLEARN)
             if not LEARNED.fullmatch(name) or shadows:
-                raise archive.Broken(f"{told['name']} learns nothing that is called {name!r}")
+                raise archive.Broken(f"{record['name']} learns nothing that is called {name!r}")
             setattr(model, name, value)
         return model
 
@@ -246,7 +263,7 @@ def _estimators() -> dict[str, type]:
 
     found = (getattr(estimators, name) for name in estimators.__all__)
     return {kind.__name__: kind for kind in found
-            if isinstance(kind, type) and issubclass(kind, Saved)}  # fmt: skip
+            if isinstance(kind, type) and issubclass(kind, SaveMixin)}  # fmt: skip
 
 
 def _assert_sound(model: Any) -> None:

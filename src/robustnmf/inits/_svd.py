@@ -34,7 +34,7 @@ def multiplied(engine: Any, right: Array, counts: Counts) -> Array:
         onto = block.project(right[None, ...])
         return counted, block.cross(onto * block.xp.astype(counted, onto.dtype)[:, None])[0, ...]
 
-    return orthonormal(engine.sweep(gram_times, counts)[1])
+    return orthonormal(engine.map_blocks(gram_times, counts)[1])
 
 
 def aligned(engine: Any, right: Array, counts: Counts) -> tuple[Array, Array, list[Array]]:
@@ -46,11 +46,13 @@ def aligned(engine: Any, right: Array, counts: Counts) -> tuple[Array, Array, li
         weighted = product * xp.astype(counted, product.dtype)[:, None]
         return product, weighted.T @ product
 
-    products, gram = engine.sweep(onto, counts)
+    products, gram = engine.map_blocks(onto, counts)
     squares, rotation = xp.linalg.eigh(0.5 * (gram + gram.T))
     rotation = xp.take(rotation, xp.argsort(squares, descending=True), axis=1)
     singular = at_least(xp.sort(squares, descending=True), 0.0) ** 0.5
-    turned = engine.sweep(lambda block, product: (product @ rotation, None), products, data=False)
+    turned = engine.map_blocks(
+        lambda block, product: (product @ rotation, None), products, data=False
+    )
     return singular, rotation.T @ right, turned[0]
 
 
@@ -75,7 +77,7 @@ def signed_parts(
         root = xp.astype(counted**0.5, left.dtype)[:, None]
         return left, _part_norms(left * root, axis=0)
 
-    left, left_squares = engine.sweep(left_parts, counts)
+    left, left_squares = engine.map_blocks(left_parts, counts)
     left_norms = left_squares**0.5
     right_norms = _part_norms(right, axis=1) ** 0.5
     sizes = left_norms * right_norms
@@ -92,7 +94,7 @@ def signed_parts(
     def sized(block: Any, parts: Array) -> tuple[Array, None]:
         return at_least(parts * by, 0.0) * root, None
 
-    codes = engine.sweep(sized, left, data=False)[0]
+    codes = engine.map_blocks(sized, left, data=False)[0]
     basis = at_least(right * unit(right_norms)[:, None], 0.0) * root[:, None]
     return codes, basis
 
@@ -111,7 +113,7 @@ def filled(
     def raised(factor: Array) -> Array:
         return xp.where(factor > 0, factor, xp.full_like(factor, fill))
 
-    codes = engine.sweep(lambda block, part: (raised(part), None), codes, data=False)[0]
+    codes = engine.map_blocks(lambda block, part: (raised(part), None), codes, data=False)[0]
     return codes, raised(basis)
 
 

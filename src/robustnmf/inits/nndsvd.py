@@ -19,7 +19,7 @@ ROUNDS = 7
 
 def nndsvd(engine: Any, k: int, seed: int) -> tuple[list[Array], Array]:
     """Codes (n, k) and basis (k, m), with zeros where a part is cut off."""
-    counts = engine.sweep(lambda block, _: (block.mass, None), data=False)[0]
+    counts = engine.map_blocks(lambda block, _: (block.row_weight, None), data=False)[0]
     right = guessed(engine, k, seed)
     for _ in range(ROUNDS):
         right = multiplied(engine, right, counts)

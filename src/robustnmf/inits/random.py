@@ -37,4 +37,4 @@ def random(engine: Any, k: int, seed: int) -> tuple[list[Array], Array]:
         place = block.wide_project(directions)
         return xp.astype(size * (1.0 - (place - xp.floor(place))), dtype, copy=False), None
 
-    return engine.sweep(draw)[0], on_device_of(engine.like, size * uniform, dtype)
+    return engine.map_blocks(draw)[0], on_device_of(engine.like, size * uniform, dtype)

@@ -23,7 +23,7 @@ from robustnmf.inits._svd import (
     signed_parts,
 )
 from robustnmf.solvers import nonnegative_least_squares
-from robustnmf.weightings import Gate, Trimmed
+from robustnmf.weightings import Trimmed, WarmupWeights
 
 FIRST, GROWING, LAST = 2, 10, 2
 """Rounds before weights, while the subspace grows, and with all of its dimensions."""
@@ -35,9 +35,9 @@ def robust(engine: Any, k: int, seed: int) -> tuple[list[Array], Array]:
 
     def cap(block: Any, _: None) -> tuple[Array, None]:
         # No row counts for more than a typical one.
-        return block.mass * typical / at_least(block.sq_norms, typical), None
+        return block.row_weight * typical / at_least(block.sq_norms, typical), None
 
-    capped = engine.sweep(cap, data=False)[0]
+    capped = engine.map_blocks(cap, data=False)[0]
     # The rounds are too few to forget where they began, so that is the same for every seed.
     right = guessed(engine, k, seed=0)
     for _ in range(FIRST):
@@ -63,7 +63,7 @@ def _encoded(engine: Any, codes: list[Array], basis: Array) -> list[Array]:
         best = nonnegative_least_squares(block.project(basis[None, ...])[0, ...], gram)
         return namespace(start).maximum(best, 1e-3 * start), None
 
-    return engine.sweep(visit, codes)[0]
+    return engine.map_blocks(visit, codes)[0]
 
 
 def _distances(engine: Any, products: list[Array], dimensions: int) -> list[Array]:
@@ -74,21 +74,21 @@ def _distances(engine: Any, products: list[Array], dimensions: int) -> list[Arra
         inside = xp.sum(xp.astype(product[:, :dimensions], norms.dtype) ** 2, axis=1)
         return xp.maximum(norms - inside, eps(product) * norms), None
 
-    return engine.sweep(distance, products, data=False)[0]
+    return engine.map_blocks(distance, products, data=False)[0]
 
 
 def _heard(
     engine: Any, distances: list[Array], capped: Counts, opened: float, *, last: bool
 ) -> Counts:
     """How often rows count whose distances are these."""
-    (profile,) = engine.profiles(distances, 2.0, lambda distance: distance[None, :])
-    weighting = Trimmed().settle(profile) if last else Gate.at(profile, opened)
+    (histogram,) = engine.histograms(distances, 2.0, lambda distance: distance[None, :])
+    weighting = Trimmed().resolve_auto(histogram) if last else WarmupWeights.at(histogram, opened)
 
     def heard(block: Any, pair: tuple[Array, Array]) -> tuple[Array, None]:
         distance, count = pair
-        return count * weighting.among(block.sq_norms).slope(distance), None
+        return count * weighting.for_row_sizes(block.sq_norms).weight(distance), None
 
-    return engine.sweep(heard, list(zip(distances, capped, strict=True)), data=False)[0]
+    return engine.map_blocks(heard, list(zip(distances, capped, strict=True)), data=False)[0]
 
 
 def _crossed(engine: Any, products: list[Array], counts: Counts) -> Array:
@@ -99,4 +99,4 @@ def _crossed(engine: Any, products: list[Array], counts: Counts) -> Array:
         weighted = product * block.xp.astype(counted, product.dtype)[:, None]
         return None, block.cross(weighted[None, ...])[0, ...]
 
-    return engine.sweep(visit, list(zip(products, counts, strict=True)))[1]
+    return engine.map_blocks(visit, list(zip(products, counts, strict=True)))[1]

@@ -12,9 +12,9 @@ from robustnmf.arrays import (
     at_least,
     energy_rounding,
     eps,
-    measured_again,
     namespace,
     positive,
+    recompute_cancelled,
 )
 
 LEAST_CURVATURE = 0.1
@@ -77,7 +77,7 @@ class Loss(BaseEstimator, ABC):
         xp = namespace(codes)
         energies = block.sq_norms + block.as_whole(rest)
         doubtful = energies < eps(codes) ** 0.5 * block.sq_norms
-        energies = measured_again(block, energies, doubtful, codes, basis)
+        energies = recompute_cancelled(block, energies, doubtful, codes, basis)
         energies = xp.maximum(energies, energy_rounding(codes) * block.sq_norms)
         return energies if self.unit == 2.0 else 0.5 * self.unit * energies
 

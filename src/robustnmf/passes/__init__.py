@@ -7,10 +7,18 @@ of a block is handed to the next as ``seen``.
 """
 
 from robustnmf.passes._base import Pass
-from robustnmf.passes._statistics import Local, Statistics
+from robustnmf.passes._statistics import BlockState, Statistics
 from robustnmf.passes.divergence import DivergencePass
 from robustnmf.passes.entries import EntryPass
 from robustnmf.passes.gram import GramPass
 from robustnmf.passes.masked import MaskedPass
 
-__all__ = ["DivergencePass", "EntryPass", "GramPass", "Local", "MaskedPass", "Pass", "Statistics"]
+__all__ = [
+    "BlockState",
+    "DivergencePass",
+    "EntryPass",
+    "GramPass",
+    "MaskedPass",
+    "Pass",
+    "Statistics",
+]

@@ -11,7 +11,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from robustnmf.arrays import Array, counting, energy_rounding, namespace, put, wide
+from robustnmf.arrays import (
+    Array,
+    arange_like,
+    as_float64,
+    energy_rounding,
+    masked_scatter,
+    namespace,
+)
 from robustnmf.passes._base import Pass
 from robustnmf.solvers import CHUNK_NUMBERS, by_coordinates, nonnegative_least_squares
 from robustnmf.weightings import Batch
@@ -28,29 +35,29 @@ class ApproximationPass(Pass):
     """A pass that sees the approximation of a block (members, *values)."""
 
     def row_objective(
-        self, block: Any, codes: Array, weighting: Batch, seen: Array
+        self, block: Any, codes: Array, weighting: Batch, cache: Array
     ) -> tuple[Array, Array | None]:
         """What every row minimises (members, rows), and the slope of each entry; None is ones."""
-        values = self.losses(block, codes, seen)
+        values = self.losses(block, codes, cache)
         return values + self.penalty.energies(block, codes) if self.penalty else values, None
 
-    def stay(self, block: Any, codes: Array) -> tuple[Array, Array]:
+    def evaluate(self, block: Any, codes: Array) -> tuple[Array, Array]:
         return codes, block.approximation(codes, self.basis)
 
-    def losses(self, block: Any, codes: Array, seen: Array) -> Array:
+    def losses(self, block: Any, codes: Array, cache: Array) -> Array:
         """Loss of the known entries of every row (members, rows), float64."""
-        stored = block.row_sums(self.loss.entries(block.values(), seen))
+        stored = block.row_sums(self.loss.entries(block.values(), cache))
         if not block.zeros_apart:
             return stored
-        return stored + self.loss.slope_at_zero * block.unstored(codes, self.basis, seen, stored)
+        return stored + self.loss.slope_at_zero * block.unstored(codes, self.basis, cache, stored)
 
-    def energies(self, block: Any, codes: Array, seen: Array) -> Array:
-        energies = block.as_whole(self.losses(block, codes, seen))
-        least = energy_rounding(codes) * block.sizes(self.loss.degree)
+    def energies(self, block: Any, codes: Array, cache: Array) -> Array:
+        energies = block.as_whole(self.losses(block, codes, cache))
+        least = energy_rounding(codes) * block.row_sizes(self.loss.degree)
         return namespace(codes).maximum(energies, least)
 
-    def row_values(self, block: Any, codes: Array, seen: Array, weighting: Batch) -> Array:
-        return self.row_objective(block, codes, weighting, seen)[0]
+    def row_values(self, block: Any, codes: Array, cache: Array, weighting: Batch) -> Array:
+        return self.row_objective(block, codes, weighting, cache)[0]
 
     def paid(self, block: Any, codes: Array, positive: Array) -> Array:
         """The positive part of the gradient with that of the penalty."""
@@ -63,26 +70,26 @@ class ApproximationPass(Pass):
         codes = []
         for j in range(members):
             # In float64: rounding must not tell a row what company it is in.
-            basis = _alive(wide(self.basis[j : j + 1, ...]))
+            basis = _alive(as_float64(self.basis[j : j + 1, ...]))
             alone = replace(self, basis=basis, previous=basis, penalty=self.penalty.of(j))
             chunks = [
                 alone._encode(
-                    block.part(counting(min(at + step, len(block)), self.basis, at)),
+                    block.part(arange_like(min(at + step, len(block)), self.basis, at)),
                     weighting.keep([j]),
                 )
                 for at in range(0, len(block), step)
             ]
             codes.append(xp.concat(chunks))
-        return self.stay(block, xp.astype(xp.stack(codes), self.basis.dtype, copy=False))
+        return self.evaluate(block, xp.astype(xp.stack(codes), self.basis.dtype, copy=False))
 
     def _encode(self, block: Any, weighting: Batch) -> Array:
         """Codes (rows, k) of the only member, from one side or, where that matters, from two."""
         xp = namespace(self.basis)
         total = xp.sum(self.basis)
-        codes = block.sizes(1.0)[:, None] / xp.where(total > 0, total, 1 + 0 * total)
+        codes = block.row_sizes(1.0)[:, None] / xp.where(total > 0, total, 1 + 0 * total)
         codes = codes + xp.zeros_like(self.basis[0, None, :, 0])
         together = self._newton(block, weighting, codes)
-        if self.penalty.company is None:
+        if self.penalty.overlap_penalty is None:
             return together
         # Components pay for company: single ones are minima, each for itself.
         single = self._newton(block, weighting, self._best_single(block, weighting))
@@ -99,15 +106,15 @@ class ApproximationPass(Pass):
             known = xp.linalg.diagonal(block.grams(ones, self.basis))
         else:
             known = block.project_part(None, self.basis)[0, ...]
-            onto = block.of_known(block.sizes(1.0))[:, None] + xp.zeros_like(
+            onto = block.of_known(block.row_sizes(1.0))[:, None] + xp.zeros_like(
                 self.basis[0, None, :, 0]
             )
         some = known > 0  # a component may have died down
         sizes = xp.where(some, onto / xp.where(some, known, 1 + 0 * known), 0 * onto)
-        alone = [xp.where(counting(k, sizes) == j, sizes, 0 * sizes) for j in range(k)]
+        alone = [xp.where(arange_like(k, sizes) == j, sizes, 0 * sizes) for j in range(k)]
         values = xp.stack([self._at(block, codes, weighting)[0] for codes in alone], axis=1)
         best = xp.argmin(values, axis=1)
-        return xp.where(counting(k, sizes) == best[:, None], sizes, 0 * sizes)
+        return xp.where(arange_like(k, sizes) == best[:, None], sizes, 0 * sizes)
 
     def _newton(self, block: Any, weighting: Batch, codes: Array) -> Array:
         """Codes (rows, k) by Newton's method; every row has its own Gram matrix."""
@@ -116,9 +123,9 @@ class ApproximationPass(Pass):
         solved, present = codes.T, values >= 0
         for _ in range(MAX_STEPS):
             # What rounding leaves in a value: its entries are differences of such terms.
-            bound = values + VALUE_ROUNDING * (block.sizes(self.loss.degree) + values)
+            bound = values + VALUE_ROUNDING * (block.row_sizes(self.loss.degree) + values)
             linear, grams = self._model(block, codes, slopes)
-            if self.penalty.company is None:
+            if self.penalty.overlap_penalty is None:
                 target = nonnegative_least_squares(linear, grams, guess=codes)
             else:
                 target = by_coordinates(linear, grams, codes)
@@ -126,11 +133,11 @@ class ApproximationPass(Pass):
             # The step, not the value, tells when to stop: near a minimum values are flat.
             change = xp.max(xp.abs(moved - codes), axis=1)
             codes = moved
-            solved = put(solved, present, codes.T)
+            solved = masked_scatter(solved, present, codes.T)
             open_rows = change > STEP_TOLERANCE * xp.max(codes, axis=1)
             if not xp.any(open_rows):
                 break
-            present = put(present, present, open_rows)
+            present = masked_scatter(present, present, open_rows)
             (rows,) = xp.nonzero(open_rows)
             block, codes = block.part(rows), xp.take(codes, rows, axis=0)
             values, slopes = self._at(block, codes, weighting)
@@ -139,9 +146,9 @@ class ApproximationPass(Pass):
     def _model(self, block: Any, codes: Array, slopes: Array | None) -> tuple[Array, Array]:
         """Linear term and Gram matrix of the quadratic model of every row."""
         xp = namespace(codes)
-        seen = block.approximation(codes[None, ...], self.basis)
-        curvature = self.loss.curvature(block.values(), seen)
-        parts = self.loss.split(block.values(), seen)
+        cache = block.approximation(codes[None, ...], self.basis)
+        curvature = self.loss.curvature(block.values(), cache)
+        parts = self.loss.split(block.values(), cache)
         if slopes is not None:
             curvature = slopes * curvature
             parts = tuple(slopes if part is None else slopes * part for part in parts)
@@ -169,11 +176,11 @@ class ApproximationPass(Pass):
         lowest = SHRINK * block.approximation(codes[None, ...], self.basis)
         for _ in range(MAX_HALVINGS):
             trial = (codes + step[:, None] * (target - codes))[None, ...]
-            seen = block.approximation(trial, self.basis)
-            reached = self.row_objective(block, trial, weighting, seen)[0][0, ...]
+            cache = block.approximation(trial, self.basis)
+            reached = self.row_objective(block, trial, weighting, cache)[0][0, ...]
             rises = ~(reached <= bound)  # also where it is not a number
             if not self.loss.quadratic:
-                shrunk = positive & (seen < lowest)
+                shrunk = positive & (cache < lowest)
                 rises = rises | (block.row_sums(shrunk)[0, ...] > 0)
             if not xp.any(rises):
                 break
@@ -183,8 +190,8 @@ class ApproximationPass(Pass):
 
     def _at(self, block: Any, codes: Array, weighting: Batch) -> tuple[Array, Array | None]:
         """Objective of every row (rows,) with these codes, and the slope of each entry."""
-        seen = block.approximation(codes[None, ...], self.basis)
-        values, slopes = self.row_objective(block, codes[None, ...], weighting, seen)
+        cache = block.approximation(codes[None, ...], self.basis)
+        values, slopes = self.row_objective(block, codes[None, ...], weighting, cache)
         return values[0, ...], slopes
 
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
-from robustnmf.arrays import Array, depends, namespace, near
+from robustnmf.arrays import Array, active_components, namespace, to_device_of
 from robustnmf.losses import Loss
-from robustnmf.passes._statistics import Local, Statistics
+from robustnmf.passes._statistics import BlockState, Statistics
 from robustnmf.solvers import Penalty, Update
 from robustnmf.weightings import Batch
 
@@ -35,15 +35,22 @@ class Pass(ABC):
     quadratic: ClassVar[bool] = False
     """Whether Gram matrices stand for the approximation, which then is never formed."""
 
-    hole: ClassVar[float] = 1.0
+    fill_value: ClassVar[float] = 1.0
     """What must stand in the place of an entry that is not known, in units of scale."""
 
-    def near(self, block: Any) -> Pass:
+    def to_device_of(self, block: Any) -> Pass:
         """The same pass where the rows of a block are."""
-        if type(block.mass) is type(self.basis):
+        if type(block.row_weight) is type(self.basis):
             return self
-        basis, previous = (near(block.mass, factor) for factor in (self.basis, self.previous))
-        return replace(self, basis=basis, previous=previous, penalty=self.penalty.near(block.mass))
+        basis, previous = (
+            to_device_of(block.row_weight, factor) for factor in (self.basis, self.previous)
+        )
+        return replace(
+            self,
+            basis=basis,
+            previous=previous,
+            penalty=self.penalty.to_device_of(block.row_weight),
+        )
 
     @cached_property
     def gram(self) -> Array:
@@ -60,14 +67,14 @@ class Pass(ABC):
     @cached_property
     def present(self) -> Array:
         """Of which components (members, k) there is anything."""
-        return depends(self.gram)
+        return active_components(self.gram)
 
     @abstractmethod
-    def stay(self, block: Any, codes: Array) -> tuple[Array, Any]:
+    def evaluate(self, block: Any, codes: Array) -> tuple[Array, Any]:
         """The codes as they are, and what this pass sees of the block with them."""
 
     @abstractmethod
-    def move(self, block: Any, codes: Array, weighting: Batch) -> tuple[Array, Any]:
+    def update_codes(self, block: Any, codes: Array, weighting: Batch) -> tuple[Array, Any]:
         """Updated codes, and what this pass sees of the block with them."""
 
     @abstractmethod
@@ -75,16 +82,16 @@ class Pass(ABC):
         """Best codes for this basis, every row for itself, and what is seen with them."""
 
     @abstractmethod
-    def energies(self, block: Any, codes: Array, seen: Any) -> Array:
+    def energies(self, block: Any, codes: Array, cache: Any) -> Array:
         """Energy of every row (members, rows), never below rounding."""
 
     @abstractmethod
-    def sums(self, block: Any, codes: Array, weights: Array, seen: Any) -> tuple[Array, Array]:
+    def sums(self, block: Any, codes: Array, weights: Array, cache: Any) -> tuple[Array, Array]:
         """Weighted sums over the rows that the update of the basis needs."""
 
-    def row_values(self, block: Any, codes: Array, seen: Any, weighting: Batch) -> Array:
+    def row_values(self, block: Any, codes: Array, cache: Any, weighting: Batch) -> Array:
         """What every row would minimise by itself (members, rows)."""
-        return self.penalised(block, codes, self.energies(block, codes, seen))
+        return self.penalised(block, codes, self.energies(block, codes, cache))
 
     def penalised(self, block: Any, codes: Array, energies: Array) -> Array:
         """Energies with what the codes pay, for a whole row as they are."""
@@ -93,19 +100,19 @@ class Pass(ABC):
         return energies + block.as_whole(self.penalty.energies(block, codes))
 
     def measure(
-        self, block: Any, local: Local, weighting: Batch, seen: Any
-    ) -> tuple[Local, Statistics]:
+        self, block: Any, local: BlockState, weighting: Batch, cache: Any
+    ) -> tuple[BlockState, Statistics]:
         """Energies of a block and their tally, without the sums for the basis."""
-        local, statistics, _ = self.weigh(block, local, weighting, seen)
+        local, statistics, _ = self.weigh(block, local, weighting, cache)
         return local, statistics
 
     def gather(
-        self, block: Any, local: Local, weighting: Batch, seen: Any
-    ) -> tuple[Local, Statistics]:
+        self, block: Any, local: BlockState, weighting: Batch, cache: Any
+    ) -> tuple[BlockState, Statistics]:
         """Energies of a block, and the weighted sums that the basis update needs."""
-        local, statistics, weights = self.weigh(block, local, weighting, seen)
-        sums: tuple[Array, ...] = self.sums(block, local.codes, weights, seen)
-        if (self.bounded or self.penalty.company is not None) and not self.quadratic:
+        local, statistics, weights = self.weigh(block, local, weighting, cache)
+        sums: tuple[Array, ...] = self.sums(block, local.codes, weights, cache)
+        if (self.bounded or self.penalty.overlap_penalty is not None) and not self.quadratic:
             sums = (*sums, self._codes_gram(block, local.codes, weights))
         return local, replace(statistics, sums=sums)
 
@@ -120,19 +127,19 @@ class Pass(ABC):
         return weights
 
     def weigh(
-        self, block: Any, local: Local, weighting: Batch, seen: Any
-    ) -> tuple[Local, Statistics, Array]:
+        self, block: Any, local: BlockState, weighting: Batch, cache: Any
+    ) -> tuple[BlockState, Statistics, Array]:
         """Energies of a block, their tally, and weights that broadcast over its codes."""
-        losses = self.energies(block, local.codes, seen)
+        losses = self.energies(block, local.codes, cache)
         energies = self.penalised(block, local.codes, losses)
-        sizes = block.sizes(self.loss.degree) if weighting.relative else None
-        weighed = weighting.weigh(energies, block.mass, sizes)
+        sizes = block.row_sizes(self.loss.degree) if weighting.uses_row_sizes else None
+        weighed = weighting.weigh(energies, block.row_weight, sizes)
         weights = block.as_whole(weighed.weights)
         weights = namespace(weights).astype(weights, local.codes.dtype)[:, :, None]
-        statistics = Statistics(weighed.tally, weighed.log_scale, quadratic=self.quadratic)
+        statistics = Statistics(weighed.objective_sums, weighed.log_scale, quadratic=self.quadratic)
         return self.noted(local, losses, energies), statistics, weights
 
-    def noted(self, local: Local, losses: Array, energies: Array, **more: Array) -> Local:
+    def noted(self, local: BlockState, losses: Array, energies: Array, **more: Array) -> BlockState:
         """The local state with what has been measured."""
         apart = losses if self.penalty else None
         return replace(local, energies=energies, losses=apart, **more)

@@ -6,13 +6,13 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from robustnmf.arrays import Array, log_gap, namespace, unwatched
+from robustnmf.arrays import Array, is_capturing, log_gap, namespace
 from robustnmf.solvers import Quadratic, Ratio, Terms
-from robustnmf.weightings import Tally
+from robustnmf.weightings import ObjectiveSums
 
 
 @dataclass(frozen=True)
-class Local:
+class BlockState:
     """What stays with a block between passes; members first.
 
     ``energies`` are what is weighed: the loss of every row, and what its codes pay.
@@ -28,12 +28,12 @@ class Local:
     losses: Array | None = None
     row_weights: Array | None = None
 
-    def keep(self, members: Array) -> Local:
+    def keep(self, members: Array) -> BlockState:
         """The state of these members alone."""
         take = namespace(self.codes).take
         return self._each(lambda name, a: take(a, members, axis=0))
 
-    def restored(self, members: Array, before: Local) -> Local:
+    def restored(self, members: Array, before: BlockState) -> BlockState:
         """The state with those members (a mask) as they were before."""
         xp = namespace(self.codes)
 
@@ -43,17 +43,17 @@ class Local:
 
         return self._each(chosen)
 
-    def rows(self, at: slice) -> Local:
+    def rows(self, at: slice) -> BlockState:
         """The state of some rows."""
         return self._each(lambda name, a: a[:, at, ...])
 
     @classmethod
-    def joined(cls, parts: Sequence[Local]) -> Local:
+    def joined(cls, parts: Sequence[BlockState]) -> BlockState:
         """The state of rows whose parts follow each other."""
         concat = namespace(parts[0].codes).concat
         return parts[0]._each(lambda name, _: concat([getattr(p, name) for p in parts], axis=1))
 
-    def _each(self, function: Callable[[str, Array], Array]) -> Local:
+    def _each(self, function: Callable[[str, Array], Array]) -> BlockState:
         arrays = {name: value for name, value in vars(self).items() if value is not None}
         return replace(self, **{name: function(name, a) for name, a in arrays.items()})
 
@@ -68,29 +68,31 @@ class Statistics:
     only measures leaves them out.
     """
 
-    tally: Tally
+    objective_sums: ObjectiveSums
     log_scale: Array
     sums: tuple[Array, ...] = ()
     quadratic: bool = True
 
     def merge(self, other: Statistics) -> Statistics:
         """Statistics of the two sets of rows together."""
-        tally = self.tally.merge(other.tally)
+        objective_sums = self.objective_sums.merge(other.objective_sums)
         if not self.sums:
-            return replace(self, tally=tally)
+            return replace(self, objective_sums=objective_sums)
         xp = namespace(self.log_scale)
-        if not unwatched() and xp.all(self.log_scale == other.log_scale):
+        if not is_capturing() and xp.all(self.log_scale == other.log_scale):
             sums = tuple(mine + theirs for mine, theirs in zip(self.sums, other.sums, strict=True))
-            return replace(self, tally=tally, sums=sums)
+            return replace(self, objective_sums=objective_sums, sums=sums)
         log_scale = xp.maximum(self.log_scale, other.log_scale)
         both = zip(self._at(log_scale), other._at(log_scale), strict=True)
         sums = tuple(mine + theirs for mine, theirs in both)
-        return replace(self, tally=tally, log_scale=log_scale, sums=sums)
+        return replace(self, objective_sums=objective_sums, log_scale=log_scale, sums=sums)
 
     def faded(self, share: float) -> Statistics:
         """The same, counting for a share of what it did."""
         return replace(
-            self, tally=self.tally.faded(share), log_scale=self.log_scale + math.log(share)
+            self,
+            objective_sums=self.objective_sums.faded(share),
+            log_scale=self.log_scale + math.log(share),
         )
 
     def _at(self, log_scale: Array) -> list[Array]:
@@ -104,7 +106,7 @@ class Statistics:
         take = namespace(self.log_scale).take
         return replace(
             self,
-            tally=self.tally.keep(members),
+            objective_sums=self.objective_sums.keep(members),
             log_scale=take(self.log_scale, members, axis=0),
             sums=tuple(take(a, members, axis=0) for a in self.sums),
         )

@@ -23,13 +23,13 @@ from robustnmf.weightings import Batch
 class DivergencePass(ApproximationPass):
     """What it sees of a block is its approximation; weights belong to rows."""
 
-    def move(self, block: Any, codes: Array, weighting: Batch) -> tuple[Array, Array]:
+    def update_codes(self, block: Any, codes: Array, weighting: Batch) -> tuple[Array, Array]:
         parts = self.loss.split(block.values(), block.approximation(codes, self.basis))
         negative, positive = (block.project_part(part, self.basis) for part in parts)
         terms = Ratio(negative, self.paid(block, codes, positive))
-        return self.stay(block, self.update(codes, terms))
+        return self.evaluate(block, self.update(codes, terms))
 
-    def sums(self, block: Any, codes: Array, weights: Array, seen: Array) -> tuple[Array, Array]:
-        negative, positive = self.loss.split(block.values(), seen)
+    def sums(self, block: Any, codes: Array, weights: Array, cache: Array) -> tuple[Array, Array]:
+        negative, positive = self.loss.split(block.values(), cache)
         weighted = scaled_rows(codes, weights)
         return block.cross_part(weighted, negative), block.cross_part(weighted, positive)

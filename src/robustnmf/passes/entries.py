@@ -19,24 +19,24 @@ from typing import Any
 
 from robustnmf.arrays import Array, DenseBlock, energy_rounding, namespace
 from robustnmf.passes._approximation import ApproximationPass
-from robustnmf.passes._statistics import Local, Statistics
+from robustnmf.passes._statistics import BlockState, Statistics
 from robustnmf.solvers import Ratio
-from robustnmf.weightings import Batch, Tally
+from robustnmf.weightings import Batch, ObjectiveSums
 
 
 class EntryPass(ApproximationPass):
     """What it sees of a block is its approximation; weights belong to entries."""
 
-    def move(self, block: Any, codes: Array, weighting: Batch) -> tuple[Array, Array]:
+    def update_codes(self, block: Any, codes: Array, weighting: Batch) -> tuple[Array, Array]:
         data = block.values()
         before, now = (block.approximation(codes, at) for at in (self.previous, self.basis))
         weighted = self._at_once(block) and weighting.squared_parts(data, before, now)
         if not weighted:
-            weights = weighting.slope(self.loss.entries(data, before))
+            weights = weighting.weight(self.loss.entries(data, before))
             weighted = tuple(_weighted(weights, part) for part in self.loss.split(data, now))
         negative, positive = (block.project_part(part, self.basis) for part in weighted)
         terms = Ratio(negative, self.paid(block, codes, positive), self.bound, present=self.present)
-        return self.stay(block, self.update(codes, terms))
+        return self.evaluate(block, self.update(codes, terms))
 
     def _at_once(self, block: Any) -> bool:
         """Whether weights are those of the squared error of whole rows, and nothing is paid."""
@@ -44,58 +44,60 @@ class EntryPass(ApproximationPass):
         plain = squared and not self.penalty and not self.bounded
         return plain and type(block) is DenseBlock
 
-    def sums(self, block: Any, codes: Array, weights: Any, seen: Array) -> tuple[Array, Array]:
+    def sums(self, block: Any, codes: Array, weights: Any, cache: Array) -> tuple[Array, Array]:
         if isinstance(weights, tuple):
             return block.cross_part(codes, weights[0]), block.cross_part(codes, weights[1])
-        negative, positive = self.loss.split(block.values(), seen)
+        negative, positive = self.loss.split(block.values(), cache)
         return (
             block.cross_part(codes, _weighted(weights, negative)),
             block.cross_part(codes, _weighted(weights, positive)),
         )
 
     def row_objective(
-        self, block: Any, codes: Array, weighting: Batch, seen: Array
+        self, block: Any, codes: Array, weighting: Batch, cache: Array
     ) -> tuple[Array, Array]:
-        entries = self.loss.entries(block.values(), seen)
+        entries = self.loss.entries(block.values(), cache)
         values = block.row_sums(weighting.rho(entries))
         values = values + self.penalty.energies(block, codes) if self.penalty else values
-        return values, weighting.slope(entries)
+        return values, weighting.weight(entries)
 
     def weigh(
-        self, block: Any, local: Local, weighting: Batch, seen: Array
-    ) -> tuple[Local, Statistics, Any]:
+        self, block: Any, local: BlockState, weighting: Batch, cache: Array
+    ) -> tuple[BlockState, Statistics, Any]:
         """Energies of a block, the tally of its entries, and their weights.
 
         Or, in place of weights, the two parts of the gradient with them.
         """
-        xp = namespace(seen)
+        xp = namespace(cache)
         found = self._at_once(block) and weighting.squared_rows(
-            block.values(), seen, block.entry_mass
+            block.values(), cache, block.full_row_weight
         )
         if found:
             *parts, values, losses, sums = found
-            energies = xp.maximum(losses, energy_rounding(seen) * block.sq_norms)
-            local = self.noted(local, energies, energies, row_weights=sums / seen.shape[-1])
-            return local, self._counted(block, values, seen), tuple(parts)
-        values, slopes = self.row_objective(block, local.codes, weighting, seen)
-        weights = xp.astype(block.entry_mass, seen.dtype)[:, None] * slopes
-        losses = self.energies(block, local.codes, seen)
+            energies = xp.maximum(losses, energy_rounding(cache) * block.sq_norms)
+            local = self.noted(local, energies, energies, row_weights=sums / cache.shape[-1])
+            return local, self._counted(block, values, cache), tuple(parts)
+        values, slopes = self.row_objective(block, local.codes, weighting, cache)
+        weights = xp.astype(block.full_row_weight, cache.dtype)[:, None] * slopes
+        losses = self.energies(block, local.codes, cache)
         energies = self.penalised(block, local.codes, losses)
-        row_weights = block.row_sums(weights) / seen.shape[-1]
+        row_weights = block.row_sums(weights) / cache.shape[-1]
         local = self.noted(local, losses, energies, row_weights=row_weights)
-        return local, self._counted(block, values, seen), weights
+        return local, self._counted(block, values, cache), weights
 
-    def _counted(self, block: Any, values: Array, seen: Array) -> Statistics:
+    def _counted(self, block: Any, values: Array, cache: Array) -> Statistics:
         """The tally of what rows contribute."""
         xp = namespace(values)
-        total = xp.sum(block.entry_mass * values, axis=-1, keepdims=True)
+        total = xp.sum(block.full_row_weight * values, axis=-1, keepdims=True)
         zero = xp.zeros_like(total)
-        tally = Tally(zero, total, zero + xp.sum(block.mass) * seen.shape[-1])
-        return Statistics(tally, zero, quadratic=False)
+        objective_sums = ObjectiveSums(
+            zero, total, zero + xp.sum(block.row_weight) * cache.shape[-1]
+        )
+        return Statistics(objective_sums, zero, quadratic=False)
 
     def row_weights(self, block: Any, weights: Array) -> Array:
         """Codes pay by the row, whatever the weights of its entries."""
-        return namespace(weights).astype(block.entry_mass, weights.dtype)[:, None]
+        return namespace(weights).astype(block.full_row_weight, weights.dtype)[:, None]
 
 
 def _weighted(weights: Array, part: Array | None) -> Array:

@@ -11,14 +11,14 @@ from typing import Any, NamedTuple
 
 from robustnmf.arrays import (
     Array,
+    arange_like,
+    as_float64,
     at_least,
-    counting,
     floored,
     identity_like,
+    masked_scatter,
     namespace,
-    put,
     quadratic_part,
-    wide,
 )
 from robustnmf.passes._base import Pass
 from robustnmf.solvers import (
@@ -48,16 +48,16 @@ class GramPass(Pass):
 
     quadratic = True
 
-    def stay(self, block: Any, codes: Array) -> tuple[Array, Array]:
+    def evaluate(self, block: Any, codes: Array) -> tuple[Array, Array]:
         return codes, block.project(self.basis)
 
-    def move(self, block: Any, codes: Array, weighting: Batch) -> tuple[Array, Any]:
+    def update_codes(self, block: Any, codes: Array, weighting: Batch) -> tuple[Array, Any]:
         if self.multiplies and not self.penalty:
             found = block.multiplied(codes, self.basis, self.gram)
             if found is not None:
                 return found[0], Rest(found[1])
-        seen = block.project(self.basis)
-        return self.update(codes, self._terms(seen)), seen
+        cache = block.project(self.basis)
+        return self.update(codes, self._terms(cache)), cache
 
     def _terms(self, projected: Array) -> Quadratic:
         terms = Quadratic(projected, self.gram)
@@ -69,16 +69,16 @@ class GramPass(Pass):
     def encode(self, block: Any, weighting: Batch) -> tuple[Array, Array]:
         xp = namespace(self.basis)
         codes = [
-            _encode(block, wide(self.basis[j, ...]), self.penalty.of(j))
+            _encode(block, as_float64(self.basis[j, ...]), self.penalty.of(j))
             for j in range(self.basis.shape[0])
         ]
-        return self.stay(block, xp.astype(xp.stack(codes), self.basis.dtype, copy=False))
+        return self.evaluate(block, xp.astype(xp.stack(codes), self.basis.dtype, copy=False))
 
-    def energies(self, block: Any, codes: Array, seen: Array | Rest) -> Array:
-        rest = seen.rest if isinstance(seen, Rest) else quadratic_part(codes, seen, self.gram)
+    def energies(self, block: Any, codes: Array, cache: Array | Rest) -> Array:
+        rest = cache.rest if isinstance(cache, Rest) else quadratic_part(codes, cache, self.gram)
         return self.loss.expanded_energies(block, codes, self.basis, rest)
 
-    def sums(self, block: Any, codes: Array, weights: Array, seen: Any) -> tuple[Array, Array]:
+    def sums(self, block: Any, codes: Array, weights: Array, cache: Any) -> tuple[Array, Array]:
         return block.weighted_sums(codes, weights)
 
 
@@ -98,7 +98,7 @@ def _encode(block: Any, basis: Array, penalty: Penalty) -> Array:
     step = max(1, CHUNK_NUMBERS // basis.shape[1])
     chunks = [rows[at : min(at + step, rows.shape[0])] for at in range(0, rows.shape[0], step)]
     finer = xp.concat([_refined(block, basis, gram, codes, chunk) for chunk in chunks])
-    return put(codes.T, close, finer.T).T
+    return masked_scatter(codes.T, close, finer.T).T
 
 
 def _penalised_codes(linear: Array, gram: Array, penalty: Penalty) -> Array:
@@ -108,20 +108,20 @@ def _penalised_codes(linear: Array, gram: Array, penalty: Penalty) -> Array:
     takes the better end.
     """
     xp = namespace(linear)
-    full = gram + wide(penalty.gram(gram))[0, ...]
+    full = gram + as_float64(penalty.gram(gram))[0, ...]
     together = nonnegative_least_squares(
         linear,
         gram + penalty.ridge * identity_like(gram),
     )
-    if penalty.company is None:
+    if penalty.overlap_penalty is None:
         return together
     diagonal = xp.linalg.diagonal(full)
     single = xp.where(diagonal > 0, at_least(linear, 0.0) / floored(diagonal), 0 * linear)
     gain = single * linear
     # Among parallel components the largest: one that has died down would need giant codes.
-    near = gain >= (1 - 1e-9) * xp.max(gain, axis=1, keepdims=True)
-    best = xp.argmax(xp.where(near, diagonal, -1 + 0 * linear), axis=1)
-    single = xp.where(counting(gram.shape[0], gram) == best[:, None], single, 0 * single)
+    is_best = gain >= (1 - 1e-9) * xp.max(gain, axis=1, keepdims=True)
+    best = xp.argmax(xp.where(is_best, diagonal, -1 + 0 * linear), axis=1)
+    single = xp.where(arange_like(gram.shape[0], gram) == best[:, None], single, 0 * single)
     ends = [by_coordinates(linear, full, codes) for codes in (together, single)]
     down, up = (xp.vecdot(codes, 0.5 * codes @ full - linear) for codes in ends)
     # Both are negative, and where they agree to rounding a single component is the answer.
@@ -131,7 +131,7 @@ def _penalised_codes(linear: Array, gram: Array, penalty: Penalty) -> Array:
 def _refined(block: Any, basis: Array, gram: Array, codes: Array, rows: Array) -> Array:
     """Codes of these rows after a Newton step from their residual, where that helps."""
     xp = namespace(basis)
-    data, codes = wide(block.take(rows)), xp.take(codes, rows, axis=0)
+    data, codes = as_float64(block.take(rows)), xp.take(codes, rows, axis=0)
     residual = data - codes @ basis
     finer = refine(codes, residual @ basis.T, gram)
     before, after = (xp.sum(r**2, axis=1) for r in (residual, data - finer @ basis))

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from robustnmf.arrays import Array, hide, namespace, scaled_rows, wide
+from robustnmf.arrays import Array, as_float64, hide, namespace, scaled_rows
 from robustnmf.passes._approximation import ApproximationPass
 from robustnmf.solvers import Ratio
 from robustnmf.weightings import Batch
@@ -32,12 +32,12 @@ class Seen(NamedTuple):
 class MaskedPass(ApproximationPass):
     """It sees the approximation, the squares of its rows, and the projection of the data."""
 
-    hole = 0.0
+    fill_value = 0.0
 
-    def stay(self, block: Any, codes: Array) -> tuple[Array, Seen]:
+    def evaluate(self, block: Any, codes: Array) -> tuple[Array, Seen]:
         return codes, Seen(*self._approximation(block, codes), block.project(self.basis))
 
-    def move(self, block: Any, codes: Array, weighting: Batch) -> tuple[Array, Seen]:
+    def update_codes(self, block: Any, codes: Array, weighting: Batch) -> tuple[Array, Seen]:
         back = namespace(codes).matrix_transpose(self.basis)
         projected = block.project(self.basis)
         positive = self._approximation(block, codes)[0] @ back
@@ -47,18 +47,18 @@ class MaskedPass(ApproximationPass):
         codes = self.update(codes, terms)
         return codes, Seen(*self._approximation(block, codes), projected)
 
-    def energies(self, block: Any, codes: Array, seen: Seen) -> Array:
-        inner = namespace(codes).vecdot(wide(codes), wide(seen.projected))
-        rest = wide(seen.squares) - 2 * inner
+    def energies(self, block: Any, codes: Array, cache: Seen) -> Array:
+        inner = namespace(codes).vecdot(as_float64(codes), as_float64(cache.projected))
+        rest = as_float64(cache.squares) - 2 * inner
         return self.loss.expanded_energies(block, codes, self.basis, rest)
 
-    def row_values(self, block: Any, codes: Array, seen: Seen, weighting: Batch) -> Array:
-        return block.of_known(self.penalised(block, codes, self.energies(block, codes, seen)))
+    def row_values(self, block: Any, codes: Array, cache: Seen, weighting: Batch) -> Array:
+        return block.of_known(self.penalised(block, codes, self.energies(block, codes, cache)))
 
-    def sums(self, block: Any, codes: Array, weights: Array, seen: Seen) -> tuple[Array, Array]:
+    def sums(self, block: Any, codes: Array, weights: Array, cache: Seen) -> tuple[Array, Array]:
         weighted = scaled_rows(codes, weights)
         back = namespace(codes).matrix_transpose(weighted)
-        return block.cross(weighted), back @ seen.approximation
+        return block.cross(weighted), back @ cache.approximation
 
     def _approximation(self, block: Any, codes: Array) -> tuple[Array, Array]:
         return hide(block.approximation(codes, self.basis), block.known)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import ClassVar
 
-from robustnmf.arrays import Array, beyond
+from robustnmf.arrays import Array, extrapolate
 from robustnmf.solvers._terms import Terms
 
 
@@ -33,6 +33,6 @@ class Solver(ABC):
     def step(self, factor: Array, terms: Terms, exponent: float) -> Array:
         """New factor (members, rows, k), its rows independent; never raises the loss."""
 
-    def further(self, factor: Array, before: Array, ahead: Array) -> Array:
+    def extrapolate(self, factor: Array, before: Array, momentum: Array) -> Array:
         """The factor beyond where a step took it, by ``ahead`` of that step; never negative."""
-        return beyond(factor, before, ahead)
+        return extrapolate(factor, before, momentum)

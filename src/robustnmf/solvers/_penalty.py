@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from robustnmf.arrays import Array, at_least, floored, identity_like, namespace, near
+from robustnmf.arrays import Array, at_least, floored, identity_like, namespace, to_device_of
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Penalty:
     degree: float
     lasso: float = 0.0
     ridge: float = 0.0
-    company: Array | None = None
+    overlap_penalty: Array | None = None
 
     def __bool__(self) -> bool:
         return self.lasso > 0 or self.curved
@@ -42,26 +42,30 @@ class Penalty:
     @property
     def curved(self) -> bool:
         """Whether there is more than a linear term."""
-        return self.ridge > 0 or self.company is not None
+        return self.ridge > 0 or self.overlap_penalty is not None
 
-    def near(self, like: Array) -> Penalty:
+    def to_device_of(self, like: Array) -> Penalty:
         """The same penalty where another array is."""
-        return self if self.company is None else replace(self, company=near(like, self.company))
+        return (
+            self
+            if self.overlap_penalty is None
+            else replace(self, overlap_penalty=to_device_of(like, self.overlap_penalty))
+        )
 
     def of(self, member: int) -> Penalty:
         """The penalty of one member alone."""
-        if self.company is None:
+        if self.overlap_penalty is None:
             return self
-        company = self.company[member : member + 1, :]
-        return Penalty(self.unit, self.degree, self.lasso, self.ridge, company)
+        overlap_penalty = self.overlap_penalty[member : member + 1, :]
+        return Penalty(self.unit, self.degree, self.lasso, self.ridge, overlap_penalty)
 
     def energies(self, block: Any, codes: Array) -> Array:
         """What every row pays (members, rows), float64, in units of energy."""
         xp = namespace(codes)
         codes = xp.astype(codes, xp.float64, copy=False)
         total = self.lasso * xp.sum(codes, axis=-1) + 0.5 * self.ridge * xp.sum(codes**2, axis=-1)
-        if self.company is not None:
-            parts = codes * xp.astype(self.company, xp.float64)[:, None, :]
+        if self.overlap_penalty is not None:
+            parts = codes * xp.astype(self.overlap_penalty, xp.float64)[:, None, :]
             together = xp.sum(parts * others(parts), axis=-1)
             total = total + 0.5 * self.shares(block) * together
         return self.unit * total
@@ -70,9 +74,9 @@ class Penalty:
         """Gradient with respect to the codes, nonnegative."""
         xp = namespace(codes)
         gradient = self.lasso + self.ridge * codes
-        if self.company is None:
+        if self.overlap_penalty is None:
             return gradient
-        factors = self.company[:, None, :]
+        factors = self.overlap_penalty[:, None, :]
         shares = xp.astype(self.shares(block), codes.dtype)[:, None]
         return gradient + shares * factors * others(factors * codes)
 
@@ -92,15 +96,17 @@ class Penalty:
         """What components pay for themselves and in pairs, as Gram matrices."""
         identity = identity_like(like)
         own = self.ridge * identity[None, ...]
-        if self.company is None:
+        if self.overlap_penalty is None:
             return own, None
-        return own, (1 - identity) * (self.company[:, :, None] * self.company[:, None, :])
+        return own, (1 - identity) * (
+            self.overlap_penalty[:, :, None] * self.overlap_penalty[:, None, :]
+        )
 
     def shares(self, block: Any) -> Array:
         """The number s of every row: its size for the loss over its squared norm."""
         if self.degree == 2:
             return namespace(block.sq_norms).ones_like(block.sq_norms)
-        return block.sizes(self.degree) / floored(block.sq_norms)
+        return block.row_sizes(self.degree) / floored(block.sq_norms)
 
 
 def others(parts: Array) -> Array:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from robustnmf.arrays import Array, depends, identity_like, namespace
+from robustnmf.arrays import Array, active_components, identity_like, namespace
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Quadratic:
         """With a penalty; ``ridge`` (members, k) is a number for each column of the factor."""
         identity = identity_like(self.gram)
         gram = self.gram + ridge[:, :, None] * identity
-        present = depends(self.gram) if self.present is None else self.present
+        present = active_components(self.gram) if self.present is None else self.present
         return replace(self, gram=gram, lasso=self.lasso + lasso, present=present)
 
 

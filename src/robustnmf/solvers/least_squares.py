@@ -21,14 +21,14 @@ from collections.abc import Callable
 
 from robustnmf.arrays import (
     Array,
+    arange_like,
+    as_float64,
     at_least,
-    counting,
     device_of,
     floored,
     identity_like,
+    masked_scatter,
     namespace,
-    put,
-    wide,
 )
 
 RIDGE = 1e-13  # keeps duplicate components apart: relative to a unit diagonal
@@ -59,7 +59,7 @@ def by_coordinates(linear: Array, gram: Array, codes: Array) -> Array:
     """
     xp = namespace(linear)
     k = linear.shape[1]
-    order = counting(k, linear)
+    order = arange_like(k, linear)
     slope = linear - _times(codes, gram)
     for _ in range(MAX_SWEEPS):
         before = codes
@@ -94,7 +94,9 @@ def _in_chunks(function: Callable, first: Array, gram: Array, second: Array) -> 
     for at in range(0, rows, step):
         chunk = slice(at, min(at + step, rows))
         grams = gram if gram.ndim == 2 else gram[chunk, ...]
-        parts.append(function(wide(first[chunk, :]), wide(grams), wide(second[chunk, :])))
+        parts.append(
+            function(as_float64(first[chunk, :]), as_float64(grams), as_float64(second[chunk, :]))
+        )
     whole = parts[0] if len(parts) == 1 else xp.concat(parts)
     return xp.astype(whole, first.dtype, copy=False)
 
@@ -108,7 +110,7 @@ def _solve(linear: Array, gram: Array, guess: Array) -> Array:
         (rows,) = xp.nonzero(given_up)
         grams = gram if gram.ndim == 2 else xp.take(gram, rows, axis=0)
         feasible = _lawson_hanson(xp.take(linear, rows, axis=0), grams)
-        codes = put(codes.T, given_up, feasible.T).T
+        codes = masked_scatter(codes.T, given_up, feasible.T).T
     return at_least(codes, 0.0) * unit
 
 
@@ -145,13 +147,13 @@ def _pivot(linear: Array, gram: Array, positive: Array) -> tuple[Array, Array]:
         better = count < fewest
         patience = xp.where(better, PATIENCE + 0 * patience, patience - 1)
         fewest = xp.where(better, count, fewest)
-        solved = put(solved, present, codes.T)
+        solved = masked_scatter(solved, present, codes.T)
         hopeless = (count > 0) & (patience < 0)
-        given_up = put(given_up, present, hopeless)
+        given_up = masked_scatter(given_up, present, hopeless)
         open_rows = (count > 0) & (patience >= 0)
         if not xp.any(open_rows):
             break
-        present = put(present, present, open_rows)
+        present = masked_scatter(present, present, open_rows)
         (rows,) = xp.nonzero(open_rows)
         positive = xp.take(xp.logical_xor(positive, wrong), rows, axis=0)
         linear = xp.take(linear, rows, axis=0)
@@ -164,7 +166,7 @@ def _lawson_hanson(linear: Array, gram: Array) -> Array:
     """Add the coordinate that promises most, solve, step back to the feasible part."""
     xp = namespace(linear)
     k = linear.shape[1]
-    order = counting(k, linear)
+    order = arange_like(k, linear)
     codes, zero, one = xp.zeros_like(linear), xp.zeros_like(linear), xp.ones_like(linear)
     positive = codes > 0
     barred = positive
@@ -197,10 +199,10 @@ def _lawson_hanson(linear: Array, gram: Array) -> Array:
         adding = ~xp.any(leaving, axis=1)
         barred = barred & ~(adding & ~xp.any(refused, axis=1))[:, None]
 
-        solved = put(solved, present, codes.T)
+        solved = masked_scatter(solved, present, codes.T)
         if xp.all(open_rows):
             continue
-        present = put(present, present, open_rows)
+        present = masked_scatter(present, present, open_rows)
         (rows,) = xp.nonzero(open_rows)
         linear, size, codes = (xp.take(a, rows, axis=0) for a in (linear, size, codes))
         zero, one = xp.zeros_like(codes), xp.ones_like(codes)

@@ -42,5 +42,5 @@ class ExtrapolatedMultiplicative(Multiplicative):
     extrapolates = True
     extrapolates_codes = True
 
-    def further(self, factor: Array, before: Array, ahead: Array) -> Array:
-        return factor + ahead * at_least(factor - before, 0.0)
+    def extrapolate(self, factor: Array, before: Array, momentum: Array) -> Array:
+        return factor + momentum * at_least(factor - before, 0.0)

@@ -31,10 +31,10 @@ class Structure(BaseEstimator, ABC):
         """Codes, basis and mixing of this structure from a plain start; members first."""
         return codes, basis, None
 
-    pays: ClassVar[bool] = False
+    penalises_overlap: ClassVar[bool] = False
     """Whether components pay for being used together."""
 
-    def company(self, basis: Array) -> Array | None:
+    def overlap_penalty(self, basis: Array) -> Array | None:
         """For which factors (members, k) components pay together; None where they do not."""
         return None
 
@@ -43,14 +43,16 @@ class Structure(BaseEstimator, ABC):
         raise NotImplementedError
 
     def step(
-        self, engine: Any, locals_: Any, basis: Array, terms: Terms, update: Update
+        self, engine: Any, block_states: Any, basis: Array, terms: Terms, update: Update
     ) -> tuple[Any, Array]:
         """New local states and basis (members, k, features) from the terms of a pass."""
         transpose = namespace(basis).matrix_transpose
         factor = transpose(basis)
         members, features, k = factor.shape
 
-        def move(chosen: slice) -> Array:
+        def update_features(chosen: slice) -> Array:
             return transpose(update(factor[:, chosen, :], terms.rows(chosen)))
 
-        return locals_, engine.spread(move, features, members * features * k**2)
+        return block_states, engine.map_columns(
+            update_features, features, members * features * k**2
+        )

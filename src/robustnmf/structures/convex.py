@@ -48,16 +48,16 @@ class Convex(Structure):
         """
         xp = namespace(basis)
         drawn = engine.whole(codes, axis=1)
-        mass = xp.astype(engine.mass, drawn.dtype)[:, None]
-        mean = drawn / floored(xp.sum(mass * drawn, axis=1, keepdims=True))
-        counted = xp.where(mass > 0, drawn, xp.zeros_like(drawn))
+        row_weight = xp.astype(engine.row_weight, drawn.dtype)[:, None]
+        mean = drawn / floored(xp.sum(row_weight * drawn, axis=1, keepdims=True))
+        counted = xp.where(row_weight > 0, drawn, xp.zeros_like(drawn))
         most = xp.astype(counted == xp.max(counted, axis=1, keepdims=True), drawn.dtype)
-        most = most / floored(xp.sum(mass * most, axis=1, keepdims=True))
+        most = most / floored(xp.sum(row_weight * most, axis=1, keepdims=True))
         mixing = engine.split(0.8 * most + 0.2 * mean, axis=1)
         basis = self.mixed(engine, mixing)
         # Codes keep their pattern and take the size that gives the product the mean of X.
-        total = xp.sum(xp.sum(mass * drawn, axis=1) * xp.sum(basis, axis=2), axis=-1)
-        wanted = engine.mean() * float(xp.sum(engine.mass)) * engine.shape[1]
+        total = xp.sum(xp.sum(row_weight * drawn, axis=1) * xp.sum(basis, axis=2), axis=-1)
+        wanted = engine.mean() * float(xp.sum(engine.row_weight)) * engine.shape[1]
         sized = drawn * (wanted / floored(total))[:, None, None]
         return engine.split(sized, axis=1), basis, mixing
 
@@ -68,10 +68,10 @@ class Convex(Structure):
         def mix(block: Any, local: Any) -> tuple[Any, Array]:
             return local, block.samples.cross(block.weighted(local.codes))
 
-        return engine.sweep(mix, engine.begin(mixing))[1]
+        return engine.map_blocks(mix, engine.begin(mixing))[1]
 
     def step(
-        self, engine: Any, locals_: Any, basis: Array, terms: Terms, update: Update
+        self, engine: Any, block_states: Any, basis: Array, terms: Terms, update: Update
     ) -> tuple[Any, Array]:
         transpose = namespace(basis).matrix_transpose
         broadcast = namespace(basis).broadcast_to
@@ -85,4 +85,4 @@ class Convex(Structure):
             mixing = update(local.mixing, parts)
             return replace(local, mixing=mixing), samples.cross(block.weighted(mixing))
 
-        return engine.sweep(remix, locals_)
+        return engine.map_blocks(remix, block_states)

@@ -27,13 +27,13 @@ from sklearn.utils._param_validation import Interval
 
 from robustnmf.arrays import (
     Array,
+    arange_like,
+    as_float64,
     at_least,
-    counting,
     floored,
     identity_like,
     namespace,
     on_device_of,
-    wide,
 )
 from robustnmf.structures._base import Structure
 
@@ -63,7 +63,7 @@ class Orthogonal(Structure):
     array([1, 1, 1, 1, 1, 1])
     """
 
-    pays = True
+    penalises_overlap = True
     _parameter_constraints = {"strength": [Interval(Real, 0, None, closed="neither")]}
 
     def __init__(self, strength: float = 1.0):
@@ -93,17 +93,17 @@ class Orthogonal(Structure):
         left = self._left(engine, rows)
         least, chosen = left[:, 0] + xp.inf, []
         for _ in range(k):
-            totals = engine.mass @ xp.minimum(least[:, None], left) ** 0.5
+            totals = engine.row_weight @ xp.minimum(least[:, None], left) ** 0.5
             chosen.append(int(xp.argmin(totals)))
             least = xp.minimum(least, left[:, chosen[-1]])
         apart = xp.take(rows, on_device_of(rows, chosen), axis=0)
         basis = 0.9 * apart + 0.1 * xp.mean(rows, axis=0) + 0.01 * engine.mean()
         onto = engine.whole(
-            engine.sweep(lambda b, _: (b.project(basis[None, ...])[0, ...], None))[0]
+            engine.map_blocks(lambda b, _: (b.project(basis[None, ...])[0, ...], None))[0]
         )
         sizes = onto / floored(xp.vecdot(basis, basis))
         best = xp.argmax(onto * sizes, axis=1)
-        shares = xp.where(counting(k, onto) == best[:, None], 0.8 + 0 * onto, 0 * onto) + 0.2 / k
+        shares = xp.where(arange_like(k, onto) == best[:, None], 0.8 + 0 * onto, 0 * onto) + 0.2 / k
         return sizes * shares, basis
 
     def _candidates(self, engine: Any, codes: Array) -> Array:
@@ -117,7 +117,7 @@ class Orthogonal(Structure):
         for j in range(codes.shape[1]):
             order = xp.argsort(xp.take(codes[:, j], by_norm), descending=True, stable=True)
             order = xp.take(by_norm, order)
-            passed = xp.cumulative_sum(xp.take(engine.mass, order))
+            passed = xp.cumulative_sum(xp.take(engine.row_weight, order))
             for part in range(CANDIDATES):
                 # Summing rounds: a sample must not be missed by the last digit.
                 beyond = passed > (part / CANDIDATES + 1e-12) * passed[-1]
@@ -127,15 +127,15 @@ class Orthogonal(Structure):
     def _left(self, engine: Any, rows: Array) -> Array:
         """What each row alone leaves of the squared norm of every sample (n, rows)."""
         xp = namespace(rows)
-        sizes = wide(floored(xp.vecdot(rows, rows)))
+        sizes = as_float64(floored(xp.vecdot(rows, rows)))
 
         def visit(block: Any, _: None) -> tuple[Array, None]:
-            onto = wide(block.project(rows[None, ...])[0, ...])
+            onto = as_float64(block.project(rows[None, ...])[0, ...])
             return at_least(block.sq_norms[:, None] - onto**2 / sizes, 0.0), None
 
-        return engine.whole(engine.sweep(visit)[0])
+        return engine.whole(engine.map_blocks(visit)[0])
 
-    def company(self, basis: Array) -> Array:
+    def overlap_penalty(self, basis: Array) -> Array:
         """Norms of the components, for the strength that they pay with."""
         xp = namespace(basis)
         return (self.strength * xp.vecdot(basis, basis)) ** 0.5

@@ -1,21 +1,27 @@
 """Weightings by name; a new one is a file beside these and a line in the dict."""
 
 from robustnmf.weightings._base import (
+    ObjectiveSums,
     Separable,
     SoftMin,
-    Tally,
     Weighed,
     Weighting,
     effective_sample_size,
 )
 from robustnmf.weightings._batch import Batch
-from robustnmf.weightings._profile import LogHistogram, Profile, counted, counts_beyond, counts_of
+from robustnmf.weightings._profile import (
+    EnergyHistogram,
+    LogHistogram,
+    counted,
+    counts_beyond,
+    counts_of,
+)
 from robustnmf.weightings.cauchy import Cauchy
 from robustnmf.weightings.entropy import Entropy
 from robustnmf.weightings.fuzzy import Fuzzy
 from robustnmf.weightings.huber import Huber
 from robustnmf.weightings.l21 import L21
-from robustnmf.weightings.trimmed import Gate, Trimmed
+from robustnmf.weightings.trimmed import Trimmed, WarmupWeights
 from robustnmf.weightings.uniform import Uniform
 
 WEIGHTINGS: dict[str, type[Weighting]] = {
@@ -33,17 +39,17 @@ __all__ = [
     "WEIGHTINGS",
     "Batch",
     "Cauchy",
+    "EnergyHistogram",
     "Entropy",
     "Fuzzy",
-    "Gate",
     "Huber",
     "LogHistogram",
-    "Profile",
+    "ObjectiveSums",
     "Separable",
     "SoftMin",
-    "Tally",
     "Trimmed",
     "Uniform",
+    "WarmupWeights",
     "Weighed",
     "Weighting",
     "counted",

@@ -7,7 +7,7 @@ from functools import cached_property
 from itertools import groupby
 
 from robustnmf.arrays import Array, column, largest, namespace, noise
-from robustnmf.weightings._base import Separable, Tally, Weighed, Weighting
+from robustnmf.weightings._base import ObjectiveSums, Separable, Weighed, Weighting
 
 
 class Batch:
@@ -31,7 +31,7 @@ class Batch:
     def __len__(self) -> int:
         return len(self.members)
 
-    def near(self, like: Array) -> Batch:
+    def to_device_of(self, like: Array) -> Batch:
         """The same batch with its parameters where another array is."""
         return self if type(like) is type(self._like) else Batch(self.members, like)
 
@@ -40,65 +40,69 @@ class Batch:
         return Batch([self.members[i] for i in members], self._like)
 
     @cached_property
-    def relative(self) -> bool:
+    def uses_row_sizes(self) -> bool:
         """Whether sizes of samples have to be known."""
-        return any(w.relative for w in self.members)
+        return any(w.uses_row_sizes for w in self.members)
 
-    def weigh(self, energies: Array, mass: Array, sizes: Array | None = None) -> Weighed:
+    def weigh(self, energies: Array, sample_weight: Array, sizes: Array | None = None) -> Weighed:
         """Weights and tally of a block of energies (members, rows)."""
-        parts = [w.weigh(energies[at, ...], mass) for at, w in self._among(sizes)]
+        parts = [w.weigh(energies[at, ...], sample_weight) for at, w in self._for_row_sizes(sizes)]
         if len(parts) == 1:
             return parts[0]
         concat = namespace(energies).concat
         return Weighed(
             concat([p.weights for p in parts]),
             concat([p.log_scale for p in parts]),
-            Tally(
-                concat([p.tally.shift for p in parts]),
-                concat([p.tally.excess for p in parts]),
-                concat([p.tally.count for p in parts]),
+            ObjectiveSums(
+                concat([p.objective_sums.shift for p in parts]),
+                concat([p.objective_sums.excess for p in parts]),
+                concat([p.objective_sums.count for p in parts]),
             ),
         )
 
-    def value_of(self, tally: Tally) -> Array:
+    def value_of(self, objective_sums: ObjectiveSums) -> Array:
         """Objective of every member (members, 1)."""
-        return self._each(lambda at, w: w.value_of(tally.part(at)))
+        return self._each(lambda at, w: w.value_of(objective_sums.part(at)))
 
-    def level_of(self, tally: Tally) -> Array:
+    def shifted_value_of(self, objective_sums: ObjectiveSums) -> Array:
         """Objective up to constants that make it zero for a perfect fit."""
-        return self._each(lambda at, w: w.level_of(tally.part(at)))
+        return self._each(lambda at, w: w.shifted_value_of(objective_sums.part(at)))
 
-    def log_units(self, tally: Tally) -> tuple[Array, Array]:
+    def log_units(self, objective_sums: ObjectiveSums) -> tuple[Array, Array]:
         """What value and level are multiplied by to be a sum over samples, as logarithms."""
         return (
-            self._each(lambda at, w: w.log_units(tally.part(at))[0]),
-            self._each(lambda at, w: w.log_units(tally.part(at))[1]),
+            self._each(lambda at, w: w.log_units(objective_sums.part(at))[0]),
+            self._each(lambda at, w: w.log_units(objective_sums.part(at))[1]),
         )
 
-    def log_normaliser(self, tally: Tally) -> Array:
+    def log_normaliser(self, objective_sums: ObjectiveSums) -> Array:
         """What to take off ``log_scale`` to make weights the gradient of phi."""
-        return self._each(lambda at, w: w.log_normaliser(tally.part(at)))
+        return self._each(lambda at, w: w.log_normaliser(objective_sums.part(at)))
 
-    def importances(self, energies: Array, mass: Array, sizes: Array | None = None) -> Array:
+    def importances(
+        self, energies: Array, sample_weight: Array, sizes: Array | None = None
+    ) -> Array:
         """Importance of every sample for every member (members, samples)."""
-        parts = [w.importances(energies[at, ...], mass) for at, w in self._among(sizes)]
+        parts = [
+            w.importances(energies[at, ...], sample_weight) for at, w in self._for_row_sizes(sizes)
+        ]
         return parts[0] if len(parts) == 1 else namespace(energies).concat(parts)
 
     def rho(self, energies: Array) -> Array:
         """Contribution of every entry (members, rows, features)."""
         return self._each(lambda at, w: _entrywise(w).rho(energies[at, ...]))
 
-    def slope(self, energies: Array) -> Array:
+    def weight(self, energies: Array) -> Array:
         """Weight of every entry (members, rows, features)."""
-        return self._each(lambda at, w: _entrywise(w).slope(energies[at, ...]))
+        return self._each(lambda at, w: _entrywise(w).weight(energies[at, ...]))
 
-    def squared_parts(self, data: Array, before: Array, seen: Array) -> tuple | None:
+    def squared_parts(self, data: Array, before: Array, cache: Array) -> tuple | None:
         """Data and approximation with weights of entries, in one go; None where that is no gain."""
-        return self._alike and self._alike.squared_parts(data, before, seen)
+        return self._alike and self._alike.squared_parts(data, before, cache)
 
-    def squared_rows(self, data: Array, seen: Array, mass: Array) -> tuple | None:
+    def squared_rows(self, data: Array, cache: Array, sample_weight: Array) -> tuple | None:
         """The same with weights at the approximation, and sums over rows."""
-        return self._alike and self._alike.squared_rows(data, seen, mass)
+        return self._alike and self._alike.squared_rows(data, cache, sample_weight)
 
     @property
     def _alike(self) -> Separable | None:
@@ -110,11 +114,11 @@ class Batch:
         parts = [function(at, w) for at, w in self._groups]
         return parts[0] if len(parts) == 1 else namespace(parts[0]).concat(parts)
 
-    def _among(self, sizes: Array | None) -> list[tuple[slice, Weighting]]:
+    def _for_row_sizes(self, sizes: Array | None) -> list[tuple[slice, Weighting]]:
         """The groups, for rows of these sizes."""
         if sizes is None:
             return self._groups
-        return [(at, w.among(sizes)) for at, w in self._groups]
+        return [(at, w.for_row_sizes(sizes)) for at, w in self._groups]
 
     @cached_property
     def _groups(self) -> list[tuple[slice, Weighting]]:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from robustnmf.arrays import Array, at_least, counting, namespace, to_numpy
+from robustnmf.arrays import Array, arange_like, at_least, namespace, to_numpy
 
 STEP = 1 / 32
 NODES = np.arange(-160.0, 20.0 + STEP, STEP)
@@ -41,7 +41,7 @@ class Bulk(NamedTuple):
     """Where the majority of log energies lies: its centre and its standard deviation."""
 
     centre: float
-    spread: float
+    deviation: float
 
 
 @dataclass(frozen=True)
@@ -51,9 +51,9 @@ class LogHistogram:
     counts: np.ndarray
 
     @classmethod
-    def of(cls, logs: Array, mass: Array) -> LogHistogram:
+    def of(cls, logs: Array, sample_weight: Array) -> LogHistogram:
         """The histogram of values, each as often as it counts."""
-        return cls(counted(logs, mass))
+        return cls(counted(logs, sample_weight))
 
     def __add__(self, other: LogHistogram) -> LogHistogram:
         return LogHistogram(self.counts + other.counts)
@@ -94,7 +94,7 @@ class LogHistogram:
     def core(self) -> Bulk:
         """The majority, if as many of the others as possible are bad."""
         low, high = self.shortest_half()
-        return Bulk(0.5 * (low + high), _spread(0.5 * (high - low), MOST_BAD))
+        return Bulk(0.5 * (low + high), _deviation(0.5 * (high - low), MOST_BAD))
 
     def bulk(self, reach: float) -> Bulk:
         """The majority, with the share of the bad ones that follows from it.
@@ -106,13 +106,13 @@ class LogHistogram:
         low, high = self.shortest_half()
         centre, bad, beyond = 0.5 * (low + high), MOST_BAD, 2.0 * float(ndtr(-reach))
         for _ in range(ROUNDS):
-            spread = _spread(0.5 * (high - low), bad)
-            inside = self.below(centre + reach * spread) - self.below(centre - reach * spread)
+            deviation = _deviation(0.5 * (high - low), bad)
+            inside = self.below(centre + reach * deviation) - self.below(centre - reach * deviation)
             bad = min(max((1.0 - inside - beyond) / (1.0 - beyond), 0.0), MOST_BAD)
-        return Bulk(centre, spread)
+        return Bulk(centre, deviation)
 
 
-def counted(logs: Array, mass: Array) -> np.ndarray:
+def counted(logs: Array, sample_weight: Array) -> np.ndarray:
     """Counts (..., nodes) of values (..., rows), each shared between the nodes on both sides of it.
 
     Where values live on a device they are counted there: in order of size, the counts of a
@@ -122,31 +122,31 @@ def counted(logs: Array, mass: Array) -> np.ndarray:
     at = xp.clip((logs - float(NODES[0])) / STEP, 0.0, size - 1.001)
     lists = xp.reshape(at, (-1, at.shape[-1]))
     found = _counted_rows if isinstance(at, np.ndarray) else _counted_on_device
-    return found(lists, mass, size).reshape(*at.shape[:-1], size)
+    return found(lists, sample_weight, size).reshape(*at.shape[:-1], size)
 
 
-def _counted_rows(lists: np.ndarray, mass: np.ndarray, size: int) -> np.ndarray:
+def _counted_rows(lists: np.ndarray, sample_weight: np.ndarray, size: int) -> np.ndarray:
     counts = np.empty((len(lists), size))
     for at, out in zip(lists, counts, strict=True):
         left = at.astype(np.intp)
         right_share = at - left
-        out[:] = np.bincount(left, mass * (1.0 - right_share), size)
-        out += np.bincount(left + 1, mass * right_share, size)
+        out[:] = np.bincount(left, sample_weight * (1.0 - right_share), size)
+        out += np.bincount(left + 1, sample_weight * right_share, size)
     return counts
 
 
-def _counted_on_device(lists: Array, mass: Array, size: int) -> np.ndarray:
+def _counted_on_device(lists: Array, sample_weight: Array, size: int) -> np.ndarray:
     """All lists in one line, one after the other, so that the device is asked once."""
     xp = namespace(lists)
     count, rows = lists.shape
-    line = lists + size * xp.astype(counting(count, lists), lists.dtype)[:, None]
-    shared = xp.broadcast_to(mass, (count, rows)) * (lists - xp.floor(lists))
+    line = lists + size * xp.astype(arange_like(count, lists), lists.dtype)[:, None]
+    shared = xp.broadcast_to(sample_weight, (count, rows)) * (lists - xp.floor(lists))
     order = xp.argsort(xp.reshape(line, (-1,)))
     places = xp.searchsorted(
         xp.take(xp.reshape(line, (-1,)), order),
-        xp.astype(counting(count * size + 1, lists), lists.dtype),
+        xp.astype(arange_like(count * size + 1, lists), lists.dtype),
     )
-    masses = xp.reshape(xp.broadcast_to(mass, (count, rows)), (-1,))
+    masses = xp.reshape(xp.broadcast_to(sample_weight, (count, rows)), (-1,))
     zero = xp.zeros_like(masses[:1])
     found = []
     for part in (masses, xp.reshape(shared, (-1,))):
@@ -158,14 +158,14 @@ def _counted_on_device(lists: Array, mass: Array, size: int) -> np.ndarray:
     return to_numpy(whole - right + from_left)
 
 
-def _spread(half_width: float, bad: float) -> float:
+def _deviation(half_width: float, bad: float) -> float:
     """Standard deviation of good ones of which some are within a half width of their centre."""
     within = min(HALF / (1.0 - bad), 0.99)
     return min(max(half_width / float(ndtri(0.5 * (1.0 + within))), NARROWEST), WIDEST)
 
 
 @dataclass(frozen=True)
-class Profile:
+class EnergyHistogram:
     """The energies of a member: of samples, and of samples as shares of their sizes.
 
     Parameters
@@ -184,7 +184,7 @@ class Profile:
     """
 
     energies: LogHistogram
-    shares: LogHistogram
+    relative_energies: LogHistogram
     larger: Callable[[float, float], LogHistogram]
     unit: float
     features: int
@@ -201,29 +201,29 @@ class Profile:
 
     @classmethod
     def of(
-        cls, energies: Array, sizes: Array, mass: Array, *, unit: float, features: int
-    ) -> Profile:
+        cls, energies: Array, sizes: Array, sample_weight: Array, *, unit: float, features: int
+    ) -> EnergyHistogram:
         """The profile of samples that are all here."""
-        counts = counts_of(energies[None, :], sizes, mass, unit)
+        counts = counts_of(energies[None, :], sizes, sample_weight, unit)
 
         def larger(log: float, log_share: float) -> LogHistogram:
-            return LogHistogram(counts_beyond(energies, sizes, mass, unit, log, log_share))
+            return LogHistogram(counts_beyond(energies, sizes, sample_weight, unit, log, log_share))
 
         of_energies, of_shares = (LogHistogram(found) for found in counts[:, 0, :])
         return cls(of_energies, of_shares, larger, unit, features)
 
 
-def counts_of(energies: Array, sizes: Array, mass: Array, unit: float) -> np.ndarray:
+def counts_of(energies: Array, sizes: Array, sample_weight: Array, unit: float) -> np.ndarray:
     """Counts of energies (members, rows) and of their shares (2, members, nodes), to add up."""
-    return counted(namespace(energies).stack(_logs(energies, sizes, unit)), mass)
+    return counted(namespace(energies).stack(_logs(energies, sizes, unit)), sample_weight)
 
 
 def counts_beyond(
-    energies: Array, sizes: Array, mass: Array, unit: float, log: float, log_share: float
+    energies: Array, sizes: Array, sample_weight: Array, unit: float, log: float, log_share: float
 ) -> np.ndarray:
     """Counts of the larger of both excesses over these logarithms, to add up."""
     logs, log_shares = _logs(energies, sizes, unit)
-    return counted(namespace(logs).maximum(logs - log, log_shares - log_share), mass)
+    return counted(namespace(logs).maximum(logs - log, log_shares - log_share), sample_weight)
 
 
 def _logs(energies: Array, sizes: Array, unit: float) -> tuple[Array, Array]:
@@ -231,5 +231,7 @@ def _logs(energies: Array, sizes: Array, unit: float) -> tuple[Array, Array]:
     xp = namespace(energies)
     # A sample of zeros has no energy, and no share either.
     some = sizes > 0
-    shares = xp.where(some, energies / xp.where(some, sizes, 1 + 0 * sizes), 0 * energies)
-    return tuple(xp.log(at_least(ratio, TINY)) for ratio in (energies / unit, shares))
+    relative_energies = xp.where(
+        some, energies / xp.where(some, sizes, 1 + 0 * sizes), 0 * energies
+    )
+    return tuple(xp.log(at_least(ratio, TINY)) for ratio in (energies / unit, relative_energies))

@@ -9,7 +9,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from robustnmf.arrays import Array, namespace
 from robustnmf.weightings._base import Separable
-from robustnmf.weightings._profile import Profile
+from robustnmf.weightings._profile import EnergyHistogram
 
 SOFTNESS = 1.0
 """Automatic scale over the median energy."""
@@ -39,7 +39,7 @@ class Cauchy(Separable):
 
     scales = {"scale": 1.0}
     knob = "scale"
-    gated = True
+    needs_warmup = True
     _parameter_constraints = {
         "scale": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})]
     }
@@ -50,14 +50,14 @@ class Cauchy(Separable):
         self.scale = scale
 
     @property
-    def settles(self) -> bool:
+    def has_auto(self) -> bool:
         return isinstance(self.scale, str)
 
-    def settle(self, profile: Profile) -> Cauchy:
-        return Cauchy(scale=SOFTNESS * profile.typical)
+    def resolve_auto(self, histogram: EnergyHistogram) -> Cauchy:
+        return Cauchy(scale=SOFTNESS * histogram.typical)
 
     def rho(self, energies: Array) -> Array:
         return self.scale * namespace(energies).log1p(energies / self.scale)
 
-    def slope(self, energies: Array) -> Array:
+    def weight(self, energies: Array) -> Array:
         return self.scale / (self.scale + energies)

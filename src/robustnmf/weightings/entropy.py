@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from robustnmf.arrays import Array
 from robustnmf.weightings._base import SoftMin
-from robustnmf.weightings._profile import Profile
+from robustnmf.weightings._profile import EnergyHistogram
 
 SOFTNESS = 2.0
 """Automatic gamma over the median energy."""
@@ -46,7 +46,7 @@ class Entropy(SoftMin):
 
     scales = {"gamma": 1.0}
     knob = "gamma"
-    gated = True
+    needs_warmup = True
     _parameter_constraints = {
         "gamma": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})]
     }
@@ -63,8 +63,8 @@ class Entropy(SoftMin):
         return -self.gamma * log_sum
 
     @property
-    def settles(self) -> bool:
+    def has_auto(self) -> bool:
         return isinstance(self.gamma, str)
 
-    def settle(self, profile: Profile) -> Entropy:
-        return Entropy(gamma=SOFTNESS * profile.typical)
+    def resolve_auto(self, histogram: EnergyHistogram) -> Entropy:
+        return Entropy(gamma=SOFTNESS * histogram.typical)

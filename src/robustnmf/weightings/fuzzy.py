@@ -12,8 +12,8 @@ from typing import Any
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from robustnmf.arrays import Array, namespace, safe_log
-from robustnmf.weightings._base import SoftMin, Tally
-from robustnmf.weightings._profile import Profile
+from robustnmf.weightings._base import ObjectiveSums, SoftMin
+from robustnmf.weightings._profile import EnergyHistogram
 
 FALL, SOFTNESS = 0.8, 3.0
 """Automatic importances fall with this power, over the spread of log energies, of the energy
@@ -48,7 +48,7 @@ class Fuzzy(SoftMin):
     """
 
     knob = "p"
-    gated = True
+    needs_warmup = True
     scales = {"offset": 1.0}
     _parameter_constraints = {
         "p": [Interval(Real, 1, None, closed="neither"), StrOptions({"auto"})],
@@ -65,17 +65,17 @@ class Fuzzy(SoftMin):
     def score(self, energies: Array) -> Array:
         return -safe_log(energies + self.offset) / (self.p - 1)
 
-    def level_of(self, tally: Tally) -> Array:
-        level = super().level_of(tally) - self.offset
+    def shifted_value_of(self, objective_sums: ObjectiveSums) -> Array:
+        level = super().shifted_value_of(objective_sums) - self.offset
         return namespace(level).maximum(level, 0.0 * level)
 
     @property
-    def settles(self) -> bool:
+    def has_auto(self) -> bool:
         return isinstance(self.p, str)
 
-    def settle(self, profile: Profile) -> Fuzzy:
-        spread = profile.energies.core().spread
-        return Fuzzy(p=1.0 + spread / FALL, offset=SOFTNESS * profile.typical)
+    def resolve_auto(self, histogram: EnergyHistogram) -> Fuzzy:
+        deviation = histogram.energies.core().deviation
+        return Fuzzy(p=1.0 + deviation / FALL, offset=SOFTNESS * histogram.typical)
 
     def outer(self, log_sum: Array) -> Array:
         return namespace(log_sum).exp(-(self.p - 1) * log_sum)

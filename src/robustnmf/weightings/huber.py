@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from robustnmf.arrays import Array, at_least, at_most, gpu, namespace
 from robustnmf.weightings._base import Separable
-from robustnmf.weightings._profile import Profile
+from robustnmf.weightings._profile import EnergyHistogram
 
 EFFICIENT = 1.345
 """Standard deviations beyond which residuals count linearly: 95% efficient on clean data."""
@@ -56,32 +56,32 @@ class Huber(Separable):
         self.cutoff = cutoff
 
     @property
-    def settles(self) -> bool:
+    def has_auto(self) -> bool:
         return isinstance(self.cutoff, str)
 
-    def settle(self, profile: Profile) -> Huber:
-        return Huber(cutoff=EFFICIENT * (profile.typical / profile.features) ** 0.5)
+    def resolve_auto(self, histogram: EnergyHistogram) -> Huber:
+        return Huber(cutoff=EFFICIENT * (histogram.typical / histogram.features) ** 0.5)
 
-    def squared_parts(self, data: Array, before: Array, seen: Array) -> tuple | None:
-        if not gpu.has_kernels(seen):
+    def squared_parts(self, data: Array, before: Array, cache: Array) -> tuple | None:
+        if not gpu.has_kernels(cache):
             return None
-        return gpu.huber_parts(data, before, seen, self._cutoffs(seen))
+        return gpu.huber_parts(data, before, cache, self._cutoffs(cache))
 
-    def squared_rows(self, data: Array, seen: Array, mass: Array) -> tuple | None:
-        if not gpu.has_kernels(seen):
+    def squared_rows(self, data: Array, cache: Array, sample_weight: Array) -> tuple | None:
+        if not gpu.has_kernels(cache):
             return None
-        mass = namespace(seen).astype(mass, seen.dtype)
-        return gpu.huber_rows(data, seen, self._cutoffs(seen), mass)
+        sample_weight = namespace(cache).astype(sample_weight, cache.dtype)
+        return gpu.huber_rows(data, cache, self._cutoffs(cache), sample_weight)
 
-    def _cutoffs(self, seen: Array) -> Array:
+    def _cutoffs(self, cache: Array) -> Array:
         """The cutoff of every member (members,)."""
-        xp = namespace(seen)
-        return self.cutoff + xp.zeros_like(seen[:, 0, 0])[:, None, None]
+        xp = namespace(cache)
+        return self.cutoff + xp.zeros_like(cache[:, 0, 0])[:, None, None]
 
     def rho(self, energies: Array) -> Array:
         residual = namespace(energies).sqrt(energies)
         capped = at_most(residual, self.cutoff)
         return capped * (2 * residual - capped)
 
-    def slope(self, energies: Array) -> Array:
+    def weight(self, energies: Array) -> Array:
         return self.cutoff / at_least(namespace(energies).sqrt(energies), self.cutoff)

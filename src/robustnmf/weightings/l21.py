@@ -27,5 +27,5 @@ class L21(Separable):
     def rho(self, energies: Array) -> Array:
         return namespace(energies).sqrt(energies)
 
-    def slope(self, energies: Array) -> Array:
+    def weight(self, energies: Array) -> Array:
         return 0.5 / namespace(energies).sqrt(floored(energies))

@@ -10,7 +10,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from robustnmf.arrays import Array, at_least, at_most, floored, namespace
 from robustnmf.weightings._base import Separable
-from robustnmf.weightings._profile import Bulk, Profile
+from robustnmf.weightings._profile import Bulk, EnergyHistogram
 
 REACH, REACH_OF_FEW = 2.5, 3.0
 """Standard deviations of log energies from their centre within which samples count in full."""
@@ -81,7 +81,7 @@ class Trimmed(Separable):
     scales = {"cutoff": 1.0, "floor": 1.0}
     knob = "cutoff"
     relative = True
-    gated = True
+    needs_warmup = True
     _parameter_constraints = {
         "cutoff": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
         "share": [Interval(Real, 0, None, closed="right")],
@@ -104,15 +104,17 @@ class Trimmed(Separable):
         self.power = power
         self.floor = floor
 
-    def among(self, sizes: Array) -> Trimmed:
+    def for_row_sizes(self, sizes: Array) -> Trimmed:
         bounded = _least_of(self.cutoff, self.share, sizes)
         return Trimmed(
             namespace(sizes).maximum(bounded, self.floor + 0.0 * bounded), np.inf, self.power
         )
 
-    def outliers(self, energies: Array, weights: Array, mass: Array, sizes: Array) -> Array:
+    def outliers(
+        self, energies: Array, weights: Array, sample_weight: Array, sizes: Array
+    ) -> Array:
         """Find the samples (samples,) that count and are beyond their cutoffs."""
-        return (energies > self.among(sizes).cutoff) & (mass > 0)
+        return (energies > self.for_row_sizes(sizes).cutoff) & (sample_weight > 0)
 
     def rho(self, energies: Array) -> Array:
         xp = namespace(energies)
@@ -120,7 +122,7 @@ class Trimmed(Separable):
         inside = at_most(energies, self.cutoff)
         return inside + self.cutoff * beyond
 
-    def slope(self, energies: Array) -> Array:
+    def weight(self, energies: Array) -> Array:
         return namespace(energies).exp(-self.power * self._log_excess(energies))
 
     def _log_excess(self, energies: Array) -> Array:
@@ -128,28 +130,31 @@ class Trimmed(Separable):
         return _log_ratio(energies, self.cutoff)
 
     @property
-    def settles(self) -> bool:
+    def has_auto(self) -> bool:
         return isinstance(self.cutoff, str)
 
     @property
     def needs_screening(self) -> bool:
-        return self.settles
+        return self.has_auto
 
-    def settle(self, profile: Profile, further: float = 0.0) -> Trimmed:
+    def resolve_auto(self, histogram: EnergyHistogram, further: float = 0.0) -> Trimmed:
         """The cutoffs above the majority; half of all samples stay a margin below them.
 
         They lie ``further`` standard deviations from its centre than while it is being found.
         """
-        reach = _reach(profile) + further
-        of_energies, of_shares = profile.energies.bulk(reach), profile.shares.bulk(reach)
-        logs = [bulk.centre + reach * bulk.spread for bulk in (of_energies, of_shares)]
-        raised = profile.larger(*logs).median() + np.log(MARGIN)
+        reach = _reach(histogram) + further
+        of_energies, of_shares = (
+            histogram.energies.bulk(reach),
+            histogram.relative_energies.bulk(reach),
+        )
+        logs = [bulk.centre + reach * bulk.deviation for bulk in (of_energies, of_shares)]
+        raised = histogram.larger(*logs).median() + np.log(MARGIN)
         log_cutoff, log_share = (log + max(0.0, raised) for log in logs)
         return Trimmed(
-            max(float(np.exp(log_cutoff)), LEAST) * profile.unit,
+            max(float(np.exp(log_cutoff)), LEAST) * histogram.unit,
             max(float(np.exp(log_share)), LEAST),
-            FALL / of_energies.spread,
-            float(np.exp(of_energies.centre + TYPICAL * of_energies.spread)) * profile.unit,
+            FALL / of_energies.deviation,
+            float(np.exp(of_energies.centre + TYPICAL * of_energies.deviation)) * histogram.unit,
         )
 
     def stricter(self, deviations: float, unit: float) -> Trimmed:
@@ -161,14 +166,16 @@ class Trimmed(Separable):
         cutoff, share = max(by * self.cutoff, LEAST * unit), max(by * self.share, LEAST)
         return Trimmed(cutoff, share, self.power, by * self.floor)
 
-    def covering(self, energies: Array, sizes: Array, mass: Array, share: float) -> Trimmed:
+    def covering(
+        self, energies: Array, sizes: Array, sample_weight: Array, share: float
+    ) -> Trimmed:
         """Raise the cutoffs, all by the same factor, until they cover a share of the samples."""
-        excess = energies / np.maximum(self.among(sizes).cutoff, np.finfo(float).tiny)
-        by = max(1.0, _quantile(excess, mass, share))
+        excess = energies / np.maximum(self.for_row_sizes(sizes).cutoff, np.finfo(float).tiny)
+        by = max(1.0, _quantile(excess, sample_weight, share))
         return Trimmed(by * self.cutoff, by * self.share, self.power, by * self.floor)
 
 
-class Gate(Trimmed):
+class WarmupWeights(Trimmed):
     """Weights of the first passes: only the majority counts, and not what fits too well.
 
     A component that a group of bad samples has taken at the start describes them better than
@@ -183,43 +190,43 @@ class Gate(Trimmed):
         self.least = least
 
     @classmethod
-    def at(cls, profile: Profile, openness: float) -> Gate:
+    def at(cls, histogram: EnergyHistogram, openness: float) -> WarmupWeights:
         """The gate for the energies of a pass, from 0 (narrow) to 1 (as wide as the cutoffs)."""
-        of_energies, of_shares = profile.energies.core(), profile.shares.core()
-        reach = _reach(profile) * openness
+        of_energies, of_shares = histogram.energies.core(), histogram.relative_energies.core()
+        reach = _reach(histogram) * openness
 
         def edge(bulk: Bulk, way: float) -> float:
-            return float(np.exp(bulk.centre + way * reach * bulk.spread))
+            return float(np.exp(bulk.centre + way * reach * bulk.deviation))
 
         fitted = of_shares.centre < np.log(NARROW)  # all of them: there is nothing to tell apart
         return cls(
-            max(edge(of_energies, 1.0), NARROW) * profile.unit,
+            max(edge(of_energies, 1.0), NARROW) * histogram.unit,
             max(edge(of_shares, 1.0), NARROW),
-            FALL / of_energies.spread,
+            FALL / of_energies.deviation,
             0.0 if fitted else edge(of_shares, -1.0),
         )
 
-    def among(self, sizes: Array) -> Gate:
+    def for_row_sizes(self, sizes: Array) -> WarmupWeights:
         cutoff = _least_of(self.cutoff, self.share, sizes)
-        return Gate(cutoff, np.inf, self.power, self.least * sizes)
+        return WarmupWeights(cutoff, np.inf, self.power, self.least * sizes)
 
-    def slope(self, energies: Array) -> Array:
+    def weight(self, energies: Array) -> Array:
         xp = namespace(energies)
         short = _log_ratio(self.least + 0.0 * energies, energies)
-        heard = super().slope(energies) * xp.exp(-self.power * short)
+        heard = super().weight(energies) * xp.exp(-self.power * short)
         return at_least(heard, FAINT)
 
 
-def _reach(profile: Profile) -> float:
+def _reach(histogram: EnergyHistogram) -> float:
     """Standard deviations within which samples count in full."""
-    few = min(1.0, FEW / max(profile.energies.total, 1.0)) ** 2
+    few = min(1.0, FEW / max(histogram.energies.total, 1.0)) ** 2
     return REACH + (REACH_OF_FEW - REACH) * few
 
 
-def _quantile(values: np.ndarray, mass: np.ndarray, share: float) -> float:
+def _quantile(values: np.ndarray, sample_weight: np.ndarray, share: float) -> float:
     """The value that a share of all values, each as often as it counts, does not exceed."""
     order = np.argsort(values)
-    passed = np.cumsum(mass[order])
+    passed = np.cumsum(sample_weight[order])
     return float(values[order[np.searchsorted(passed, share * passed[-1] * (1 - 1e-12))]])
 
 

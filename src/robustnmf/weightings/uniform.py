@@ -21,5 +21,5 @@ class Uniform(Separable):
     def rho(self, energies: Array) -> Array:
         return energies
 
-    def slope(self, energies: Array) -> Array:
+    def weight(self, energies: Array) -> Array:
         return namespace(energies).ones_like(energies)

@@ -20,7 +20,7 @@ from tests.problems import noisy_low_rank
 dask = pytest.importorskip("dask", reason="needs Dask: pip install robustnmf[dask]")
 da = pytest.importorskip("dask.array", reason="needs Dask: pip install robustnmf[dask]")
 distributed = pytest.importorskip("distributed", reason="needs Dask: pip install robustnmf[dask]")
-clustered = pytest.importorskip("robustnmf.engine.clustered")
+clustered = pytest.importorskip("robustnmf.engine.dask")
 
 X = noisy_low_rank(400, 30, 4, outliers=20)
 CHUNKS = ((150, 150, 40, 60), 30)
@@ -83,9 +83,11 @@ def tensors(table, module):
 )
 def test_chunks_of_other_libraries_are_computed_with_there(name, module, monkeypatch):
     looks = []
-    near = Pass.near
+    to_device_of = Pass.to_device_of
     monkeypatch.setattr(
-        Pass, "near", lambda self, block: looks.append(type(block.rows)) or near(self, block)
+        Pass,
+        "to_device_of",
+        lambda self, block: looks.append(type(block.rows)) or to_device_of(self, block),
     )
     expected = fitted(MODELS[name], X).components_
     looks.clear()

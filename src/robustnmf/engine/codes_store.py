@@ -21,19 +21,19 @@ from robustnmf.archive import read_full, whole_file
 from robustnmf.engine._base import mapped
 
 
-class Ticket:
+class Handle:
     """Where on a shelf an array lies."""
 
-    def __init__(self, shelf: Shelf, block: int, plane: int, array: np.ndarray):
-        self.shelf, self.block, self.plane = shelf, block, plane
+    def __init__(self, codes_store: CodesStore, block: int, slot: int, array: np.ndarray):
+        self.codes_store, self.block, self.slot = codes_store, block, slot
         self.array: np.ndarray | None = None
         self.shape, self.dtype = array.shape, array.dtype
 
     def __del__(self) -> None:
-        self.shelf.taken[self.block].discard(self.plane)
+        self.codes_store.taken[self.block].discard(self.slot)
 
 
-class Shelf(ABC):
+class CodesStore(ABC):
     """Planes with room for an array of every block: codes of one pass, and of the one before.
 
     Parameters
@@ -54,14 +54,14 @@ class Shelf(ABC):
         """What stays with a block, with its codes in memory; and where they came from."""
         known: Known = {}
 
-        def got(ticket: Ticket) -> np.ndarray:
-            array = self._read(ticket)
-            known[id(array)] = array, ticket
+        def got(handle: Handle) -> np.ndarray:
+            array = self._read(handle)
+            known[id(array)] = array, handle
             return array
 
-        return mapped(value, _is_ticket, got), known
+        return mapped(value, _is_handle, got), known
 
-    def put(self, block: int, value: Any, known: Known) -> Any:
+    def store(self, block: int, value: Any, known: Known) -> Any:
         """What stays with a block, with its codes on the shelf; those that came from there stay."""
 
         def placed(array: np.ndarray) -> Any:
@@ -75,24 +75,24 @@ class Shelf(ABC):
                 return array
             with self._lock:
                 taken = self.taken[block]
-                ticket = Ticket(self, block, _first_free(taken), array)
-                taken.add(ticket.plane)
+                handle = Handle(self, block, _first_free(taken), array)
+                taken.add(handle.slot)
                 # The rows of an array one after the other, whatever comes before them.
-                self._write(ticket, np.moveaxis(array, -2, 0))
-            return ticket
+                self._write(handle, np.moveaxis(array, -2, 0))
+            return handle
 
         return mapped(value, _is_array, placed)
 
     @abstractmethod
-    def _write(self, ticket: Ticket, table: np.ndarray) -> None:
+    def _write(self, handle: Handle, table: np.ndarray) -> None:
         """Put rows (rows, ...) where a ticket says."""
 
     @abstractmethod
-    def _read(self, ticket: Ticket) -> np.ndarray:
+    def _read(self, handle: Handle) -> np.ndarray:
         """The array of a ticket."""
 
     @abstractmethod
-    def whole(self, tickets: Sequence[Ticket]) -> np.ndarray:
+    def whole(self, handles: Sequence[Handle]) -> np.ndarray:
         """Codes (members, rows, k) of all blocks."""
 
     def tidy(self) -> None:  # noqa: B027
@@ -102,43 +102,43 @@ class Shelf(ABC):
         """Let go of all planes."""
 
 
-class MemoryShelf(Shelf):
+class MemoryCodesStore(CodesStore):
     """Planes in memory: a few large arrays, in place of many small ones that leave gaps."""
 
     def __init__(self, rows: Sequence[int], row_bytes: int):
         super().__init__(rows, row_bytes)
-        self.planes: dict[int, np.ndarray] = {}
+        self.slots: dict[int, np.ndarray] = {}
 
-    def _write(self, ticket: Ticket, table: np.ndarray) -> None:
-        if ticket.plane not in self.planes:
-            self.planes[ticket.plane] = np.empty(self.starts[-1] * self.row_bytes, np.uint8)
-        at = self.starts[ticket.block] * self.row_bytes
-        place = self.planes[ticket.plane][at : at + table.nbytes]
+    def _write(self, handle: Handle, table: np.ndarray) -> None:
+        if handle.slot not in self.slots:
+            self.slots[handle.slot] = np.empty(self.starts[-1] * self.row_bytes, np.uint8)
+        at = self.starts[handle.block] * self.row_bytes
+        place = self.slots[handle.slot][at : at + table.nbytes]
         rows = place.view(table.dtype).reshape(table.shape)
         rows[...] = table
-        ticket.array = np.moveaxis(rows, 0, -2)
+        handle.array = np.moveaxis(rows, 0, -2)
 
-    def _read(self, ticket: Ticket) -> np.ndarray:
-        assert ticket.array is not None
-        return ticket.array
+    def _read(self, handle: Handle) -> np.ndarray:
+        assert handle.array is not None
+        return handle.array
 
     def tidy(self) -> None:
-        for unused in self.planes.keys() - set().union(*self.taken):
-            del self.planes[unused]
+        for unused in self.slots.keys() - set().union(*self.taken):
+            del self.slots[unused]
 
-    def whole(self, tickets: Sequence[Ticket]) -> np.ndarray:
-        members, _, k = tickets[0].shape
-        dtype = tickets[0].dtype
-        planes = {ticket.plane for ticket in tickets}
+    def whole(self, handles: Sequence[Handle]) -> np.ndarray:
+        members, _, k = handles[0].shape
+        dtype = handles[0].dtype
+        slots = {handle.slot for handle in handles}
         narrow = members * k * dtype.itemsize < self.row_bytes
-        if narrow or len(planes) > 1 or not planes <= self.planes.keys():
-            return np.concatenate([self._read(ticket) for ticket in tickets], axis=1)
+        if narrow or len(slots) > 1 or not slots <= self.slots.keys():
+            return np.concatenate([self._read(handle) for handle in handles], axis=1)
         # The plane itself: what is put there later goes to another one.
-        plane = self.planes.pop(planes.pop())
-        return plane.view(dtype).reshape(-1, members, k).transpose(1, 0, 2)
+        slot = self.slots.pop(slots.pop())
+        return slot.view(dtype).reshape(-1, members, k).transpose(1, 0, 2)
 
 
-class FileShelf(Shelf):
+class FileCodesStore(CodesStore):
     """Planes one after the other in a file without a name."""
 
     def __init__(self, folder: Path, rows: Sequence[int], row_bytes: int):
@@ -147,49 +147,49 @@ class FileShelf(Shelf):
         self._file: Any = tempfile.TemporaryFile(dir=folder, buffering=0)  # noqa: SIM115
         finalize(self, self._file.close)
 
-    def _write(self, ticket: Ticket, table: np.ndarray) -> None:
-        self._file.seek(self._place(ticket))
+    def _write(self, handle: Handle, table: np.ndarray) -> None:
+        self._file.seek(self._place(handle))
         left = np.ascontiguousarray(table).data.cast("B")
         while left:
             left = left[self._file.write(left) :]
 
-    def _read(self, ticket: Ticket) -> np.ndarray:
-        rest = [n for axis, n in enumerate(ticket.shape) if axis != len(ticket.shape) - 2]
-        table = np.empty((self.rows[ticket.block], *rest), ticket.dtype)
+    def _read(self, handle: Handle) -> np.ndarray:
+        rest = [n for axis, n in enumerate(handle.shape) if axis != len(handle.shape) - 2]
+        table = np.empty((self.rows[handle.block], *rest), handle.dtype)
         with self._lock:
-            self._file.seek(self._place(ticket))
+            self._file.seek(self._place(handle))
             if not read_full(self._file, table.data):
                 raise OSError("the file for codes is shorter than what was written to it.")
         return np.moveaxis(table, 0, -2)
 
-    def _place(self, ticket: Ticket) -> int:
-        return (ticket.plane * self.starts[-1] + self.starts[ticket.block]) * self.row_bytes
+    def _place(self, handle: Handle) -> int:
+        return (handle.slot * self.starts[-1] + self.starts[handle.block]) * self.row_bytes
 
-    def whole(self, tickets: Sequence[Ticket]) -> np.ndarray:
+    def whole(self, handles: Sequence[Handle]) -> np.ndarray:
         """Mapped from another file without a name."""
-        members, _, k = tickets[0].shape
+        members, _, k = handles[0].shape
         with tempfile.TemporaryFile(dir=self.folder) as file:
-            for ticket in tickets:
-                file.write(np.ascontiguousarray(np.moveaxis(self._read(ticket), -2, 0)).data)
+            for handle in handles:
+                file.write(np.ascontiguousarray(np.moveaxis(self._read(handle), -2, 0)).data)
             file.flush()
             shape = (self.starts[-1], members, k)
-            table = np.memmap(file, tickets[0].dtype, "r+", shape=shape)
+            table = np.memmap(file, handles[0].dtype, "r+", shape=shape)
         return table.transpose(1, 0, 2)
 
     def close(self) -> None:
         self._file.close()
 
 
-Known = dict[int, tuple[np.ndarray, Ticket]]
+Known = dict[int, tuple[np.ndarray, Handle]]
 """Arrays by their identity, and the tickets they have."""
 
 
 def _first_free(taken: set[int]) -> int:
-    return next(plane for plane in range(len(taken) + 1) if plane not in taken)
+    return next(slot for slot in range(len(taken) + 1) if slot not in taken)
 
 
-def _is_ticket(x: Any) -> bool:
-    return isinstance(x, Ticket)
+def _is_handle(x: Any) -> bool:
+    return isinstance(x, Handle)
 
 
 def _is_array(x: Any) -> bool:

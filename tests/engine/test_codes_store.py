@@ -7,7 +7,7 @@ import pytest
 from sklearn.utils._testing import ignore_warnings
 
 from robustnmf import ConvexNMF, HuberRNMF, RobustNMF
-from robustnmf.engine import shelf, stored
+from robustnmf.engine import codes_store, stored
 from tests.problems import noisy_low_rank
 
 X = noisy_low_rank(300, 20, 4, outliers=15)
@@ -51,20 +51,20 @@ def test_the_codes_are_those_in_memory(name, table, tmp_path):
 @pytest.mark.usefixtures("small_blocks")
 def test_no_codes_stay_in_memory(table, tmp_path, monkeypatch):
     largest = []
-    visit = stored.Stored._from_shelf
+    visit = stored.Stored._with_stored_codes
 
     def spied(self, function):
         def look(i, block, local):
-            kept, part = shelved(i, block, local)
+            kept, part = with_stored_codes(i, block, local)
             found = []
-            shelf.mapped(kept, shelf._is_array, found.append)
+            codes_store.mapped(kept, codes_store._is_array, found.append)
             largest.extend(array.shape for array in found)
             return kept, part
 
-        shelved = visit(self, function)
+        with_stored_codes = visit(self, function)
         return look
 
-    monkeypatch.setattr(stored.Stored, "_from_shelf", spied)
+    monkeypatch.setattr(stored.Stored, "_with_stored_codes", spied)
     RobustNMF(4, random_state=0, max_iter=30).fit(table, codes_path=tmp_path / "codes.npy")
     assert largest
     assert not any(len(shape) == 3 or shape[-1] == 4 for shape in largest)
@@ -73,20 +73,24 @@ def test_no_codes_stay_in_memory(table, tmp_path, monkeypatch):
 @pytest.mark.parametrize("kind", ["memory", "file"])
 def test_places_are_used_again(kind, tmp_path):
     sizes = [3, 2], 16
-    places = shelf.MemoryShelf(*sizes) if kind == "memory" else shelf.FileShelf(tmp_path, *sizes)
+    places = (
+        codes_store.MemoryCodesStore(*sizes)
+        if kind == "memory"
+        else codes_store.FileCodesStore(tmp_path, *sizes)
+    )
     codes = np.arange(6.0).reshape(1, 3, 2)
-    ticket = places.put(0, codes, {})
-    other = places.put(1, 10 * codes[:, :2], {})
-    (back, again), known = places.get((ticket, other))
+    handle = places.store(0, codes, {})
+    other = places.store(1, 10 * codes[:, :2], {})
+    (back, again), known = places.get((handle, other))
     np.testing.assert_array_equal(back, codes)
     np.testing.assert_array_equal(again, 10 * codes[:, :2])
-    assert places.put(0, back, known) is ticket
+    assert places.store(0, back, known) is handle
     assert places.taken == [{0}, {0}]
-    new = places.put(0, codes + 1, {})
+    new = places.store(0, codes + 1, {})
     assert places.taken[0] == {0, 1}
-    del ticket, known
+    del handle, known
     assert places.taken[0] == {1}
-    assert places.put(0, codes + 2, {}).plane == 0
+    assert places.store(0, codes + 2, {}).slot == 0
     np.testing.assert_array_equal(places.get(new)[0], codes + 1)
     places.close()
 
@@ -152,7 +156,7 @@ def test_what_fails_leaves_the_file_as_it_was(table, tmp_path, monkeypatch):
     def full(*_):
         raise OSError("no space left")
 
-    monkeypatch.setattr(shelf, "in_parts", full)
+    monkeypatch.setattr(codes_store, "in_parts", full)
     model = RobustNMF(4, random_state=0, max_iter=5)
     with pytest.raises(OSError, match="no space"):
         model.fit(table, codes_path=tmp_path / "codes.npy")

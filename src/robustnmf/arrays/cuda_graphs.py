@@ -23,12 +23,12 @@ Step = Callable[[Sequence[Array]], tuple[Sequence[Array], Array]]
 _doubts: ContextVar[list[Array] | None] = ContextVar("doubts", default=None)
 
 
-def unwatched() -> bool:
+def is_capturing() -> bool:
     """Whether nothing may be asked of the device at present."""
     return _doubts.get() is not None
 
 
-def doubt(question: Array) -> None:
+def flag_overflow(question: Array) -> None:
     """Leave a note (a boolean, on the device): whether the host was needed after all."""
     notes = _doubts.get()
     assert notes is not None
@@ -45,7 +45,9 @@ def _notes() -> Iterator[list[Array]]:
         _doubts.reset(token)
 
 
-def again(step: Step, arrays: Sequence[Array], times: int) -> tuple[Sequence[Array], Array] | None:
+def repeat_on_device(
+    step: Step, arrays: Sequence[Array], times: int
+) -> tuple[Sequence[Array], Array] | None:
     """Arrays after so many steps, and the notes of all of them (times, ...); None in doubt."""
 
     def unattended(arrays: Sequence[Array]) -> tuple[Sequence[Array], Array, Array]:

@@ -23,24 +23,24 @@ import scipy.sparse
 from dask.delayed import Delayed, delayed
 from dask.highlevelgraph import HighLevelGraph
 
-from robustnmf.arrays import Array, is_foreign, near, to_numpy
+from robustnmf.arrays import Array, is_foreign, to_device_of, to_numpy
 from robustnmf.engine._base import Visit, evenly, mapped, merged, merged_all
-from robustnmf.engine._look import (
-    Elsewhere,
+from robustnmf.engine._scan import (
+    DataSummary,
     KnownRows,
-    Look,
+    OutOfCoreEngine,
     as_floats,
-    looked_at,
-    refuse_nothing,
+    check_nonempty,
+    scan_rows,
 )
 from robustnmf.engine.memory import BLOCK_BYTES
-from robustnmf.passes import Local
+from robustnmf.passes import BlockState
 
 FAN_IN = 8
 """Parts that one task of the tree merges."""
 
 
-class Clustered(Elsewhere):
+class DaskEngine(OutOfCoreEngine):
     """Blocks of a Dask array, one for every chunk of rows.
 
     Parameters
@@ -55,7 +55,7 @@ class Clustered(Elsewhere):
         self,
         X: da.Array,
         *,
-        check: Callable[[Look], None] = lambda look: None,
+        check: Callable[[DataSummary], None] = lambda look: None,
         degree: float = 2.0,
         dtype: Any = None,
         scale: float | None = None,
@@ -70,17 +70,17 @@ class Clustered(Elsewhere):
         self.sample_weight = sample_weight
         masses = [None] * len(self.rows) if sample_weight is None else self.split(sample_weight)
 
-        def look(rows: Any, mass: Any) -> tuple[KnownRows, Look]:
-            return looked_at(rows, mass, [degree])
+        def look(rows: Any, row_weight: Any) -> tuple[KnownRows, DataSummary]:
+            return scan_rows(rows, row_weight, [degree])
 
-        found: Look
+        found: DataSummary
         known, found = self._run(look, masses)
         check(found)
         self._read_in(found, scale)
-        in_units, heard = self.scale, found.heard
+        in_units, any_weight = self.scale, found.any_weight
 
         def scaled(_: None, rows: KnownRows) -> tuple[KnownRows, None]:
-            return (rows if heard else rows.counting_all()).scaled(in_units), None
+            return (rows if any_weight else rows.counting_all()).scaled(in_units), None
 
         self.blocks: list[Any] = self._run(scaled, known, data=False)[0]
 
@@ -88,19 +88,21 @@ class Clustered(Elsewhere):
         places = np.cumsum(self.rows)[:-1]
         return np.split(np.asarray(table), places, axis=axis)
 
-    def sweep(
-        self, visit: Visit, locals_: Sequence[Any] | None = None, *, data: bool = True
+    def map_blocks(
+        self, visit: Visit, block_states: Sequence[Any] | None = None, *, data: bool = True
     ) -> tuple[list[Any], Any]:
         anywhere = getattr(visit, "anywhere", False) and self.complete
         visited = self._of_rows(visit, tiled=anywhere)
-        return self._run(visited, self._pairs(locals_), data=data, anywhere=anywhere)
+        return self._run(visited, self._pairs(block_states), data=data, anywhere=anywhere)
 
-    def sums(self, visit: Visit, locals_: Sequence[Any] | None = None, *, data: bool = True) -> Any:
+    def sums(
+        self, visit: Visit, block_states: Sequence[Any] | None = None, *, data: bool = True
+    ) -> Any:
         visited = self._of_rows(visit)
-        return self._run(visited, self._pairs(locals_), data=data, keep=False)[1]
+        return self._run(visited, self._pairs(block_states), data=data, keep=False)[1]
 
-    def _pairs(self, locals_: Sequence[Any] | None) -> list[tuple[Any, Any]]:
-        return list(zip(self.blocks, locals_ or [None] * len(self.blocks), strict=True))
+    def _pairs(self, block_states: Sequence[Any] | None) -> list[tuple[Any, Any]]:
+        return list(zip(self.blocks, block_states or [None] * len(self.blocks), strict=True))
 
     def _of_rows(self, visit: Visit, *, tiled: bool = False) -> Callable:
         """The visit of a chunk: its rows, or None, and what is known of them and stays there."""
@@ -109,7 +111,7 @@ class Clustered(Elsewhere):
         def visited(rows: Any, pair: Sequence[Any]) -> tuple[Any, Any]:
             if rows is None:
                 return visit(*pair)
-            known, local = _moved_arrays(pair, partial(near, rows))
+            known, local = _moved_arrays(pair, partial(to_device_of, rows))
             tiles = _tiles(rows) if tiled else [slice(None)]
             if len(tiles) == 1:
                 return visit(known.block(rows, scale, complete, fill), local)
@@ -117,7 +119,7 @@ class Clustered(Elsewhere):
                 visit(known.rows(at).block(rows[at, :], scale, complete, fill), local.rows(at))
                 for at in tiles
             )
-            return Local.joined(kept), part
+            return BlockState.joined(kept), part
 
         return visited
 
@@ -165,26 +167,26 @@ class Clustered(Elsewhere):
     def samples(self, index: Array) -> Array:
         raise NotImplementedError
 
-    def collect(self, locals_: list[Any], name: str) -> Array:
+    def collect(self, block_states: list[Any], name: str) -> Array:
         """One field of the local states (members, samples, ...), as a Dask array."""
-        parts = [delayed(_field)(local, name) for local in locals_]
+        parts = [delayed(_field)(local, name) for local in block_states]
         shape, dtype = delayed(lambda array: (array.shape, array.dtype))(parts[0]).compute()
         return self._joined(parts, dtype, shape[:1], shape[2:])
 
     @cached_property
-    def mass(self) -> Array:
+    def row_weight(self) -> Array:
         """How many times every sample counts (samples,)."""
-        return self._joined([delayed(getattr)(block, "mass") for block in self.blocks], float)
+        return self._joined([delayed(getattr)(block, "row_weight") for block in self.blocks], float)
 
     @cached_property
-    def sizes(self) -> Array:
+    def full_row_weight(self) -> Array:
         """How many samples every sample stands for."""
-        parts = [delayed(getattr)(block, "entry_mass") for block in self.blocks]
+        parts = [delayed(getattr)(block, "full_row_weight") for block in self.blocks]
         return self._joined(parts, float)
 
     def row_sizes(self, degree: float) -> Array:
         """What the energies of all samples compare with."""
-        return self._joined([block.sizes(degree) for block in self.blocks], float)
+        return self._joined([block.row_sizes(degree) for block in self.blocks], float)
 
     def _joined(
         self, parts: list[Delayed], dtype: Any, before: tuple = (), after: tuple = ()
@@ -222,7 +224,7 @@ def check_chunks(X: da.Array, name: str) -> da.Array:
             f"the features of X are in {X.numblocks[1]} chunks, but every block needs whole "
             "samples. Use X.rechunk({1: -1}), which keeps the chunks over samples where they fit."
         )
-    refuse_nothing(X.shape, name)
+    check_nonempty(X.shape, name)
     some = [i for i, rows in enumerate(X.chunks[0]) if rows]
     return X if len(some) == X.numblocks[0] else da.concatenate([X.blocks[i] for i in some])
 

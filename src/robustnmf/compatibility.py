@@ -17,7 +17,7 @@ AUTOMATIC = ("hals", "mu-extrapolated", "mu")
 KINDS = ("dense", "sparse", "missing")
 
 
-class Parts(NamedTuple):
+class ModelSpec(NamedTuple):
     """What a method is made of."""
 
     loss: Loss
@@ -67,11 +67,13 @@ def _product() -> Iterator[Combination]:
         for weighting, weighting_type in WEIGHTINGS.items():
             for structure, structure_type in STRUCTURES.items():
                 for data in KINDS:
-                    reason = refusal(loss_type(), weighting_type(), structure_type(), data)
+                    reason = unsupported_reason(
+                        loss_type(), weighting_type(), structure_type(), data
+                    )
                     yield Combination(loss, weighting, structure, data, reason)
 
 
-def solver_refusal(loss: Loss, structure: Structure, solver: str) -> str | None:
+def unsupported_solver_reason(loss: Loss, structure: Structure, solver: str) -> str | None:
     """Why a solver does not go with these parts, or None where it does."""
     kind = SOLVERS[solver]
     if not kind.extrapolates:
@@ -86,7 +88,7 @@ def solver_refusal(loss: Loss, structure: Structure, solver: str) -> str | None:
             f"solver={solver!r} moves the basis freely, and with {structure!r} it is a mixture of "
             "samples. Use solver='auto' or 'mu'."
         )
-    if structure.pays:
+    if structure.penalises_overlap:
         return (
             f"solver={solver!r} hurries every sample into a minimum, and with {structure!r} it has "
             "several: the first one found would be final. Use solver='auto' or 'mu'."
@@ -94,7 +96,7 @@ def solver_refusal(loss: Loss, structure: Structure, solver: str) -> str | None:
     return None
 
 
-def fastest_solver(parts: Parts) -> str:
+def fastest_solver(parts: ModelSpec) -> str:
     """The solver that ``"auto"`` stands for.
 
     With weights of entries a majorant with one Gram matrix is too far above the loss where most
@@ -102,10 +104,12 @@ def fastest_solver(parts: Parts) -> str:
     """
     loss, weighting, structure = parts
     names = [n for n in AUTOMATIC if not (weighting.per_entry and SOLVERS[n].quadratic)]
-    return next(name for name in names if solver_refusal(loss, structure, name) is None)
+    return next(name for name in names if unsupported_solver_reason(loss, structure, name) is None)
 
 
-def refusal(loss: Loss, weighting: Weighting, structure: Structure, data: str) -> str | None:
+def unsupported_reason(
+    loss: Loss, weighting: Weighting, structure: Structure, data: str
+) -> str | None:
     """Why these parts do not go together with this kind of data, or None where they do."""
     if data == "sparse":
         if weighting.per_entry:

@@ -5,7 +5,7 @@ import pytest
 
 import robustnmf.fit
 from robustnmf import Entropy, Huber, RobustNMF, Trimmed
-from robustnmf.arrays import again, residuals
+from robustnmf.arrays import repeat_on_device, residuals
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
@@ -32,30 +32,30 @@ def test_unwatched_passes_are_the_same(weighting, structure, monkeypatch):
     repeated = []
 
     def counted(step, arrays, times):
-        result = again(step, arrays, times)
+        result = repeat_on_device(step, arrays, times)
         repeated.append(0 if result is None else times)
         return result
 
     monkeypatch.setattr(robustnmf.fit, "again", counted)
-    unwatched = fitted(weighting, structure=structure)
+    is_capturing = fitted(weighting, structure=structure)
     assert sum(repeated) >= ENOUGH  # otherwise two fits that were watched are compared
     repeated.clear()
     monkeypatch.setattr(robustnmf.fit, "WORTH_RECORDING", 10**9)
     watched = fitted(weighting, structure=structure)
     assert repeated == []
-    assert unwatched.n_iter_ == watched.n_iter_
+    assert is_capturing.n_iter_ == watched.n_iter_
     np.testing.assert_allclose(
-        unwatched.objective_history_, watched.objective_history_, rtol=1e-10, atol=1e-12
+        is_capturing.objective_history_, watched.objective_history_, rtol=1e-10, atol=1e-12
     )
-    np.testing.assert_allclose(unwatched.components_, watched.components_, rtol=1e-8, atol=1e-12)
+    np.testing.assert_allclose(is_capturing.components_, watched.components_, rtol=1e-8, atol=1e-12)
 
 
 def test_a_fit_in_doubt_is_watched(monkeypatch):
-    unwatched = fitted(Entropy(0.1))
+    is_capturing = fitted(Entropy(0.1))
     calls = []
     monkeypatch.setattr(robustnmf.fit, "again", lambda *arguments: calls.append(arguments))
     np.testing.assert_allclose(
-        fitted(Entropy(0.1)).objective_history_, unwatched.objective_history_, rtol=1e-10
+        fitted(Entropy(0.1)).objective_history_, is_capturing.objective_history_, rtol=1e-10
     )
     assert calls
 
@@ -70,12 +70,12 @@ def test_few_rows_are_measured_as_all_of_them_would_be():
     )
     block = robustnmf.arrays.DenseBlock(torch.as_tensor(rng.random((50, 6))))
     arrays = [torch.as_tensor(array) for array in arrays]
-    expected = residuals.measured_again(block, *arrays)
+    expected = residuals.recompute_cancelled(block, *arrays)
 
     def step(_):
-        return [arrays[0]], residuals.measured_again(block, *arrays)
+        return [arrays[0]], residuals.recompute_cancelled(block, *arrays)
 
-    _, notes = again(step, [arrays[0]], 2)
+    _, notes = repeat_on_device(step, [arrays[0]], 2)
     np.testing.assert_allclose(notes[1], expected)
 
 
@@ -88,6 +88,8 @@ def test_too_many_rows_in_doubt_are_said():
         torch.rand(1, 2, 6),
     )
     assert (
-        again(lambda _: (arrays[:1], residuals.measured_again(block, *arrays)), arrays[:1], 2)
+        repeat_on_device(
+            lambda _: (arrays[:1], residuals.recompute_cancelled(block, *arrays)), arrays[:1], 2
+        )
         is None
     )

@@ -26,31 +26,31 @@ class KnownRows:
     """Sizes and masses of the rows of a block, which answer for it where nobody reads the rows."""
 
     by_degree: dict[float, Array]
-    mass: Array
-    entry_mass: Array
+    row_weight: Array
+    full_row_weight: Array
     counted: Array
 
     def __len__(self) -> int:
-        return int(self.mass.shape[0])
+        return int(self.row_weight.shape[0])
 
     @property
     def xp(self) -> Namespace:
         """Array namespace of the rows."""
-        return namespace(self.mass)
+        return namespace(self.row_weight)
 
     @property
     def sq_norms(self) -> Array:
         """Squared norm of each row."""
         return self.by_degree[2.0]
 
-    def sizes(self, degree: float) -> Array:
+    def row_sizes(self, degree: float) -> Array:
         """Sum of the entries of whole rows to some power."""
         return self.by_degree[degree]
 
     def rows(self, at: slice) -> KnownRows:
         """The same of some rows."""
         by_degree = {d: sizes[at] for d, sizes in self.by_degree.items()}
-        return KnownRows(by_degree, self.mass[at], self.entry_mass[at], self.counted[at])
+        return KnownRows(by_degree, self.row_weight[at], self.full_row_weight[at], self.counted[at])
 
     def scaled(self, scale: float) -> KnownRows:
         """The same in units of a scale."""
@@ -59,17 +59,17 @@ class KnownRows:
 
     def counting_all(self) -> KnownRows:
         """Rows that are all zero, and count all the same."""
-        return replace(self, mass=self.counted, entry_mass=self.counted)
+        return replace(self, row_weight=self.counted, full_row_weight=self.counted)
 
     def block(self, rows: Array, scale: float, complete: bool, fill: float) -> DenseBlock:
         """The block of these rows, which need not find out again what is known of them."""
         block = block_of(rows, scale, None, complete, fill)
         block._sizes = dict(self.by_degree)
-        block.mass = self.mass
+        block.row_weight = self.row_weight
         return block
 
 
-class Elsewhere(Engine):
+class OutOfCoreEngine(Engine):
     """An engine whose rows are elsewhere: it keeps what the first look at them has found."""
 
     def _read_as(self, shape: tuple[int, int], stored: np.dtype, dtype: Any) -> None:
@@ -78,9 +78,9 @@ class Elsewhere(Engine):
         self.dtype = np.dtype(dtype or float_dtype(stored))
         self.like = np.empty((0, shape[1]), dtype=self.dtype)
 
-    def _read_in(self, found: Look, scale: float | None) -> None:
+    def _read_in(self, found: DataSummary, scale: float | None) -> None:
         """Note what the first look at all rows says about how to read them."""
-        self.complete = not found.holes
+        self.complete = not found.has_missing
         bits = 8 * self.dtype.itemsize
         self.scale = power_of_two_near(found.largest, bits) if scale is None else scale
 
@@ -102,44 +102,47 @@ class Elsewhere(Engine):
 
 
 @dataclass(frozen=True)
-class Look:
+class DataSummary:
     """What a first look at a block of rows finds; looks merge."""
 
     least: float
     largest: float
-    holes: bool
+    has_missing: bool
     known: bool
     """Whether any entry is."""
     rows: int
-    heard: bool = True
+    any_weight: bool = True
     """Whether any row counts."""
     first_negative: tuple[int, int, float] | None = None
-    endless: bool = False
+    has_inf: bool = False
     single: bool = False
     """Whether any entry is float32."""
 
-    def merge(self, later: Look) -> Look:
+    def merge(self, later: DataSummary) -> DataSummary:
         """The same of these rows and those that follow."""
         negative = self.first_negative
         if negative is None and later.first_negative is not None:
             row, column, value = later.first_negative
             negative = row + self.rows, column, value
-        return Look(
+        return DataSummary(
             min(self.least, later.least), max(self.largest, later.largest),
-            self.holes or later.holes, self.known or later.known, self.rows + later.rows,
-            self.heard or later.heard, negative, self.endless or later.endless,
+            self.has_missing or later.has_missing, self.known or later.known,
+            self.rows + later.rows,
+            self.any_weight or later.any_weight, negative, self.has_inf or later.has_inf,
             self.single or later.single,
         )  # fmt: skip
 
 
-def looked_at(rows: Array, mass: Array | None, degrees: Iterable[float]) -> tuple[KnownRows, Look]:
+def scan_rows(
+    rows: Array, row_weight: Array | None, degrees: Iterable[float]
+) -> tuple[KnownRows, DataSummary]:
     """What to know of rows, in the units in which they are given."""
     look = look_at(rows)
-    block = block_of(rows, 1.0, mass, not look.holes, 1.0)
-    sizes = {d: block.sizes(d) for d in {1.0, 2.0, *degrees}}
-    counts = (block.mass, block.entry_mass, block.counted)
+    block = block_of(rows, 1.0, row_weight, not look.has_missing, 1.0)
+    sizes = {d: block.row_sizes(d) for d in {1.0, 2.0, *degrees}}
+    counts = (block.row_weight, block.full_row_weight, block.counted)
     known = KnownRows(sizes, *map(_once, counts))
-    return known, replace(look, heard=bool(block.xp.any(block.mass > 0)))
+    return known, replace(look, any_weight=bool(block.xp.any(block.row_weight > 0)))
 
 
 def _once(counts: Array) -> Array:
@@ -149,12 +152,12 @@ def _once(counts: Array) -> Array:
     return counts
 
 
-def look_at(rows: Array) -> Look:
+def look_at(rows: Array) -> DataSummary:
     """What there is to refuse in rows."""
     xp = namespace(rows)
-    holes = has_holes(rows)
-    values = xp.where(xp.isnan(rows), xp.zeros_like(rows), rows) if holes else rows
-    filled = xp.where(xp.isnan(rows), xp.full_like(rows, xp.inf), rows) if holes else rows
+    has_missing = has_holes(rows)
+    values = xp.where(xp.isnan(rows), xp.zeros_like(rows), rows) if has_missing else rows
+    filled = xp.where(xp.isnan(rows), xp.full_like(rows, xp.inf), rows) if has_missing else rows
     some = rows.shape[0] > 0
     least = float(xp.min(filled)) if some else float("inf")
     largest = float(xp.max(values)) if some else 0.0
@@ -163,26 +166,26 @@ def look_at(rows: Array) -> Look:
         place = int(xp.argmax(xp.astype(xp.reshape(values < 0, (-1,)), xp.int8)))
         row, column = divmod(place, int(rows.shape[1]))
         negative = row, column, float(values[row, column])
-    return Look(
-        least, largest, holes, least < float("inf"), int(rows.shape[0]),
-        first_negative=negative, endless=largest == float("inf"),
+    return DataSummary(
+        least, largest, has_missing, least < float("inf"), int(rows.shape[0]),
+        first_negative=negative, has_inf=largest == float("inf"),
         single=host_dtype(rows) == np.float32,
     )  # fmt: skip
 
 
 def block_of(
-    rows: Array, scale: float, mass: Array | None, complete: bool, fill: float
+    rows: Array, scale: float, row_weight: Array | None, complete: bool, fill: float
 ) -> DenseBlock:
     """The block of dense rows, with or without holes."""
     if complete:
-        return DenseBlock(rows, scale, mass)
+        return DenseBlock(rows, scale, row_weight)
     xp = namespace(rows)
     known = ~xp.isnan(rows)
     filled = xp.where(known, rows, xp.full_like(rows, fill * scale))
-    return MaskedBlock(filled, known, scale, mass)
+    return MaskedBlock(filled, known, scale, row_weight)
 
 
-def refuse_nothing(shape: tuple[int, ...], name: str) -> None:
+def check_nonempty(shape: tuple[int, ...], name: str) -> None:
     """Refuse tables without samples or features."""
     if not all(shape):
         raise ValueError(
