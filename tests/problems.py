@@ -7,10 +7,10 @@ import pytest
 import scipy.sparse
 
 from robustnmf.arrays import to_numpy
-from robustnmf.estimators._start import engine_for
 from robustnmf.fit import fit
 from robustnmf.losses import LOSSES
 from robustnmf.solvers import SOLVERS
+from robustnmf.sources import in_memory_engine
 from robustnmf.state import Problem, Start
 from robustnmf.structures import STRUCTURES
 from robustnmf.weightings import WEIGHTINGS, EnergyHistogram, Weighting
@@ -104,7 +104,7 @@ def run(
     sparse = scipy.sparse.issparse(X)
     table = X.astype(dtype) if sparse else xp.asarray(X, dtype=getattr(xp, dtype))
     rank = basis.shape[1]
-    engine = engine_for(table, parts, weightings[0], rank, scale=1.0, block_rows=block_rows)
+    engine = in_memory_engine(table, parts, weightings[0], rank, scale=1.0, block_rows=block_rows)
     start = Start(*parts.structure.start(engine, engine.split(codes, axis=1), basis))
     return fit(engine, parts, weightings, start, max_iter=max_iter, tol=tol)
 

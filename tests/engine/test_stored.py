@@ -8,9 +8,10 @@ import scipy.sparse
 from sklearn.utils._testing import ignore_warnings
 
 from robustnmf import ConvexNMF, HuberRNMF, RobustNMF, RobustNMFDetector
-from robustnmf.engine import Stored, source_of
+from robustnmf.engine import FunctionReader, SlicedReader, Stored, memory_map_reader
 from robustnmf.engine._scan import is_usable
-from robustnmf.engine.sources import RawFile, Sliced
+from robustnmf.engine.row_readers import FileReader
+from robustnmf.sources import source_for
 from tests.problems import noisy_low_rank
 
 X = noisy_low_rank(600, 30, 4, outliers=20)
@@ -23,7 +24,7 @@ def blocks_of(table, rows=130):
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
     monkeypatch.setattr("robustnmf.engine.stored.BLOCK_BYTES", 20_000)
-    monkeypatch.setattr("robustnmf.engine.sources.WORTH_STORING", 0)
+    monkeypatch.setattr("robustnmf.sources.file.WORTH_STORING", 0)
 
 
 def npy(table, folder):
@@ -154,7 +155,7 @@ def test_blocks_are_read_once_a_pass():
             reads[-1] += 1
             yield X[at : at + 100]
 
-    engine = Stored(source_of(blocks))
+    engine = Stored(FunctionReader(blocks))
     before = len(reads)
     engine.map_blocks(lambda block, local: (None, block.sq_norms.sum()))
     assert len(reads) == before + 1
@@ -166,12 +167,12 @@ def test_blocks_are_read_once_a_pass():
 def test_files_are_read_past_their_maps(tmp_path):
     path = npy(X, tmp_path)
     mapped = np.load(path, mmap_mode="r")
-    assert isinstance(source_of(mapped), RawFile)
-    assert isinstance(source_of(mapped[:, :10]), Sliced)
-    assert isinstance(source_of(mapped[10:]), Sliced)
-    rows = [read() for read in source_of(mapped).read(250)]
+    assert isinstance(memory_map_reader(mapped), FileReader)
+    assert isinstance(memory_map_reader(mapped[:, :10]), SlicedReader)
+    assert isinstance(memory_map_reader(mapped[10:]), SlicedReader)
+    rows = [read() for read in memory_map_reader(mapped).read(250)]
     np.testing.assert_array_equal(np.concatenate(rows), X)
-    assert source_of(X) is None
+    assert source_for(X, "RobustNMF").in_memory
 
 
 def bad_files(folder):

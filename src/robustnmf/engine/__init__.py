@@ -1,27 +1,37 @@
-"""Where blocks live. An engine has one verb, ``sweep``: visit all blocks, merge."""
+"""Where blocks of rows live. An engine has one verb, ``map_blocks``: visit all blocks, merge."""
 
 from robustnmf.engine._base import Engine
-from robustnmf.engine._scan import DataSummary, check_nonempty, look_at
+from robustnmf.engine._scan import DataSummary, Occurrences, scan, scan_sparse
 from robustnmf.engine.codes_store import in_parts, written
 from robustnmf.engine.memory import InMemory
+from robustnmf.engine.row_readers import (
+    FunctionReader,
+    RowReader,
+    SlicedReader,
+    memory_map_reader,
+    npy_reader,
+)
 from robustnmf.engine.sampling import RowSample, draw_rows, weighted_median
-from robustnmf.engine.sources import Source, source_of
 from robustnmf.engine.stored import Stored
 from robustnmf.engine.threads import one_of_many
 
 __all__ = [
     "DataSummary",
     "Engine",
+    "FunctionReader",
     "InMemory",
+    "Occurrences",
+    "RowReader",
     "RowSample",
-    "Source",
+    "SlicedReader",
     "Stored",
-    "check_nonempty",
     "draw_rows",
     "in_parts",
-    "look_at",
+    "memory_map_reader",
+    "npy_reader",
     "one_of_many",
-    "source_of",
+    "scan",
+    "scan_sparse",
     "weighted_median",
     "written",
 ]

@@ -15,6 +15,7 @@ from contextlib import AbstractContextManager, nullcontext
 from copy import copy as shallow_copy
 from dataclasses import fields, is_dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -124,6 +125,15 @@ class Engine(ABC):
     def collect(self, block_states: list[BlockState], name: str) -> Array:
         """One field of the local states for all samples (members, samples, ...)."""
         return self.whole([getattr(local, name) for local in block_states], axis=1)
+
+    can_checkpoint = True
+    """Whether the state of a fit can be collected here and written to a file."""
+
+    def use_codes_store(self, columns: int, folder: Path | None = None) -> None:  # noqa: B027
+        """Keep codes of so many columns outside of the blocks' states, if they may be large."""
+
+    def forget_start(self) -> None:  # noqa: B027
+        """Drop what only starts need to know of rows."""
 
     def close(self) -> None:  # noqa: B027
         """Let go of what only a fit needs; for most there is nothing."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -96,53 +96,88 @@ class OutOfCoreEngine(Engine):
     def fill_samples(self) -> None:
         self.filled()
 
-    def shares(self, members: int) -> list[slice]:
+    def member_slices(self, members: int) -> list[slice]:
         """All members together: rows are read once for all of them."""
         return [slice(0, members)]
 
 
+class Occurrences(NamedTuple):
+    """How often something occurs in a table, and where and what the first one is."""
+
+    times: int
+    row: int
+    column: int
+    value: float
+
+
 @dataclass(frozen=True)
 class DataSummary:
-    """What a first look at a block of rows finds; looks merge."""
+    """What a scan of some rows finds; summaries of parts of X merge.
+
+    Attributes
+    ----------
+    least, largest : float
+        Of the known entries.
+    rows : int
+    known : bool
+        Whether any entry is known.
+    has_missing, has_inf, is_sparse : bool
+    negative, zero : Occurrences or None
+        Negative entries, and zeros where they were counted.
+    any_weight : bool
+        Whether any row counts.
+    single : bool
+        Whether any entry is float32.
+    """
 
     least: float
     largest: float
-    has_missing: bool
-    known: bool
-    """Whether any entry is."""
     rows: int
-    any_weight: bool = True
-    """Whether any row counts."""
-    first_negative: tuple[int, int, float] | None = None
+    known: bool = True
+    has_missing: bool = False
     has_inf: bool = False
+    is_sparse: bool = False
+    negative: Occurrences | None = None
+    zero: Occurrences | None = None
+    any_weight: bool = True
     single: bool = False
-    """Whether any entry is float32."""
 
     def merge(self, later: DataSummary) -> DataSummary:
-        """The same of these rows and those that follow."""
-        negative = self.first_negative
-        if negative is None and later.first_negative is not None:
-            row, column, value = later.first_negative
-            negative = row + self.rows, column, value
+        """Return the summary of these rows and those that follow."""
         return DataSummary(
-            min(self.least, later.least), max(self.largest, later.largest),
-            self.has_missing or later.has_missing, self.known or later.known,
+            min(self.least, later.least),
+            max(self.largest, later.largest),
             self.rows + later.rows,
-            self.any_weight or later.any_weight, negative, self.has_inf or later.has_inf,
-            self.single or later.single,
-        )  # fmt: skip
+            known=self.known or later.known,
+            has_missing=self.has_missing or later.has_missing,
+            has_inf=self.has_inf or later.has_inf,
+            is_sparse=self.is_sparse or later.is_sparse,
+            negative=_merged_occurrences(self.negative, later.negative, self.rows),
+            zero=_merged_occurrences(self.zero, later.zero, self.rows),
+            any_weight=self.any_weight or later.any_weight,
+            single=self.single or later.single,
+        )
+
+
+def _merged_occurrences(
+    one: Occurrences | None, later: Occurrences | None, rows: int
+) -> Occurrences | None:
+    """Join occurrences in two parts of a table; the first part has so many rows."""
+    if one is None or later is None:
+        return one if later is None else later._replace(row=later.row + rows)
+    return one._replace(times=one.times + later.times)
 
 
 def scan_rows(
     rows: Array, row_weight: Array | None, degrees: Iterable[float]
 ) -> tuple[KnownRows, DataSummary]:
     """What to know of rows, in the units in which they are given."""
-    look = look_at(rows)
-    block = block_of(rows, 1.0, row_weight, not look.has_missing, 1.0)
+    summary = scan(rows)
+    block = block_of(rows, 1.0, row_weight, not summary.has_missing, 1.0)
     sizes = {d: block.row_sizes(d) for d in {1.0, 2.0, *degrees}}
     counts = (block.row_weight, block.full_row_weight, block.counted)
     known = KnownRows(sizes, *map(_once, counts))
-    return known, replace(look, any_weight=bool(block.xp.any(block.row_weight > 0)))
+    return known, replace(summary, any_weight=bool(block.xp.any(block.row_weight > 0)))
 
 
 def _once(counts: Array) -> Array:
@@ -152,25 +187,57 @@ def _once(counts: Array) -> Array:
     return counts
 
 
-def look_at(rows: Array) -> DataSummary:
-    """What there is to refuse in rows."""
+def scan(rows: Array, *, zeros: bool = False) -> DataSummary:
+    """Summarise dense rows (rows, features); ``zeros`` asks to count them."""
     xp = namespace(rows)
     has_missing = has_holes(rows)
     values = xp.where(xp.isnan(rows), xp.zeros_like(rows), rows) if has_missing else rows
     filled = xp.where(xp.isnan(rows), xp.full_like(rows, xp.inf), rows) if has_missing else rows
-    some = rows.shape[0] > 0
-    least = float(xp.min(filled)) if some else float("inf")
-    largest = float(xp.max(values)) if some else 0.0
+    has_rows = rows.shape[0] > 0
+    least = float(xp.min(filled)) if has_rows else float("inf")
+    largest = float(xp.max(values)) if has_rows else 0.0
+    return DataSummary(
+        least,
+        largest,
+        int(rows.shape[0]),
+        known=least < float("inf"),
+        has_missing=has_missing,
+        has_inf=largest == float("inf"),
+        negative=_occurrences(values, values < 0) if least < 0 else None,
+        zero=_occurrences(values, filled == 0) if zeros and least == 0 else None,
+        single=host_dtype(rows) == np.float32,
+    )
+
+
+def scan_sparse(table: scipy.sparse.csr_array) -> DataSummary:
+    """Summarise a sparse table by its stored entries."""
+    values = table.data
+    least, largest = float(values.min(initial=0.0)), float(values.max(initial=0.0))
     negative = None
     if least < 0:
-        place = int(xp.argmax(xp.astype(xp.reshape(values < 0, (-1,)), xp.int8)))
-        row, column = divmod(place, int(rows.shape[1]))
-        negative = row, column, float(values[row, column])
+        places = np.flatnonzero(values < 0)
+        row = int(np.searchsorted(table.indptr, places[0], side="right")) - 1
+        negative = Occurrences(
+            len(places), row, int(table.indices[places[0]]), float(values[places[0]])
+        )
     return DataSummary(
-        least, largest, has_missing, least < float("inf"), int(rows.shape[0]),
-        first_negative=negative, has_inf=largest == float("inf"),
-        single=host_dtype(rows) == np.float32,
-    )  # fmt: skip
+        least,
+        largest,
+        table.shape[0],
+        has_inf=largest == float("inf"),
+        is_sparse=True,
+        negative=negative,
+        single=values.dtype == np.float32,
+    )
+
+
+def _occurrences(values: Array, mask: Array) -> Occurrences:
+    """Count the entries of a mask (rows, features), and find the first one."""
+    xp = namespace(values)
+    flat = xp.astype(xp.reshape(mask, (-1,)), xp.int8)
+    row, column = divmod(int(xp.argmax(flat)), int(values.shape[1]))
+    count = int(xp.sum(flat, dtype=xp.int64))
+    return Occurrences(count, row, column, float(values[row, column]))
 
 
 def block_of(
@@ -183,15 +250,6 @@ def block_of(
     known = ~xp.isnan(rows)
     filled = xp.where(known, rows, xp.full_like(rows, fill * scale))
     return MaskedBlock(filled, known, scale, row_weight)
-
-
-def check_nonempty(shape: tuple[int, ...], name: str) -> None:
-    """Refuse tables without samples or features."""
-    if not all(shape):
-        raise ValueError(
-            f"Found array with {shape[0]} sample(s) and {shape[1]} feature(s) "
-            f"(shape={tuple(shape)}) while a minimum of 1 is required by {name}."
-        )
 
 
 def float_dtype(stored: np.dtype) -> np.dtype:

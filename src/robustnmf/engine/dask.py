@@ -30,7 +30,6 @@ from robustnmf.engine._scan import (
     KnownRows,
     OutOfCoreEngine,
     as_floats,
-    check_nonempty,
     scan_rows,
 )
 from robustnmf.engine.memory import BLOCK_BYTES
@@ -50,6 +49,8 @@ class DaskEngine(OutOfCoreEngine):
     check, degree, dtype, scale, sample_weight, fill
         As for stored X.
     """
+
+    can_checkpoint = False
 
     def __init__(
         self,
@@ -207,26 +208,6 @@ def refuse_sparse_chunks(chunk: Any, name: str = "robustnmf") -> None:
             f"needs dense chunks. Use X.map_blocks(lambda chunk: chunk.{convert}(), "
             "meta=numpy.empty((0, 0))), or pass a sparse matrix in memory."
         )
-
-
-def check_chunks(X: da.Array, name: str) -> da.Array:
-    """X, if it is a table of numbers whose chunks hold whole samples."""
-    if X.ndim != 2:
-        raise ValueError(f"{name} expects 2D data, but X is a Dask array of shape {X.shape}.")
-    if X.dtype.kind not in "fiub":
-        raise ValueError(f"X holds {X.dtype}, but {name} needs real numbers.")
-    if np.isnan(X.shape).any():
-        raise ValueError(
-            f"the chunks of X have unknown sizes ({X.shape}). Call X.compute_chunk_sizes() first."
-        )
-    if X.numblocks[1] > 1:
-        raise ValueError(
-            f"the features of X are in {X.numblocks[1]} chunks, but every block needs whole "
-            "samples. Use X.rechunk({1: -1}), which keeps the chunks over samples where they fit."
-        )
-    check_nonempty(X.shape, name)
-    some = [i for i, rows in enumerate(X.chunks[0]) if rows]
-    return X if len(some) == X.numblocks[0] else da.concatenate([X.blocks[i] for i in some])
 
 
 def _chunks(X: da.Array) -> list[Delayed]:

@@ -18,7 +18,7 @@ from robustnmf.arrays import Array
 from robustnmf.engine._base import Visit, merged_all
 from robustnmf.engine._scan import DataSummary, KnownRows, OutOfCoreEngine, is_usable, scan_rows
 from robustnmf.engine.codes_store import CodesStore, FileCodesStore, Handle, MemoryCodesStore
-from robustnmf.engine.sources import Source
+from robustnmf.engine.row_readers import RowReader
 
 BLOCK_BYTES = 8 * 2**20
 MOST_BYTES = 64 * 2**20
@@ -31,7 +31,7 @@ class Stored(OutOfCoreEngine):
 
     Parameters
     ----------
-    source : Source
+    reader : RowReader
     check : callable, optional
         Told what the first look at all rows has found, before anything else is done.
     degree : float, default=2.0
@@ -46,7 +46,7 @@ class Stored(OutOfCoreEngine):
 
     def __init__(
         self,
-        source: Source,
+        reader: RowReader,
         *,
         check: Callable[[DataSummary], None] = lambda look: None,
         degree: float = 2.0,
@@ -58,14 +58,14 @@ class Stored(OutOfCoreEngine):
         fill: float = 1.0,
     ):
         super().__init__()
-        self.source, self.fill = source, fill
+        self.reader, self.fill = reader, fill
         self.codes_store: CodesStore | None = None
         self._degree = degree
         self._check_rows = False
-        self._read_as(source.shape, source.dtype, dtype)
+        self._read_as(reader.shape, reader.dtype, dtype)
         self.sample_weight = sample_weight
         bytes_a_row = copies * self.shape[1] * self.dtype.itemsize
-        self.step = block_rows or _whole_chunks(BLOCK_BYTES // bytes_a_row, source.chunk_rows)
+        self.step = block_rows or _whole_chunks(BLOCK_BYTES // bytes_a_row, reader.chunk_rows)
         if not block_rows and self.step * bytes_a_row > MOST_BYTES:  # chunks of many rows
             self.step = max(1, MOST_BYTES // bytes_a_row)
 
@@ -78,7 +78,7 @@ class Stored(OutOfCoreEngine):
             looks, found = merged_all(self.threads.each(look, items))
         check(found)
         self._read_in(found, scale)
-        self._check_rows = source.may_change
+        self._check_rows = reader.may_change
         if not found.any_weight:
             looks = [known.counting_all() for known in looks]
         self.blocks: list[KnownRows] = [known.scaled(self.scale) for known in looks]
@@ -130,7 +130,7 @@ class Stored(OutOfCoreEngine):
         if self.codes_store is not None:
             self.codes_store.close()
 
-    def started(self) -> None:
+    def forget_start(self) -> None:
         """Forget what only starts ask of rows without reading them."""
         kept = {2.0, self._degree}
         self.blocks = [
@@ -160,7 +160,7 @@ class Stored(OutOfCoreEngine):
         reader = ThreadPoolExecutor(1, "read")
         try:
             pending: deque[Future] = deque()
-            for read in self.source.read(self.step):
+            for read in self.reader.read(self.step):
                 pending.append(reader.submit(self._rows, read))
                 if len(pending) > AHEAD:
                     yield pending.popleft().result()
@@ -187,7 +187,7 @@ class Stored(OutOfCoreEngine):
         return rows
 
     def samples(self, index: Array) -> Array:
-        return self._rows(partial(self.source.take, [int(i) for i in index])) / self.scale
+        return self._rows(partial(self.reader.take, [int(i) for i in index])) / self.scale
 
 
 def _beside(rows: Iterable[np.ndarray], pairs: Iterable[tuple]) -> Iterator[tuple[Any, Any]]:

@@ -3,53 +3,45 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import scipy.sparse
-from array_api_compat import is_dask_array
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import Tags, check_array
+from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from robustnmf.arrays import host_dtype, is_foreign, namespace, on_device_of, to_numpy
+from robustnmf._warn import warn
+from robustnmf.arrays import host_dtype, namespace, to_numpy
 from robustnmf.compatibility import ModelSpec, unsupported_reason
-from robustnmf.engine import Engine, look_at
+from robustnmf.engine import Engine
 from robustnmf.estimators._input import Seed, check_weights
-from robustnmf.estimators._job import check_codes_path, plan_fit
 from robustnmf.estimators._partial import PartialFit
+from robustnmf.estimators._plan import check_codes_path, plan_fit
 from robustnmf.estimators._progress import (
     CallbackSupportMixin,
     finished,
     progress_of,
     with_callbacks,
 )
-from robustnmf.estimators._start import engine_for
 from robustnmf.estimators._summary import comparable_objective
-from robustnmf.estimators._table import (
-    ACCEPTED,
-    FLOATS,
-    as_lazy,
-    check_look,
-    check_same_namespace,
-    floats_of,
-    header_of,
-    mapped,
-    native,
-    usable,
-)
-from robustnmf.estimators._warn import warn
 from robustnmf.estimators._warnings import warn_if_collapsed, warn_of_outliers
 from robustnmf.estimators.saving import SaveMixin
 from robustnmf.fit import encode, objective
 from robustnmf.inits import INITS
 from robustnmf.solvers import SOLVERS
+from robustnmf.sources import Source, in_memory_engine, source_for
 from robustnmf.structures import Free
 from robustnmf.weightings import Weighting
+
+try:
+    from sklearn.utils._array_api import check_same_namespace
+except ImportError:  # came with scikit-learn 1.9
+
+    def check_same_namespace(X: Any, estimator: Any, *, attribute: str, method: str) -> None:
+        """Do nothing: this scikit-learn does not dispatch."""
 
 
 class BaseRobustNMF(
@@ -177,8 +169,9 @@ class BaseRobustNMF(
         codes : ndarray (n_samples, n_components)
         """
         parts = self._checked_parts()
-        path = check_codes_path(codes_path, X, parts.structure, checkpoint)
-        plan = plan_fit(self, parts, X, W, H, sample_weight, codes_path=path)
+        source = source_for(X, type(self).__name__)
+        path = check_codes_path(codes_path, source, parts.structure, checkpoint)
+        plan = plan_fit(self, parts, source, W, H, sample_weight, codes_path=path)
         kept = (
             None
             if checkpoint is None
@@ -195,7 +188,7 @@ class BaseRobustNMF(
         codes = plan.codes(best, path)
         plan.engine.close()
         # Nothing is set before this point: a failed fit leaves the estimator as it was.
-        validate_data(self, plan.header(X), skip_check_array=True, reset=True)
+        validate_data(self, source.header, skip_check_array=True, reset=True)
         for name in ("mixing_", "_stream", "n_steps_", "n_samples_seen_"):
             vars(self).pop(name, None)
         vars(self).update(learned)
@@ -223,13 +216,10 @@ class BaseRobustNMF(
         -------
         codes : ndarray (n_samples, n_components)
         """
-        check_is_fitted(self)
-        if is_dask_array(X):
-            validate_data(self, header_of(X), skip_check_array=True, reset=False)
-            return mapped(self, "transform", X, (self.components_.shape[0],))
-        # Whoever has scikit-learn dispatch is told; everybody else has arrays brought together.
-        check_same_namespace(X, self, attribute="components_", method="transform")
-        return self._encode(X)[0]
+        source = self._checked(X, "transform")
+        return source.run(
+            self, "transform", lambda rows: self._encode(rows)[0], (self.components_.shape[0],)
+        )
 
     def inverse_transform(self, X: Any) -> np.ndarray:
         """Approximation of the data that codes stand for.
@@ -244,18 +234,19 @@ class BaseRobustNMF(
         approximation : ndarray (n_samples, n_features)
         """
         check_is_fitted(self)
-        if is_dask_array(X):
-            return mapped(self, "inverse_transform", X, (self.components_.shape[1],))
-        if is_foreign(X):
-            codes = floats_of(X, type(self).__name__)
-        else:
-            codes = check_array(X, dtype=FLOATS, input_name="X")
-        if codes.shape[1] != self.components_.shape[0]:
-            raise ValueError(
-                f"X has {codes.shape[1]} columns, but codes of this {type(self).__name__} have "
-                f"{self.components_.shape[0]}, one for each component. Pass what transform returns."
-            )
-        return codes @ self._components(codes)
+        k, features = self.components_.shape
+
+        def approximation(source: Source) -> np.ndarray:
+            codes = source.floats()
+            if codes.shape[1] != k:
+                raise ValueError(
+                    f"X has {codes.shape[1]} columns, but codes of this {type(self).__name__} have "
+                    f"{k}, one for each component. Pass what transform returns."
+                )
+            return codes @ source.like(self.components_)
+
+        source = source_for(X, type(self).__name__)
+        return source.run(self, "inverse_transform", approximation, (features,))
 
     def score_samples(self, X: Any) -> np.ndarray:
         """How normal every sample is: its energy with the sign turned.
@@ -269,11 +260,8 @@ class BaseRobustNMF(
         scores : ndarray (n_samples,)
             High for samples that the basis describes well, low for outliers.
         """
-        check_is_fitted(self)
-        if is_dask_array(X):
-            validate_data(self, header_of(X), skip_check_array=True, reset=False)
-            return mapped(self, "score_samples", X, ())
-        return -self._encode(X)[1]
+        source = self._checked(X)
+        return source.run(self, "score_samples", lambda rows: -self._encode(rows)[1], ())
 
     def explain(self, X: Any) -> np.ndarray:
         """What every feature adds to the energy of every sample.
@@ -299,24 +287,21 @@ class BaseRobustNMF(
         >>> model.explain([[1.0, 9.0, 3.0]]).round().argmax()
         np.int64(1)
         """
-        X = np.asarray(X) if isinstance(X, np.memmap) else X
-        if is_foreign(X):
-            return on_device_of(X, self.explain(to_numpy(floats_of(X, type(self).__name__))))
-        table, unit, _ = self._checked(X)
-        if as_lazy(table) is not None:
-            raise TypeError(
-                f"explain needs samples in memory, but X is {X!r}. Read the samples of interest."
-            )
-        codes, _ = self._encode_checked(table, self._engine(table))
-        table = table.toarray() if scipy.sparse.issparse(table) else np.asarray(table)
-        data = table / self._scale
-        approximation = codes.astype(data.dtype) @ (to_numpy(self.components_) / self._scale)
+        source = self._checked(X)
+        rows = source.dense_rows()
+        basis = to_numpy(self.components_) / self._scale
+        engine = in_memory_engine(
+            rows, self._problem, self.weighting_, len(basis), scale=self._scale
+        )
+        codes, _ = encode(engine, self._problem, self._scaled_weighting, basis)
+        data = rows / self._scale
+        approximation = codes.astype(data.dtype) @ basis
         known = ~np.isnan(data)
         entries = self._problem.loss.entries(np.where(known, data, approximation), approximation)
         # What is known stands for what is not, as in energies.
         counts = np.maximum(known.sum(axis=1, keepdims=True), 1)
-        entries = entries.astype(np.float64) * (unit * data.shape[1] / counts)
-        return np.where(known, np.sign(data - approximation) * entries, np.nan)
+        entries = entries.astype(np.float64) * (self._unit * data.shape[1] / counts)
+        return source.give_back(np.where(known, np.sign(data - approximation) * entries, np.nan))
 
     def score(self, X: Any, y: Any = None) -> float:
         """Mean of ``score_samples``, for model selection.
@@ -349,77 +334,65 @@ class BaseRobustNMF(
         -------
         objective : float
         """
-        table, unit, _ = self._checked(X)
-        weights = check_weights(sample_weight, table.shape[0])
+        source = self._checked(X)
+        weights = check_weights(sample_weight, source.shape[0])
         value = objective(
-            self._engine(table, sample_weight=weights),
+            self._engine(source, sample_weight=weights),
             self._problem,
-            self.weighting_.rescaled(1.0 / unit),
-            self._components(table) / self._scale,
+            self._scaled_weighting,
+            source.like(self.components_) / self._scale,
         )
-        return value * unit**self.weighting_.degree
+        return value * self._unit**self.weighting_.degree
 
-    def _encode(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Codes and energies of X, in the user's units."""
-        table, unit, dtype = self._checked(X)
-        codes, energies = self._encode_checked(table, self._engine(table))
-        return namespace(codes).astype(codes, dtype, copy=False), energies * unit
+    def _encode(self, source: Source) -> tuple[np.ndarray, np.ndarray]:
+        """Return codes (samples, k) and energies (samples,) of checked X, in the user's units."""
+        codes, energies = self._encode_rows(source, self._engine(source))
+        return namespace(codes).astype(codes, source.dtype, copy=False), energies * self._unit
 
-    def _encode_checked(self, table: Any, engine: Engine) -> tuple[np.ndarray, np.ndarray]:
-        """Codes in the user's units, and energies in those of the engine."""
-        return encode(
-            engine,
-            self._problem,
-            self.weighting_.rescaled(1.0 / self._scale**self._problem.loss.degree),
-            self._components(table) / self._scale,
-        )
-
-    def _components(self, like: Any) -> Any:
-        """The components where another array is, in its library."""
-        learned = self.components_
-        return on_device_of(like, learned) if is_foreign(like) else to_numpy(learned)
+    def _encode_rows(self, source: Source, engine: Engine) -> tuple[np.ndarray, np.ndarray]:
+        """Return codes in the user's units, and energies in those of the engine."""
+        basis = source.like(self.components_) / self._scale
+        return encode(engine, self._problem, self._scaled_weighting, basis)
 
     def _energies_and_sizes(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Energies of samples, and what they compare with, in the user's units."""
-        table, unit, _ = self._checked(X)
-        engine = self._engine(table)
+        """Return energies (samples,) and the sizes that they compare with, in the user's units."""
+        source = self._checked(X)
+        engine = self._engine(source)
         sizes = engine.row_sizes(self._problem.loss.degree)
-        return self._encode_checked(table, engine)[1] * unit, sizes * unit
+        return self._encode_rows(source, engine)[1] * self._unit, sizes * self._unit
 
-    def _checked(self, X: Any) -> tuple[Any, float, np.dtype]:
-        """New data in the precision of the fit, the unit of their energies, their own dtype."""
+    @property
+    def _unit(self) -> float:
+        """Energy of the user's units over that of the engine's."""
+        return self._scale**self._problem.loss.degree
+
+    @property
+    def _scaled_weighting(self) -> Weighting:
+        """The learned weighting in the units of the engine."""
+        return self.weighting_.rescaled(1.0 / self._unit)
+
+    @property
+    def _spec(self) -> ModelSpec:
+        """Parts that new data must suit; with the basis given, its structure does not matter."""
+        return ModelSpec(self._problem.loss, self.weighting_, Free())
+
+    def _checked(self, X: Any, method: str | None = None) -> Source:
+        """Return the source of new data, in the precision of the fit; X may be a source already.
+
+        A method that results in arrays needs X in the library of the fit, where scikit-learn
+        dispatches.
+        """
         check_is_fitted(self)
-        away = as_lazy(X)
-        if away is not None:
-            validate_data(self, header_of(away), skip_check_array=True, reset=False)
-            return away, self._scale**self._problem.loss.degree, host_dtype(self.components_)
-        if is_foreign(X):
-            given = floats_of(X, type(self).__name__)
-            validate_data(self, header_of(X), skip_check_array=True, reset=False)
-            parts = ModelSpec(self._problem.loss, self.weighting_, Free())
-            check_look(type(self).__name__, parts, look_at(given))
-            double = host_dtype(self.components_) == np.float64
-            xp = namespace(given)
-            table = xp.astype(given, xp.float64 if double else xp.float32, copy=False)
-            return table, self._scale**self._problem.loss.degree, given.dtype
-        given = validate_data(self, native(X), reset=False, **ACCEPTED)
-        # With the basis given, it does not matter what it was made of.
-        parts = ModelSpec(self._problem.loss, self.weighting_, Free())
-        with np.errstate(over="ignore"):  # what leaves the range of the fit is refused
-            table = given.astype(host_dtype(self.components_), copy=False)
-        table = usable(table, type(self).__name__, parts)
-        return table, self._scale**self._problem.loss.degree, given.dtype
+        source = X if isinstance(X, Source) else source_for(X, type(self).__name__)
+        if method is not None and source.in_memory:
+            check_same_namespace(X, self, attribute="components_", method=method)
+        return source.checked(self._spec, model=self, dtype=host_dtype(self.components_))
 
-    def _engine(self, table: Any, sample_weight: np.ndarray | None = None) -> Engine:
-        parts = ModelSpec(self._problem.loss, self.weighting_, Free())
-        options = {
-            "scale": self._scale,
-            "sample_weight": sample_weight,
-            "dtype": host_dtype(self.components_),
-            "check": partial(check_look, type(self).__name__, parts),
-        }
-        rank = self.components_.shape[0]
-        return engine_for(table, self._problem, self.weighting_, rank, **options)
+    def _engine(self, source: Source, sample_weight: np.ndarray | None = None) -> Engine:
+        return source.engine(
+            self._problem, self.weighting_, self.components_.shape[0], spec=self._spec,
+            scale=self._scale, sample_weight=sample_weight, dtype=host_dtype(self.components_),
+        )  # fmt: skip
 
     def _warn(
         self, converged: bool, learned: dict[str, Any], engine: Engine, weighed: np.ndarray

@@ -8,15 +8,14 @@ from typing import Any, Self
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import validate_data
 
-from robustnmf.arrays import device_of, is_foreign, namespace
+from robustnmf._warn import warn
 from robustnmf.engine import Engine
 from robustnmf.estimators._input import check_weights
-from robustnmf.estimators._job import plan_fit
+from robustnmf.estimators._plan import plan_fit
 from robustnmf.estimators._stream import Stream
 from robustnmf.estimators._summary import comparable_objective
-from robustnmf.estimators._table import header_of
-from robustnmf.estimators._warn import warn
 from robustnmf.solvers import SOLVERS
+from robustnmf.sources import Source, library_of, source_for
 from robustnmf.structures import Free
 
 FIRST_PASSES = 100
@@ -45,18 +44,13 @@ def _refuse_holes(engine: Engine) -> None:
         )
 
 
-def _check_same_library(X: Any, components: Any) -> None:
+def _check_same_library(source: Source, components: Any) -> None:
     """Refuse a minibatch of another library, or on another device, than those before."""
-    here, before = (
-        f"{namespace(array).__name__.rpartition('.')[2]} on {device_of(array)}"
-        if is_foreign(array)
-        else "numpy"
-        for array in (X, components)
-    )
-    if here != before:
+    before = library_of(components)
+    if source.library != before:
         raise TypeError(
-            f"X is an array of {here}, but the minibatches before it were arrays of {before}. "
-            "Convert X: all minibatches of a stream need the same library and device."
+            f"X is an array of {source.library}, but the minibatches before it were arrays of "
+            f"{before}. Convert X: all minibatches of a stream need the same library and device."
         )
 
 
@@ -99,14 +93,15 @@ class PartialFit:
         (5, 1000)
         """
         parts = self._checked_parts()
+        source = source_for(X, type(self).__name__)
         stream: Stream | None = getattr(self, "_stream", None)
         # Minibatches so far that held zeros and nothing else.
         empty = getattr(self, "n_steps_", 0) if stream is None else 0
         if empty:
-            _check_same_library(X, self.components_)
-            validate_data(self, header_of(X), skip_check_array=True, reset=False)
+            _check_same_library(source, self.components_)
+            source.check_features(self)
         if stream is None:
-            plan = plan_fit(self, parts, X, None, None, sample_weight)
+            plan = plan_fit(self, parts, source, None, None, sample_weight)
             _refuse_holes(plan.engine)
             # Whatever solver: the sums of a stream are quadratic, and descent by coordinates
             # finds their minimum.
@@ -120,18 +115,18 @@ class PartialFit:
             stream = Stream(
                 plan.problem, requested_weighting, engine.typical_size(parts.loss.degree)
             )
-            header = plan.header(X)
             learned = {
                 **plan.encoder(basis, weighting),
                 "n_steps_": empty,
                 "n_samples_seen_": self.n_samples_seen_ if empty else 0,
             }
         else:
-            _check_same_library(X, self.components_)
-            table, unit, _ = self._checked(X)
-            engine = self._engine(table, check_weights(sample_weight, table.shape[0]))
+            _check_same_library(source, self.components_)
+            source = self._checked(source)
+            engine = self._engine(source, check_weights(sample_weight, source.shape[0]))
             _refuse_holes(engine)
-            basis = self._components(table) / self._scale
+            basis = source.like(self.components_) / self._scale
+            unit = self._unit
             weighting = self.weighting_.rescaled(1.0 / unit)
             learned = {"n_steps_": self.n_steps_, "n_samples_seen_": self.n_samples_seen_}
         forget = float(getattr(self, "forget_factor", FORGET_FACTOR))
@@ -156,7 +151,7 @@ class PartialFit:
         # Nothing is set before this point: a failed step leaves the estimator as it was.
         if learned["n_steps_"] == 1:
             self._forget()
-            validate_data(self, header, skip_check_array=True, reset=True)
+            validate_data(self, source.header, skip_check_array=True, reset=True)
         vars(self).update(learned)
         return self
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from robustnmf.estimators._job import FitPlan
+from robustnmf.estimators._plan import FitPlan
 from robustnmf.fit import Callback
 from robustnmf.state import State
 

@@ -2,64 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from array_api_compat import is_dask_array
 from sklearn.utils import check_random_state
 
-from robustnmf.arrays import Array, host_dtype, is_foreign, namespace, on_device_of
-from robustnmf.engine import DataSummary, Engine, InMemory, Source, Stored
+from robustnmf._warn import warn
+from robustnmf.arrays import Array, namespace, on_device_of
+from robustnmf.engine import Engine
 from robustnmf.estimators._input import check_factor
-from robustnmf.estimators._warn import warn
 from robustnmf.inits import DETERMINISTIC, INITS
 from robustnmf.solvers import Solver
 from robustnmf.state import Problem, Start
-from robustnmf.weightings import Weighting
-
-DEVICE_BLOCK_BYTES = 2**32
-"""Of a block where another library computes: it has threads of its own, and no use for caches."""
-
-ARRAYS_OF_A_PASS = 4
-"""Arrays of the size of a block that a pass holds for each member if it forms approximations."""
-
-
-def engine_for(
-    table: Any,
-    problem: Problem,
-    weighting: Weighting,
-    rank: int,
-    members: int = 1,
-    *,
-    check: Callable[[DataSummary], None] = lambda look: None,
-    **options: Any,
-) -> Engine:
-    """The engine that holds X as the pass of this problem wants it.
-
-    What is stored elsewhere is checked by the first look at it.
-    """
-    complete, has_missing = (
-        problem.pass_type(weighting.per_entry, known) for known in (True, False)
-    )
-    copies = 1 if complete.quadratic else ARRAYS_OF_A_PASS * members
-    looked = {"check": check, "degree": problem.loss.degree, "fill": has_missing.fill_value}
-    if isinstance(table, Source):
-        return Stored(table, copies=copies, **looked, **options)
-    if is_dask_array(table):
-        from robustnmf.engine.dask import DaskEngine
-
-        return DaskEngine(table, **looked, **options)
-    options.pop("dtype", None)
-    if is_foreign(table):
-        weights = options.pop("sample_weight", None)
-        if weights is not None:
-            options["sample_weight"] = on_device_of(table, weights, namespace(table).float64)
-        bytes_a_row = copies * table.shape[1] * host_dtype(table).itemsize
-        options.setdefault("block_rows", max(1, DEVICE_BLOCK_BYTES // bytes_a_row))
-    columns = members * rank
-    sizes = {"columns": columns, "rank": rank}
-    return InMemory(table, copies=copies, fill=has_missing.fill_value, **sizes, **options)
 
 
 def rank_of(shape: tuple[int, int], n_components: int | str, init: str, W: Any, H: Any) -> int:

@@ -6,8 +6,8 @@ from typing import Any
 
 from sklearn.base import clone
 
+from robustnmf._warn import warn
 from robustnmf.arrays import Array, namespace
-from robustnmf.estimators._warn import warn
 from robustnmf.exceptions import OutlierWarning, WeightCollapseWarning
 from robustnmf.weightings import Weighting, effective_sample_size
 

@@ -8,22 +8,17 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse
 from sklearn.base import BaseEstimator, OutlierMixin
-from sklearn.utils import Tags, check_array
+from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from robustnmf.arrays import as_float64, is_foreign, namespace, on_device_of, to_numpy
+from robustnmf.arrays import as_float64, namespace, on_device_of, to_numpy
+from robustnmf.estimators._base import check_same_namespace
 from robustnmf.estimators._input import Seed, check_weights
-from robustnmf.estimators._table import (
-    ACCEPTED,
-    as_lazy,
-    check_same_namespace,
-    floats_of,
-    header_of,
-)
 from robustnmf.estimators.robust import RobustNMF
 from robustnmf.estimators.saving import SaveMixin
 from robustnmf.losses import LOSSES, Loss
+from robustnmf.sources import source_for
 from robustnmf.weightings import Trimmed
 
 DEFAULT_RANK = 10
@@ -123,15 +118,12 @@ class RobustNMFDetector(SaveMixin, OutlierMixin, BaseEstimator):
         self : the fitted detector
         """
         self._validate_params()
-        given, away = X, as_lazy(X)
-        if is_foreign(X):
-            X = floats_of(X, type(self).__name__)
-        elif away is None:
-            X = check_array(X, estimator=type(self).__name__, input_name="X", **ACCEPTED)
-        # Rows that are elsewhere are read as they are; RobustNMF refuses negative ones.
-        shape = (X if away is None else away).shape
-        shift = self._shift(X) if away is None else np.zeros(shape[1])
-        inside, _ = _raised(X, shift)
+        source = source_for(X, type(self).__name__)
+        table = source.floats()
+        shape = table.shape if source.in_memory else source.shape
+        # Rows that are not in memory are read as they are; RobustNMF refuses negative ones.
+        shift = self._shift(table) if source.in_memory else np.zeros(shape[1])
+        inside, _ = _raised(table, shift)
         estimator = RobustNMF(
             _rank(self.n_components, shape),
             weighting=Trimmed(),
@@ -141,7 +133,7 @@ class RobustNMFDetector(SaveMixin, OutlierMixin, BaseEstimator):
             random_state=self.random_state,
         ).fit(inside, sample_weight=sample_weight)
         # Nothing is set before this point: a failed fit leaves the detector as it was.
-        validate_data(self, header_of(given), skip_check_array=True, reset=True)
+        validate_data(self, source.header, skip_check_array=True, reset=True)
         self.estimator_ = estimator
         self.shift_ = shift
         self.n_components_ = estimator.components_.shape[0]
@@ -151,7 +143,7 @@ class RobustNMFDetector(SaveMixin, OutlierMixin, BaseEstimator):
             weights = check_weights(sample_weight, shape[0])
             weights = np.ones(1) if weights is None else weights
             row_weight = np.broadcast_to(weights, shape[:1])
-            self.offset_ = _level(to_numpy(self._scores(X)), row_weight, self.contamination)
+            self.offset_ = _level(to_numpy(self._scores(table)), row_weight, self.contamination)
         return self
 
     def score_samples(self, X: Any) -> np.ndarray:
@@ -228,16 +220,13 @@ class RobustNMFDetector(SaveMixin, OutlierMixin, BaseEstimator):
     def _checked(self, X: Any) -> Any:
         """New data, if they have the features of the fit."""
         check_is_fitted(self)
-        away = as_lazy(X)
-        if away is None and not is_foreign(X):
-            return validate_data(self, X, reset=False, **ACCEPTED)
-        validate_data(self, header_of(X), skip_check_array=True, reset=False)
-        if away is not None and bool(namespace(self.shift_).any(self.shift_ > 0)):
+        source = source_for(X, type(self).__name__)
+        if not source.in_memory and bool(namespace(self.shift_).any(self.shift_ > 0)):
             raise ValueError(
                 "this detector was fitted on data with negative values, which are not looked for "
                 "in data that are stored elsewhere. Read them into memory."
             )
-        return X if away is not None else floats_of(X, type(self).__name__)
+        return source.floats(self)
 
     @property
     def _quadratic(self) -> bool:

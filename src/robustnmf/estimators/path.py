@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from robustnmf.arrays import is_foreign
-from robustnmf.estimators._job import FitPlan, plan_fit
+from robustnmf.estimators._plan import FitPlan, plan_fit
 from robustnmf.estimators._progress import progress_of
 from robustnmf.estimators.robust import RobustNMF
+from robustnmf.sources import Source, source_for
 from robustnmf.state import Fitted
 from robustnmf.weightings import WEIGHTINGS, Weighting
 
@@ -156,7 +156,8 @@ def fit_path(
     # Weightings that read X alike share a batch, if what a basis pays is the same to them.
     has_penalty = model.alpha_W != 0 or model.alpha_H not in ("same", 0)
 
-    there = device is not None or is_foreign(X)
+    source = source_for(X, type(model).__name__)
+    there = device is not None or source.on_device
 
     def kind(i: int) -> tuple[bool, bool, bool, float]:
         # On a device, members that settle have to be watched; others would wait for them.
@@ -168,7 +169,7 @@ def fit_path(
         places = list(group)
         alike = [asked[i] for i in places]
         found |= dict(
-            zip(places, _batch(model, alike, X, W, H, sample_weight, device), strict=True)
+            zip(places, _batch(model, alike, source, W, H, sample_weight, device), strict=True)
         )
     return [member for i in range(len(asked)) for member in found[i]]
 
@@ -176,7 +177,7 @@ def fit_path(
 def _batch(
     model: RobustNMF,
     alike: list[Weighting],
-    X: Any,
+    source: Source,
     W: Any,
     H: Any,
     sample_weight: Any,
@@ -187,7 +188,7 @@ def _batch(
         weighting._validate_params()
     model.set_params(weighting=alike[0])
     parts = model._checked_parts()
-    plan = plan_fit(model, parts, X, W, H, sample_weight, len(alike))
+    plan = plan_fit(model, parts, source, W, H, sample_weight, len(alike))
     fitted = plan.run(alike, model.max_iter, model.tol, progress_of(model, plan), device)
     starts = len(fitted) // len(alike)
     return [

@@ -27,11 +27,12 @@ import scipy.sparse
 from sklearn.utils import check_array, check_random_state
 
 from robustnmf.arrays import Array
-from robustnmf.estimators._job import FitPlan, plan_fit
-from robustnmf.estimators._start import engine_for, start_of
-from robustnmf.estimators._table import native
+from robustnmf.estimators._plan import FitPlan, plan_fit
+from robustnmf.estimators._start import start_of
 from robustnmf.estimators.robust import RobustNMF
 from robustnmf.fit import encode, fit
+from robustnmf.sources import in_memory_engine, source_for
+from robustnmf.sources.array import native
 from robustnmf.state import Problem, Start
 from robustnmf.structures import Free
 from robustnmf.weightings import Uniform
@@ -246,7 +247,10 @@ def _fit_ranks(model: RobustNMF, X: Any, ranks: np.ndarray) -> tuple[FitPlan, li
     parts = model._checked_parts()
     if parts.structure.mixes_samples:
         raise ValueError("select_rank is not for convex structures, which mix all samples.")
-    plan = plan_fit(model, parts, X, None, None, None, weightings=len(ranks), screened=False)
+    plan = plan_fit(
+        model, parts, source_for(X, type(model).__name__), None, None, None,
+        weightings=len(ranks), screened=False,
+    )  # fmt: skip
     with plan.engine.thread_pool():
         smaller = [
             start_of(model, plan.engine, plan.problem, int(k), None, None)[0] for k in ranks[:-1]
@@ -276,7 +280,9 @@ def _held_out_errors(
     errors = np.full((len(ranks), table.shape[0]), np.nan)
     for at, (k, member) in enumerate(zip(ranks, fitted, strict=True)):
         basis = member.basis[:k]
-        engine = engine_for(beside, plan.problem, member.weighting, int(k), scale=plan.engine.scale)
+        engine = in_memory_engine(
+            beside, plan.problem, member.weighting, int(k), scale=plan.engine.scale
+        )
         codes, _ = encode(engine, plan.problem, member.weighting, basis)
         other = _basis_of_columns(plan, member.codes[:, :k], member.importances, below)
         errors[at, rows] = _sparse_error(plan, corner, codes, other)
@@ -298,7 +304,7 @@ def _basis_of_columns(plan: FitPlan, codes: Array, importances: Array, table: An
     )
     problem, weighting = Problem(loss, Free(), plan.problem.solver), Uniform()
     rank = codes.shape[1]
-    engine = engine_for(scaled, problem, weighting, rank, scale=plan.engine.scale)
+    engine = in_memory_engine(scaled, problem, weighting, rank, scale=plan.engine.scale)
     return encode(engine, problem, weighting, (codes[some] * factors[:, None]).T)[0].T
 
 

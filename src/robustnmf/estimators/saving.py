@@ -20,9 +20,9 @@ from array_api_compat import is_dask_array
 from sklearn.utils.validation import check_is_fitted
 
 from robustnmf import archive
+from robustnmf._warn import warn
 from robustnmf.arrays import is_foreign, to_numpy
 from robustnmf.estimators._stream import Stream
-from robustnmf.estimators._warn import warn
 from robustnmf.losses import LOSSES
 from robustnmf.passes import Statistics
 from robustnmf.solvers import SOLVERS

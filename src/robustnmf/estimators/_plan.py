@@ -12,21 +12,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from array_api_compat import is_dask_array
 
 from robustnmf.archive import is_stream
-from robustnmf.arrays import Array, device_of, host_dtype, is_foreign, on_device_of, to_numpy
+from robustnmf.arrays import Array, device_of, host_dtype, on_device_of, to_numpy
 from robustnmf.checkpoint import Checkpoint, samples_of, to_json
 from robustnmf.compatibility import ModelSpec, fastest_solver, unsupported_solver_reason
-from robustnmf.engine import Engine, InMemory, Stored, written
+from robustnmf.engine import Engine, InMemory, written
 from robustnmf.estimators._input import check_fixed, check_weights
 from robustnmf.estimators._regularisation import penalties_of
-from robustnmf.estimators._start import engine_for, rank_of, seeds_of, start_of, starts_of
+from robustnmf.estimators._start import rank_of, seeds_of, start_of, starts_of
 from robustnmf.estimators._summary import overlap, reconstruction_error
-from robustnmf.estimators._table import check_look, check_table
 from robustnmf.fit import Callback, fit
 from robustnmf.screening import Screening, screen
 from robustnmf.solvers import SOLVERS, Solver
+from robustnmf.sources import Source
 from robustnmf.state import ElasticNet, Fitted, Problem, Start
 from robustnmf.structures import Free, Structure
 from robustnmf.weightings import Weighting, effective_sample_size
@@ -41,6 +40,7 @@ class FitPlan:
     """
 
     parts: ModelSpec
+    source: Source
     engine: Engine
     problem: Problem
     start: Start
@@ -91,7 +91,7 @@ class FitPlan:
             raise TypeError(f"checkpoint is {path!r}, but the path of a file is needed.")
         if not isinstance(every, Real) or not every >= 0:
             raise ValueError(f"checkpoint_every is {every!r}, but seconds (>= 0) are needed.")
-        if not isinstance(self.engine, (InMemory, Stored)):
+        if not self.engine.can_checkpoint:
             raise ValueError(
                 "checkpoint is for X in memory or in files. Of a Dask array what a lost worker "
                 "held is computed again, without a checkpoint."
@@ -120,11 +120,6 @@ class FitPlan:
             "W": to_json(start[0] if start else None),
             "H": to_json(start[1] if start else None),
         }
-
-    def header(self, X: Any) -> Any:
-        """What scikit-learn reads the number and the names of features from."""
-        here = isinstance(self.engine, InMemory) and not is_foreign(X)
-        return X if here else np.empty((0, self.engine.shape[1]))
 
     def codes(self, member: Fitted, path: Path | None = None) -> np.ndarray:
         """Codes in the user's units; in a file, where one is asked for."""
@@ -177,14 +172,14 @@ class FitPlan:
 
 
 def check_codes_path(
-    path: Any, X: Any, structure: Structure, checkpoint: Any = None
+    path: Any, source: Source, structure: Structure, checkpoint: Any = None
 ) -> Path | None:
     """The file that codes are to be in, if they can be."""
     if path is None:
         return None
     if not isinstance(path, (str, os.PathLike)):
         raise TypeError(f"codes_path is {path!r}, but the path of a file is needed.")
-    if is_dask_array(X):
+    if source.codes_are_lazy:
         raise ValueError(
             "codes_path is for X in memory or in files. Codes of a Dask array stay on its workers; "
             "write what fit_transform returns with to_zarr or to_npy_stack."
@@ -199,9 +194,7 @@ def check_codes_path(
             f"codes_path is {target}, a FIFO or a device, but a memory map needs a regular file. "
             "Write what fit_transform returns to it instead."
         )
-    own = X if isinstance(X, (str, os.PathLike)) else getattr(X, "filename", None)
-    own = getattr(getattr(X, "file", None), "filename", own)  # of HDF5
-    for other, what in ((own, "X"), (checkpoint, "the checkpoint")):
+    for other, what in ((source.file, "X"), (checkpoint, "the checkpoint")):
         if isinstance(other, (str, os.PathLike)) and _same_file(target, other):
             raise ValueError(f"codes_path is the file of {what}, which codes would replace.")
     with tempfile.TemporaryFile(dir=target.parent):
@@ -214,27 +207,33 @@ def _same_file(one: Path, other: str | os.PathLike) -> bool:
 
 
 def plan_fit(
-    model: Any, parts: ModelSpec, X: Any, W: Any, H: Any, sample_weight: Any, weightings: int = 1,
-    codes_path: Path | None = None, screened: bool = True,
-) -> FitPlan:  # fmt: skip
+    model: Any,
+    parts: ModelSpec,
+    source: Source,
+    W: Any,
+    H: Any,
+    sample_weight: Any,
+    weightings: int = 1,
+    codes_path: Path | None = None,
+    screened: bool = True,
+) -> FitPlan:
     """Prepare the fit of an estimator, after all its input has been checked.
 
     ``screened`` allows a screening of the samples for weightings that need one.
     """
-    table = check_table(X, type(model).__name__, parts)
-    rank = rank_of(table.shape, model.n_components, model.init, W, H)
+    source = source.checked(parts, learning=True)
+    samples, features = source.shape
+    rank = rank_of(source.shape, model.n_components, model.init, W, H)
     problem = Problem(parts.loss, parts.structure, _solver(model, parts))
-    weights = check_weights(sample_weight, table.shape[0])
+    weights = check_weights(sample_weight, samples)
     members = weightings * model.n_init
-    engine = engine_for(
-        table, problem, parts.weighting, rank, members, sample_weight=weights,
-        check=partial(check_look, type(model).__name__, parts),
-    )  # fmt: skip
-    if isinstance(engine, Stored):
-        columns = rank * weightings * starts_of(model)
-        engine.use_codes_store(columns, None if codes_path is None else codes_path.parent)
+    engine = source.engine(
+        problem, parts.weighting, rank, members, spec=parts, sample_weight=weights
+    )
+    columns = rank * weightings * starts_of(model)
+    engine.use_codes_store(columns, None if codes_path is None else codes_path.parent)
     given = getattr(model, "fixed_components", None)
-    fixed = check_fixed(given, parts.structure, rank, table.shape[1], host_dtype(engine.like))
+    fixed = check_fixed(given, parts.structure, rank, features, host_dtype(engine.like))
     screening = None
     with engine.thread_pool():
         if screened and fixed is None and _can_screen(model, parts):
@@ -244,10 +243,9 @@ def plan_fit(
             start, balance = start_of(model, engine, problem, rank, W, H)
         else:
             start, balance = screening.start, 1.0
-    if isinstance(engine, Stored):
-        engine.started()
-    counted = table.shape[0] if weights is None else float(weights.sum())
-    shape = counted, table.shape[1]
+    engine.forget_start()
+    counted = samples if weights is None else float(weights.sum())
+    shape = counted, features
     penalties = partial(
         penalties_of,
         model,
@@ -261,7 +259,7 @@ def plan_fit(
     if fixed is not None:
         held = on_device_of(engine.like, fixed * (balance / engine.scale))
         problem = replace(problem, fixed=held)
-    return FitPlan(parts, engine, problem, start, balance, penalties(), screening)
+    return FitPlan(parts, source, engine, problem, start, balance, penalties(), screening)
 
 
 def _can_screen(model: Any, parts: ModelSpec) -> bool:

@@ -1,6 +1,6 @@
-"""Where stored rows come from: files, memory maps, Zarr and HDF5, functions that yield blocks.
+"""Readers of stored rows: files, memory maps, Zarr and HDF5, functions that yield blocks.
 
-A source has a shape and a dtype, and reads its blocks one after the other, as often as asked.
+A reader has a shape and a dtype, and reads its blocks one after the other, as often as needed.
 """
 
 from __future__ import annotations
@@ -19,11 +19,8 @@ import numpy as np
 from robustnmf.archive import read_full
 from robustnmf.engine._scan import as_floats
 
-WORTH_STORING = 2**30
-"""Bytes of a memory map from which it is read block by block."""
 
-
-class Source(ABC):
+class RowReader(ABC):
     """Rows that are read block by block."""
 
     shape: tuple[int, int]
@@ -49,7 +46,7 @@ class Source(ABC):
         return np.stack([found[p] for p in wanted])
 
 
-class Sliced(Source):
+class SlicedReader(RowReader):
     """Anything two-dimensional that hands out rows when it is sliced."""
 
     def __init__(self, array: Any):
@@ -70,7 +67,7 @@ class Sliced(Source):
         return as_floats(self.array[start:stop, :])
 
 
-class RawFile(Sliced):
+class FileReader(SlicedReader):
     """Rows one after the other in a file, read past any memory map: pages of a map stay mapped."""
 
     def __init__(self, path: str | os.PathLike, offset: int, dtype: np.dtype, shape: tuple):
@@ -92,7 +89,7 @@ class RawFile(Sliced):
         return as_floats(rows)
 
 
-class Yielded(Source):
+class FunctionReader(RowReader):
     """Blocks that a function yields, every time it is called."""
 
     may_change = True
@@ -140,26 +137,8 @@ def _given(rows: np.ndarray) -> np.ndarray:
     return rows
 
 
-def source_of(X: Any) -> Source | None:
-    """The source that X stands for; None where it is a table in memory."""
-    if isinstance(X, (str, os.PathLike)):
-        return _npy(Path(X).expanduser())
-    if isinstance(X, np.memmap):
-        return _mapped(X) if X.nbytes >= WORTH_STORING and X.ndim == 2 else None
-    if isinstance(X, Iterator):
-        raise TypeError(
-            "X is a generator, which can be gone through once, but every pass reads X again. Pass "
-            "the function that makes it, for example lambda: blocks(path)."
-        )
-    if callable(X) and not hasattr(X, "__array__"):
-        return Yielded(X)
-    module = type(X).__module__.partition(".")[0]
-    if module in {"zarr", "h5py"} and len(getattr(X, "shape", ())) == 2:
-        return Sliced(X)
-    return None
-
-
-def _npy(path: Path) -> Source:
+def npy_reader(path: Path) -> RowReader:
+    """Return the reader of a .npy file, if it holds a table of numbers."""
     if not path.exists():
         raise FileNotFoundError(f"X is the path {path}, where there is no file.")
     if path.is_dir():
@@ -187,15 +166,15 @@ def _npy(path: Path) -> Source:
             f"{path} holds an array of shape {shape}; samples and features are needed."
         )
     if fortran:
-        return Sliced(np.load(path, mmap_mode="r", allow_pickle=False))
-    return RawFile(path, offset, dtype, shape)
+        return SlicedReader(np.load(path, mmap_mode="r", allow_pickle=False))
+    return FileReader(path, offset, dtype, shape)
 
 
-def _mapped(X: np.memmap) -> Source:
+def memory_map_reader(X: np.memmap) -> RowReader:
     """The file behind a memory map, where its rows lie one after the other."""
     whole = not isinstance(X.base, np.memmap) and X.flags.c_contiguous
     # What was written to a copy on write is in no file, and a file may be gone.
     name = X.filename
     if whole and X.mode != "c" and name is not None and os.path.isfile(name):
-        return RawFile(name, X.offset, X.dtype, X.shape)
-    return Sliced(X)
+        return FileReader(name, X.offset, X.dtype, X.shape)
+    return SlicedReader(X)

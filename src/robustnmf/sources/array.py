@@ -1,0 +1,99 @@
+"""Arrays of NumPy, data frames, and lists: whatever scikit-learn reads as a dense table."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils import check_array
+from sklearn.utils.validation import _get_feature_names, validate_data
+
+from robustnmf._warn import warn
+from robustnmf.compatibility import ModelSpec
+from robustnmf.engine import DataSummary, Engine, scan
+from robustnmf.sources._base import Source, in_memory_engine
+from robustnmf.sources._checks import check_summary
+from robustnmf.state import Problem
+from robustnmf.weightings import Weighting
+
+ACCEPTED = {
+    "dtype": [np.float64, np.float32],
+    "accept_sparse": "csr",
+    "ensure_all_finite": "allow-nan",
+}
+"""What scikit-learn is asked for."""
+
+
+class ArraySource(Source):
+    """A dense table in memory; NaN marks a missing value."""
+
+    table: Any
+
+    @classmethod
+    def claims(cls, X: Any) -> bool:
+        return True
+
+    @property
+    def header(self) -> Any:
+        return self.X
+
+    def checked(
+        self, spec: ModelSpec, *, model: Any = None, dtype: Any = None, learning: bool = False
+    ) -> Self:
+        given = self.floats(model)
+        self.dtype, self.shape = given.dtype, given.shape
+        with np.errstate(over="ignore"):  # what leaves the range of the fit is refused below
+            self.table = self._canonical(
+                given if dtype is None else given.astype(dtype, copy=False)
+            )
+        summary = self._scan(spec)
+        if summary.has_inf and dtype is not None:
+            raise ValueError(
+                f"X leaves the range of {np.dtype(dtype)}, in which this {self.name} was fitted. "
+                "Fit it on float64 data, or scale X."
+            )
+        check_summary(self.name, spec, summary)
+        if summary.has_missing:
+            self._warn_of_empty("sample", "have no weight, and codes of zero")
+            if learning:
+                self._warn_of_empty("feature", "are zero in all that is learned and imputed")
+        return self
+
+    def floats(self, model: Any = None) -> Any:
+        X = native(self.X)
+        if model is not None:
+            return validate_data(model, X, reset=False, **ACCEPTED)
+        _get_feature_names(self.X)  # refuses names of mixed types, before the work, not after it
+        return check_array(X, estimator=self.name, input_name="X", **ACCEPTED)
+
+    def engine(
+        self, problem: Problem, weighting: Weighting, rank: int, members: int = 1, **options: Any
+    ) -> Engine:
+        options.pop("spec"), options.pop("dtype", None)
+        return in_memory_engine(self.table, problem, weighting, rank, members, **options)
+
+    def dense_rows(self) -> np.ndarray:
+        return np.asarray(self.table)
+
+    def _canonical(self, table: Any) -> Any:
+        return table
+
+    def _scan(self, spec: ModelSpec) -> DataSummary:
+        return scan(self.table, zeros=not spec.loss.takes_zeros)
+
+    def _warn_of_empty(self, what: str, outcome: str) -> None:
+        """Warn of samples or features of which no value is known."""
+        (empty,) = np.nonzero(np.isnan(self.table).all(axis=1 if what == "sample" else 0))
+        if len(empty):
+            warn(
+                f"no value is known of {len(empty)} {what}{'s' * (len(empty) > 1)} of X, first "
+                f"{what} {empty[0]}: they {outcome}. Leave them out.",
+                UserWarning,
+            )
+
+
+def native(X: Any) -> Any:
+    """Return X in the byte order of this machine, in which scikit-learn recognises float32."""
+    if isinstance(X, np.ndarray) and X.dtype.kind == "f" and not X.dtype.isnative:
+        return X.astype(X.dtype.newbyteorder("="))
+    return X

@@ -1,0 +1,38 @@
+"""Sparse matrices and arrays of SciPy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from robustnmf.compatibility import ModelSpec
+from robustnmf.engine import DataSummary, scan_sparse
+from robustnmf.sources.array import ArraySource
+
+
+class SparseSource(ArraySource):
+    """A sparse table in memory; what it does not store is zero."""
+
+    @classmethod
+    def claims(cls, X: Any) -> bool:
+        return scipy.sparse.issparse(X)
+
+    def dense_rows(self) -> np.ndarray:
+        return self.table.toarray()
+
+    def _canonical(self, table: Any) -> scipy.sparse.csr_array:
+        """Store every entry once; sparse X cannot mark missing values."""
+        if np.isnan(table.data).any():
+            raise ValueError(
+                f"Input X contains NaN. {self.name} takes missing values in dense X only: what "
+                "sparse X leaves out are zeros. Pass X.toarray(), with NaN for what is missing."
+            )
+        if not table.has_canonical_format:
+            table = table.copy()
+            table.sum_duplicates()
+        return scipy.sparse.csr_array(table)
+
+    def _scan(self, spec: ModelSpec) -> DataSummary:
+        return scan_sparse(self.table)

@@ -1,0 +1,132 @@
+"""One door for X: every kind gives the same fit, and bad tables the same messages."""
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+from robustnmf import RobustNMF
+from robustnmf.sources import SOURCES, source_for
+from robustnmf.sources.array import ArraySource
+from robustnmf.sources.arrow import ArrowSource
+from robustnmf.sources.block_function import BlockFunctionSource
+from robustnmf.sources.chunked import ChunkedSource
+from robustnmf.sources.dask import DaskSource
+from robustnmf.sources.file import FileSource
+from robustnmf.sources.sparse import SparseSource
+from robustnmf.sources.tensor import TensorSource
+
+RNG = np.random.default_rng(0)
+X = RNG.gamma(0.5, size=(60, 3)) @ RNG.gamma(0.5, size=(3, 8)) + 0.01
+NAMES = [f"feature {j}" for j in range(8)]
+
+
+def as_file(table, folder):
+    np.save(folder / "x.npy", table)
+    return folder / "x.npy"
+
+
+def as_frame(table, folder):
+    pandas = pytest.importorskip("pandas")
+    return pandas.DataFrame(table, columns=NAMES)
+
+
+def as_arrow(table, folder):
+    pyarrow = pytest.importorskip("pyarrow")
+    return pyarrow.table(dict(zip(NAMES, table.T.copy(), strict=True)))
+
+
+def as_zarr(table, folder):
+    return pytest.importorskip("zarr").array(table, chunks=(20, 8))
+
+
+def as_hdf5(table, folder):
+    file = pytest.importorskip("h5py").File(folder / "x.h5", "w")
+    file["x"] = table
+    return file["x"]
+
+
+def as_dask(table, folder):
+    return pytest.importorskip("dask.array").from_array(table, chunks=(20, 8))
+
+
+def as_tensor(table, folder):
+    return pytest.importorskip("torch").as_tensor(table)
+
+
+KINDS = {
+    "array": (lambda table, folder: table, ArraySource),
+    "list": (lambda table, folder: table.tolist(), ArraySource),
+    "frame": (as_frame, ArraySource),
+    "sparse": (lambda table, folder: scipy.sparse.csr_array(table), SparseSource),
+    "file": (as_file, FileSource),
+    "zarr": (as_zarr, ChunkedSource),
+    "hdf5": (as_hdf5, ChunkedSource),
+    "function": (lambda table, folder: lambda: iter([table[:25], table[25:]]), BlockFunctionSource),
+    "dask": (as_dask, DaskSource),
+    "tensor": (as_tensor, TensorSource),
+    "arrow": (as_arrow, ArrowSource),
+}
+
+
+def numpy_of(array):
+    return np.asarray(array.compute() if hasattr(array, "compute") else array)
+
+
+def test_every_kind_is_tested():
+    assert {kind for _, kind in KINDS.values()} == set(SOURCES)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_every_kind_has_one_source_and_the_same_fit(name, tmp_path):
+    make, kind = KINDS[name]
+    table = make(X, tmp_path)
+    assert type(source_for(table, "RobustNMF")) is kind
+    model = RobustNMF(3, random_state=0, tol=1e-3).fit(table)
+    plain = RobustNMF(3, random_state=0, tol=1e-3).fit(X)
+    np.testing.assert_allclose(numpy_of(model.components_), plain.components_, atol=1e-8)
+    np.testing.assert_allclose(numpy_of(model.transform(table)), plain.transform(X), atol=1e-8)
+    np.testing.assert_allclose(
+        numpy_of(model.score_samples(table)), plain.score_samples(X), atol=1e-8
+    )
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_negative_values_have_one_message(name, tmp_path):
+    spoiled = X.copy()
+    spoiled[30, 4] = spoiled[41, 2] = -0.5
+    with pytest.raises(
+        ValueError, match=r"2 negative values, first at \[30, 4\] = -0.5; NMF needs"
+    ):
+        RobustNMF(3).fit(KINDS[name][0](spoiled, tmp_path))
+
+
+@pytest.mark.parametrize("name", ["frame", "arrow"])
+def test_names_of_columns_are_those_of_features(name, tmp_path):
+    make = KINDS[name][0]
+    model = RobustNMF(3, random_state=0).fit(make(X, tmp_path))
+    assert list(model.feature_names_in_) == NAMES
+    other = (
+        make(X, tmp_path).rename(columns=str.upper)
+        if name == "frame"
+        else make(X, tmp_path).rename_columns([name.upper() for name in NAMES])
+    )
+    with pytest.raises(ValueError, match="feature names"):
+        model.transform(other)
+
+
+def test_nulls_of_arrow_are_missing_values(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    missing = X.copy()
+    missing[::7, 3] = np.nan
+    columns = {
+        name: pyarrow.array(values, from_pandas=True)
+        for name, values in zip(NAMES, missing.T, strict=True)
+    }
+    models = [RobustNMF(3, random_state=0).fit(t) for t in (missing, pyarrow.table(columns))]
+    np.testing.assert_array_equal(models[0].components_, models[1].components_)
+
+
+def test_columns_of_arrow_that_are_no_numbers_are_refused():
+    pyarrow = pytest.importorskip("pyarrow")
+    with pytest.raises(ValueError, match="column 'b' of X holds string"):
+        RobustNMF(1).fit(pyarrow.table({"a": [1.0, 2.0], "b": ["x", "y"]}))
