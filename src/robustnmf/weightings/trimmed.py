@@ -80,7 +80,7 @@ class Trimmed(Separable):
 
     scales = {"cutoff": 1.0, "floor": 1.0}
     knob = "cutoff"
-    relative = True
+    uses_row_sizes = True
     needs_warmup = True
     _parameter_constraints = {
         "cutoff": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
