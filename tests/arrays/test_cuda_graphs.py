@@ -36,7 +36,7 @@ def test_unwatched_passes_are_the_same(weighting, structure, monkeypatch):
         repeated.append(0 if result is None else times)
         return result
 
-    monkeypatch.setattr(robustnmf.fit, "again", counted)
+    monkeypatch.setattr(robustnmf.fit, "repeat_on_device", counted)
     is_capturing = fitted(weighting, structure=structure)
     assert sum(repeated) >= ENOUGH  # otherwise two fits that were watched are compared
     repeated.clear()
@@ -53,7 +53,7 @@ def test_unwatched_passes_are_the_same(weighting, structure, monkeypatch):
 def test_a_fit_in_doubt_is_watched(monkeypatch):
     is_capturing = fitted(Entropy(0.1))
     calls = []
-    monkeypatch.setattr(robustnmf.fit, "again", lambda *arguments: calls.append(arguments))
+    monkeypatch.setattr(robustnmf.fit, "repeat_on_device", lambda *arguments: calls.append(arguments))
     np.testing.assert_allclose(
         fitted(Entropy(0.1)).objective_history_, is_capturing.objective_history_, rtol=1e-10
     )

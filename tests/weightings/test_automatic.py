@@ -20,7 +20,7 @@ from robustnmf.weightings import (
     WarmupWeights,
     effective_sample_size,
 )
-from robustnmf.weightings._profile import STEP
+from robustnmf.weightings._histogram import STEP
 from robustnmf.weightings.trimmed import MARGIN
 from tests.problems import profile_of
 

@@ -1,4 +1,4 @@
-"""The only place that knows array libraries apart."""
+"""Everything that depends on the array library: namespaces, row blocks, compiled loops."""
 
 from robustnmf.arrays.blocks import DenseBlock
 from robustnmf.arrays.coordinates import (
@@ -40,6 +40,7 @@ from robustnmf.arrays.namespace import (
     to_device_of,
     to_numpy,
 )
+from robustnmf.arrays.quantiles import weighted_median, weighted_quantile
 from robustnmf.arrays.residuals import recompute_cancelled
 from robustnmf.arrays.sparse import SparseBlock, row_slice
 
@@ -85,4 +86,6 @@ __all__ = [
     "sweep_coordinates",
     "to_device_of",
     "to_numpy",
+    "weighted_median",
+    "weighted_quantile",
 ]

@@ -4,7 +4,7 @@ from robustnmf.engine._base import Engine
 from robustnmf.engine._scan import DataSummary, check_nonempty, look_at
 from robustnmf.engine.codes_store import in_parts, written
 from robustnmf.engine.memory import InMemory
-from robustnmf.engine.sampling import RowSample, draw_rows, weighted_median
+from robustnmf.engine.sampling import RowSample, draw_rows
 from robustnmf.engine.sources import Source, source_of
 from robustnmf.engine.stored import Stored
 from robustnmf.engine.threads import one_of_many
@@ -22,6 +22,5 @@ __all__ = [
     "look_at",
     "one_of_many",
     "source_of",
-    "weighted_median",
     "written",
 ]

@@ -87,12 +87,12 @@ class Statistics:
         sums = tuple(mine + theirs for mine, theirs in both)
         return replace(self, objective_sums=objective_sums, log_scale=log_scale, sums=sums)
 
-    def faded(self, share: float) -> Statistics:
-        """The same, counting for a share of what it did."""
+    def discount(self, factor: float) -> Statistics:
+        """Return the statistics with the weights of all rows multiplied by a factor."""
         return replace(
             self,
-            objective_sums=self.objective_sums.faded(share),
-            log_scale=self.log_scale + math.log(share),
+            objective_sums=self.objective_sums.discount(factor),
+            log_scale=self.log_scale + math.log(factor),
         )
 
     def _at(self, log_scale: Array) -> list[Array]:
