@@ -4,7 +4,7 @@ from robustnmf.arrays.blocks import DenseBlock
 from robustnmf.arrays.coordinates import (
     active_components,
     extrapolate,
-    multiplied,
+    multiplicative_step,
     quadratic_part,
     scaled_rows,
     sweep_coordinates,
@@ -71,7 +71,7 @@ __all__ = [
     "largest",
     "log_gap",
     "masked_scatter",
-    "multiplied",
+    "multiplicative_step",
     "namespace",
     "noise",
     "on_device_of",

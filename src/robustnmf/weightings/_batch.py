@@ -92,11 +92,11 @@ class Batch:
 
     def rho(self, energies: Array) -> Array:
         """Compute the contribution of every entry (members, rows, features) to the objective."""
-        return self._each(lambda at, w: _entrywise(w).rho(energies[at, ...]))
+        return self._each(lambda at, w: _as_separable(w).rho(energies[at, ...]))
 
     def weight(self, energies: Array) -> Array:
         """Compute the weight of every entry (members, rows, features)."""
-        return self._each(lambda at, w: _entrywise(w).weight(energies[at, ...]))
+        return self._each(lambda at, w: _as_separable(w).weight(energies[at, ...]))
 
     def squared_parts(self, data: Array, before: Array, cache: Array) -> tuple | None:
         """Multiply data and approximation by weights of entries; None without a kernel for it."""
@@ -153,7 +153,7 @@ class Batch:
         return type(same_type[0])(**parameters)
 
 
-def _entrywise(weighting: Weighting) -> Separable:
+def _as_separable(weighting: Weighting) -> Separable:
     """Return the weighting as one that can be evaluated entry by entry."""
     assert isinstance(weighting, Separable)
     return weighting
