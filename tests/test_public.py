@@ -8,6 +8,9 @@ import pytest
 
 import robustnmf
 from robustnmf import corruptions, datasets, displays, metrics
+from robustnmf.losses import LOSSES
+from robustnmf.structures import STRUCTURES
+from robustnmf.weightings import WEIGHTINGS
 
 MODULES = [robustnmf, corruptions, datasets, displays, metrics]
 NAMES = [(module, name) for module in MODULES for name in module.__all__]
@@ -39,6 +42,12 @@ def test_the_public_api_is_typed_and_documented(module, name):
             assert signature.return_annotation is not signature.empty, called
     if inspect.isclass(value) or inspect.isfunction(value):
         assert inspect.getdoc(value)
+
+
+@pytest.mark.parametrize("registry", [LOSSES, STRUCTURES, WEIGHTINGS], ids=lambda r: next(iter(r)))
+def test_registered_parts_are_public(registry):
+    for kind in registry.values():
+        assert getattr(robustnmf, kind.__name__) is kind
 
 
 def test_unknown_names_are_told():

@@ -71,6 +71,7 @@ __all__ = [
 # ``robustnmf --help`` need not.
 _FOLDERS = ("corruptions", "datasets", "displays", "metrics")
 _HOMES = ("exceptions", "losses", "structures", "weightings", "compatibility", "estimators")
+_REGISTRIES = {"losses": "LOSSES", "structures": "STRUCTURES", "weightings": "WEIGHTINGS"}
 
 
 def __getattr__(name: str) -> Any:
@@ -82,6 +83,11 @@ def __getattr__(name: str) -> Any:
             if found is not None:
                 globals()[name] = found
                 return found
+    if name[:1].isupper():  # a loss, structure or weighting that is registered but not listed above
+        for home, registry in _REGISTRIES.items():
+            for part in getattr(import_module(f"robustnmf.{home}"), registry).values():
+                if part.__name__ == name:
+                    return part
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -24,8 +24,8 @@ from typing import Any
 
 import numpy as np
 
-from robustnmf.arrays import Array, on_device_of
-from robustnmf.engine import Engine, InMemory, draw_rows, weighted_median
+from robustnmf.arrays import Array, on_device_of, weighted_median
+from robustnmf.engine import Engine, InMemory, draw_rows
 from robustnmf.fit import encoded_start, fit
 from robustnmf.groups import find_groups
 from robustnmf.inits import INITS
@@ -59,7 +59,7 @@ TOLERANCE = 1e-3
 STRICTER = 1.0
 """By how many standard deviations of log energies a typical sample stays below the cutoffs."""
 
-FURTHER = 0.5
+EXTRA_REACH = 0.5
 """Standard deviations by which the cutoffs are raised once the majority is known: what a robust
 start found is refined by weights that lose less of the good samples."""
 
@@ -113,7 +113,7 @@ def screen(
         good, rejected = good.representative(), draw_rows(engine, ROWS, beyond).representative()
     groups = find_groups(
         rejected, good, problem, majority.fitted.basis, engine.scale, majority.cutoffs,
-        majority.cutoffs.stricter(STRICTER, majority.unit), majority.typical_share,
+        majority.cutoffs.lower_cutoffs(STRICTER, majority.unit), majority.typical_share,
     )  # fmt: skip
     missed = float(rejected.weight[groups.members] @ groups.energies[groups.members])
     is_enough = missed <= WORTH_A_FIT * float(good.weight @ majority.energies)
@@ -278,8 +278,9 @@ def _cutoffs(
     The first ``majority`` of them were accepted at once, the others as groups.
     """
     histogram = EnergyHistogram.of(energies, sizes, row_weight, unit=unit, features=0)
-    cutoffs = (
-        Trimmed().resolve_auto(histogram, FURTHER).covering(energies, sizes, row_weight, covered)
-    )
+    cutoffs = Trimmed().resolve_auto(histogram, EXTRA_REACH)
+    cutoffs = cutoffs.raise_cutoffs_to_cover(energies, sizes, row_weight, covered)
     first = slice(majority)
-    return cutoffs.covering(energies[first], sizes[first], row_weight[first], COVERED_OF_MAJORITY)
+    return cutoffs.raise_cutoffs_to_cover(
+        energies[first], sizes[first], row_weight[first], COVERED_OF_MAJORITY
+    )

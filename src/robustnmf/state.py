@@ -23,7 +23,7 @@ WARMUP_PASSES = 20
 
 
 class ObjectiveValue(NamedTuple):
-    """Objective, the same less its value for a perfect fit, and the penalty of the basis."""
+    """Objective, shifted objective (zero for a perfect fit), and the penalty of the basis."""
 
     value: float
     shifted_objective: float

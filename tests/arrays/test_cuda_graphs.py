@@ -53,7 +53,9 @@ def test_unwatched_passes_are_the_same(weighting, structure, monkeypatch):
 def test_a_fit_in_doubt_is_watched(monkeypatch):
     is_capturing = fitted(Entropy(0.1))
     calls = []
-    monkeypatch.setattr(robustnmf.fit, "repeat_on_device", lambda *arguments: calls.append(arguments))
+    monkeypatch.setattr(
+        robustnmf.fit, "repeat_on_device", lambda *arguments: calls.append(arguments)
+    )
     np.testing.assert_allclose(
         fitted(Entropy(0.1)).objective_history_, is_capturing.objective_history_, rtol=1e-10
     )

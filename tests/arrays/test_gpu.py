@@ -44,7 +44,7 @@ def bound(request, monkeypatch):
 def test_products_are_as_exact_as_they_should_be(bound):
     X, basis, weights = drawn(ROWS, FEATURES), drawn(MEMBERS * K, FEATURES), drawn(MEMBERS, ROWS)
     expected = X.double() @ basis.double().T
-    assert apart(gpu.projected(X, basis), expected) < bound
+    assert apart(gpu.project(X, basis), expected) < bound
     A = codes()
     (found,) = gpu.weighted_cross(A, weights, X)
     expected = (A * weights[:, :, None]).double().mT @ X.double()
@@ -54,7 +54,7 @@ def test_products_are_as_exact_as_they_should_be(bound):
 def test_a_multiplicative_step_along_with_the_product(bound):
     X, basis = drawn(ROWS, FEATURES), drawn(K, FEATURES)
     A, gram = codes()[:1], basis @ basis.T
-    moved, rest = gpu.projected_and_multiplied(X, basis, gram, A, 1e-38)
+    moved, rest = gpu.project_and_update(X, basis, gram, A, 1e-38)
     seen = (X.double() @ basis.double().T)[None]
     expected = A.double() * seen / (A.double() @ gram.double())
     assert apart(moved, expected) < 4 * bound
@@ -70,13 +70,18 @@ def test_loops_over_rows(dtype, beside):
     gram = basis @ basis.mT
     error = 1e-6 if dtype == torch.float32 else 1e-14
     least = float(torch.finfo(dtype).tiny)
-    assert apart(gpu.multiplied(A, linear, A @ gram, least), A * linear / (A @ gram)) < error
+    assert (
+        apart(gpu.multiplicative_step(A, linear, A @ gram, least), A * linear / (A @ gram)) < error
+    )
     expected = (A.double() * ((A @ gram).double() - 2 * linear.double())).sum(-1)
-    assert apart(gpu.left_over(A, A @ gram, linear), expected) < 1e-14
+    assert apart(gpu.quadratic_part(A, A @ gram, linear), expected) < 1e-14
     steps = 1 / torch.diagonal(gram, dim1=1, dim2=2)
     arrays = (np.array(array.cpu()) for array in (A, linear, gram))
     swept = sweep_coordinates(*arrays, 2, 1)
-    assert apart(gpu.swept(A, linear, gram, steps, 2, 1).cpu(), torch.as_tensor(swept)) < error
+    assert (
+        apart(gpu.sweep_coordinates(A, linear, gram, steps, 2, 1).cpu(), torch.as_tensor(swept))
+        < error
+    )
 
 
 def test_what_has_died_down_becomes_zero_and_nothing_is_divided_by_zero():
@@ -85,7 +90,7 @@ def test_what_has_died_down_becomes_zero_and_nothing_is_divided_by_zero():
         factor = torch.tensor([[[1.0, least, 1.0, 0.0]]], dtype=dtype, device=DEVICE)
         other = torch.tensor([[[1.0, 0.5, 0.0, 0.0]]], dtype=dtype, device=DEVICE)
         below = torch.tensor([[[2.0, 1.0, 0.0, 0.0]]], dtype=dtype, device=DEVICE)
-        found = gpu.multiplied(factor, other, below, least)
+        found = gpu.multiplicative_step(factor, other, below, least)
         assert found.flatten().tolist() == [0.5, 0.0, 0.0, 0.0]
 
 

@@ -6,7 +6,13 @@ import array_api_strict as strict
 import numpy as np
 import pytest
 
-from robustnmf.arrays import extrapolate, multiplied, quadratic_part, scaled_rows, sweep_coordinates
+from robustnmf.arrays import (
+    extrapolate,
+    multiplicative_step,
+    quadratic_part,
+    scaled_rows,
+    sweep_coordinates,
+)
 
 SHAPES = [(1, 1, 1), (2, 7, 3), (1, 64, 4), (3, 65, 10), (2, 131, 17), (1, 200, 40)]
 
@@ -87,13 +93,13 @@ def test_multiplying_keeps_dtype_and_drops_what_has_died_down(dtype):
     tiny = np.finfo(dtype).tiny
     factor[0, :3, 0] = [tiny, 1.0, 1.0]
     negative, positive = np.array([0.5, 1.0], dtype), np.array([1.0, 0.0], dtype)
-    moved = multiplied(factor, other, other + 1)
+    moved = multiplicative_step(factor, other, other + 1)
     assert moved.dtype == dtype
     assert lie_alike(moved, factor)
-    expected = twin(multiplied, factor, other, other + 1)
+    expected = twin(multiplicative_step, factor, other, other + 1)
     np.testing.assert_allclose(moved, expected, rtol=1e-6, atol=tiny)
-    assert multiplied(factor[:1, :1, :1], negative[:1], positive[:1]) == 0
-    assert np.isfinite(multiplied(tiny * factor, negative[1:], positive[1:])).all()
+    assert multiplicative_step(factor[:1, :1, :1], negative[:1], positive[:1]) == 0
+    assert np.isfinite(multiplicative_step(tiny * factor, negative[1:], positive[1:])).all()
 
 
 def test_what_is_not_a_number_is_not_hidden():

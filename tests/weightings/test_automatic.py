@@ -20,21 +20,27 @@ from robustnmf.weightings import (
     WarmupWeights,
     effective_sample_size,
 )
-from robustnmf.weightings._profile import STEP
+from robustnmf.weightings._histogram import STEP
 from robustnmf.weightings.trimmed import MARGIN
 from tests.problems import profile_of
 
 ADVERSARIAL = st.lists(st.floats(-20.0, 3.0), min_size=1, max_size=60).map(
     lambda logs: np.exp(np.array(logs))
 )
-AUTOMATIC = [Cauchy("auto"), Entropy("auto"), Fuzzy("auto"), Trimmed("auto")]
+AUTOMATIC = {name: kind() for name, kind in WEIGHTINGS.items() if kind().has_auto}
 LEAST_SHARE = {
+    # Least effective sample size of every weighting of samples, over the number of samples.
     Cauchy: lambda w: 0.25,
     Entropy: lambda w: 0.5 * np.exp(-0.5),
     Fuzzy: lambda w: 0.5 * 0.75 ** (w.p / (w.p - 1)),
     Trimmed: lambda w: 0.5,
 }
-every = pytest.mark.parametrize("weighting", AUTOMATIC, ids=repr)
+every = pytest.mark.parametrize(
+    "weighting", [w for w in AUTOMATIC.values() if not w.per_entry], ids=repr
+)
+bounded = pytest.mark.parametrize(
+    "weighting", [w for w in AUTOMATIC.values() if type(w) in LEAST_SHARE], ids=repr
+)
 
 
 def size_of(weighting, z, sizes=None):
@@ -43,7 +49,7 @@ def size_of(weighting, z, sizes=None):
     return float(effective_sample_size(weights))
 
 
-@every
+@bounded
 @given(z=ADVERSARIAL, seed=st.integers(0, 99))
 def test_the_effective_sample_size_is_bounded_for_any_energies(weighting, z, seed):
     sizes = np.exp(np.random.default_rng(seed).normal(0, 4, size=len(z)))
@@ -52,7 +58,7 @@ def test_the_effective_sample_size_is_bounded_for_any_energies(weighting, z, see
     assert size_of(settled, z, sizes) >= bound * (1 - 1e-9)
 
 
-@every
+@bounded
 @given(z=ADVERSARIAL, seed=st.integers(0, 9999))
 def test_the_bound_holds_wherever_the_objective_is_no_higher(weighting, z, seed):
     """After settling phi never rises, and that alone keeps the effective sample size up."""
@@ -180,22 +186,18 @@ def test_huber_by_its_name_is_better_than_plain_nmf_where_entries_are_bad():
 def test_the_estimators_of_the_paper_keep_its_numbers():
     assert FWRNMF()._parts().weighting.get_params() == {"p": 11.0, "offset": 0.0}
     assert HuberRNMF()._parts().weighting.get_params() == {"cutoff": 1.0}
-    for name in ("huber", "fuzzy", "cauchy", "entropy", "trimmed"):
+    for name in AUTOMATIC:
         assert RobustNMF(weighting=name)._parts().weighting.has_auto
 
 
-def test_every_weighting_with_an_automatic_parameter_is_tested_here():
-    names = {
-        name
-        for name, kind in WEIGHTINGS.items()
-        for allowed in kind._parameter_constraints.values()
-        for option in allowed
-        if "auto" in getattr(option, "options", ())
-    }
-    assert names == {"cauchy", "entropy", "fuzzy", "huber", "trimmed"}
+@pytest.mark.parametrize("name", WEIGHTINGS)
+def test_a_weighting_that_allows_auto_is_automatic_by_default(name):
+    kind = WEIGHTINGS[name]
+    options = [option for allowed in kind._parameter_constraints.values() for option in allowed]
+    assert kind().has_auto == any("auto" in getattr(option, "options", ()) for option in options)
 
 
-@pytest.mark.parametrize("weighting", [Cauchy(), Entropy(), Fuzzy(), Huber(), Trimmed()], ids=repr)
+@pytest.mark.parametrize("weighting", AUTOMATIC.values(), ids=repr)
 def test_parameters_that_are_not_known_yet_are_said(weighting):
     for function in (weighting.value, weighting.weights, weighting.importances):
         with pytest.raises(ValueError, match="read off the energies of a fit"):

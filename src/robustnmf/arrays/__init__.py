@@ -1,10 +1,10 @@
-"""The only place that knows array libraries apart."""
+"""Everything that depends on the array library: namespaces, row blocks, compiled loops."""
 
 from robustnmf.arrays.blocks import DenseBlock
 from robustnmf.arrays.coordinates import (
     active_components,
     extrapolate,
-    multiplied,
+    multiplicative_step,
     quadratic_part,
     scaled_rows,
     sweep_coordinates,
@@ -40,6 +40,7 @@ from robustnmf.arrays.namespace import (
     to_device_of,
     to_numpy,
 )
+from robustnmf.arrays.quantiles import weighted_median, weighted_quantile
 from robustnmf.arrays.residuals import recompute_cancelled
 from robustnmf.arrays.sparse import SparseBlock, row_slice
 
@@ -70,7 +71,7 @@ __all__ = [
     "largest",
     "log_gap",
     "masked_scatter",
-    "multiplied",
+    "multiplicative_step",
     "namespace",
     "noise",
     "on_device_of",
@@ -85,4 +86,6 @@ __all__ = [
     "sweep_coordinates",
     "to_device_of",
     "to_numpy",
+    "weighted_median",
+    "weighted_quantile",
 ]

@@ -1,14 +1,14 @@
-"""Row blocks: the products a pass needs, whatever holds the rows.
+"""Row blocks: consecutive rows of X with the products that a pass needs.
 
-A block keeps its rows as the user gave them and works in units of ``scale``, a
+A block holds its rows as the user gave them and works in units of ``scale``, a
 power of two near the largest entry of X. Dividing the small products by it, not
-X itself, costs no copy of X and no rounding, and lets data of size 1e-60 or 1e+60
-through the squares that NMF takes.
+X itself, needs no copy of X and no rounding, and data of size 1e-60 or 1e+60 neither
+underflow nor overflow when they are squared.
 
-``DenseBlock`` says what a block is; blocks of rows with holes and of sparse rows answer the
-same calls. What a loss reads of a block are its ``values``, and all that is computed from
+``DenseBlock`` defines the interface; blocks of rows with missing values and of sparse rows
+implement the same methods. A loss reads the ``values`` of a block, and everything computed from
 them entry by entry (approximation, loss, parts of the gradient) has their shape: a table
-(rows, features), or a list of the entries that are stored.
+(rows, features), or a list of the stored entries.
 """
 
 from __future__ import annotations
@@ -42,18 +42,18 @@ class DenseBlock:
     ----------
     sq_norms : array (rows,), float64
         Squared norm of each row.
-    mass : array (rows,), float64
-        How many times each row counts, once unless told. A row of zeros counts zero times:
-        it says nothing about the basis, and any basis fits it exactly.
+    row_weight : array (rows,), float64
+        How many times each row counts, once by default. A row of zeros counts zero times:
+        any basis fits it exactly.
     """
 
     zeros_apart: ClassVar[bool] = False
-    """Whether zeros are left out of the values."""
+    """Whether the values of a block leave out its zeros."""
 
     def __init__(self, rows: Array, scale: float = 1.0, row_weight: Array | None = None):
         self.rows = rows
         self.scale = scale
-        self._given_mass = row_weight
+        self._sample_weight = row_weight
         self._sizes: dict[float, Array] = {}
 
     @property
@@ -71,45 +71,46 @@ class DenseBlock:
 
     @cached_property
     def row_weight(self) -> Array:
-        """How many times each row counts."""
-        return self.xp.where(self.sq_norms > 0, self.counted, 0 * self.counted)
+        """How many times each row (rows,) counts; rows of zeros count zero times."""
+        nominal = self.nominal_row_weight
+        return self.xp.where(self.sq_norms > 0, nominal, 0 * nominal)
 
     @property
-    def counted(self) -> Array:
-        """How many times each row would count were it not for zeros."""
-        given = self._given_mass
-        return self.xp.ones_like(self.sq_norms) if given is None else given
+    def nominal_row_weight(self) -> Array:
+        """How many times each row (rows,) counts if rows of zeros count like others."""
+        weight = self._sample_weight
+        return self.xp.ones_like(self.sq_norms) if weight is None else weight
 
     @property
     def full_row_weight(self) -> Array:
-        """How many times each known entry of a row counts."""
+        """How many times each known entry of a row counts (rows,)."""
         return self.row_weight
 
     def as_whole(self, total: Array) -> Array:
-        """What a sum over the known entries of each row (..., rows) would be over all of them."""
+        """Extrapolate a sum over the known entries of each row (..., rows) to all entries."""
         return total
 
     def of_known(self, total: Array) -> Array:
-        """The sum over known entries that ``as_whole`` has made this of."""
+        """Invert ``as_whole``: return the sum over known entries (..., rows)."""
         return total
 
     def values(self) -> Array:
-        """What a loss reads: the rows in units of scale."""
+        """Return the entries that a loss reads, in units of scale."""
         return self._in_units(self.rows)
 
     def wide_values(self) -> Array:
-        """The same in float64."""
+        """Return the values in float64."""
         return self._in_units(as_float64(self.rows))
 
     def row_sizes(self, degree: float) -> Array:
-        """Sum of the entries of whole rows to some power: what energies compare with."""
+        """Sum the powers of the entries of each whole row (rows,): the scale of its energy."""
         if degree not in self._sizes:
             self._sizes[degree] = self.as_whole(self._power_sums(degree))
         return self._sizes[degree]
 
     def _power_sums(self, degree: float) -> Array:
-        """Sum over each row of its known entries to some power; a few rows at a time."""
-        # Small enough for a cache, or large enough to be worth a launch on a device.
+        """Sum the powers of the known entries of each row (rows,), a few rows at a time."""
+        # Small enough for the CPU cache, or large enough to be worth a kernel launch.
         numbers = CHUNK_NUMBERS if isinstance(self.rows, np.ndarray) else DEVICE_NUMBERS
         step = max(1, numbers // self.rows.shape[1])
         edges = [*range(0, len(self), step), len(self)]
@@ -120,115 +121,119 @@ class DenseBlock:
         return sums[0] if len(sums) == 1 else self.xp.concat(sums)
 
     def _powers(self, values: Array, degree: float) -> Array:
-        """Positive entries to some power in float64; zeros stay zeros."""
+        """Raise positive entries to a power in float64; zeros stay zeros."""
         if degree == 1:
             return values
         if degree == 2:
             return values**2
         xp = self.xp
-        some = xp.where(values > 0, values, xp.ones_like(values))
-        return xp.where(values > 0, some**degree, xp.zeros_like(values))
+        nonzero = xp.where(values > 0, values, xp.ones_like(values))
+        return xp.where(values > 0, nonzero**degree, xp.zeros_like(values))
 
     def take(self, index: Array) -> Array:
-        """Chosen rows as a dense table in units of scale."""
+        """Return chosen rows as a dense table in units of scale."""
         return self._in_units(self.xp.take(self.rows, index, axis=0))
 
     def user_rows(self, index: np.ndarray) -> Any:
-        """Chosen rows on the host, in the user's units, NaN where a value is missing."""
+        """Return chosen rows on the host, in the user's units, NaN where a value is missing."""
         if len(index) == len(self):
             return to_numpy(self.rows)
         return to_numpy(self.xp.take(self.rows, on_device_of(self.rows, index), axis=0))
 
     def sq_residuals(self, index: Array, codes: Array, basis: Array) -> Array:
-        """Squared error of whole rows with codes (..., chosen, k) and bases (..., k, m)."""
+        """Compute squared errors of rows with codes (..., chosen, k) and bases (..., k, m)."""
         return self.xp.sum(as_float64((self.take(index) - codes @ basis) ** 2), axis=-1)
 
     def part(self, index: Array) -> Any:
-        """A block of the chosen rows in float64."""
+        """Return a block of the chosen rows in float64."""
         return DenseBlock(as_float64(self.xp.take(self.rows, index, axis=0)), self.scale)
 
     def project(self, basis: Array) -> Array:
-        """``X basis^T`` for all members as one product: (members, rows, k)."""
+        """Compute ``X basis^T`` (members, rows, k) of all members as one product."""
         xp = self.xp
         members, k, features = basis.shape
         flat = self._in_units(xp.reshape(basis, (members * k, features)))
         kernels = gpu.has_products(self.rows, members * k)
-        product = gpu.projected(self.rows, flat) if kernels else self.rows @ flat.T
+        product = gpu.project(self.rows, flat) if kernels else self.rows @ flat.T
         return xp.permute_dims(xp.reshape(product, (len(self), members, k)), (1, 0, 2))
 
     def wide_project(self, directions: Array) -> Array:
-        """``X directions`` (rows, directions) in float64."""
+        """Compute ``X directions`` (rows, directions) in float64."""
         return self.wide_values() @ directions
 
     def cross(self, codes: Array) -> Array:
-        """``codes^T X`` for all members as one product: (members, k, features)."""
+        """Compute ``codes^T X`` (members, k, features) of all members as one product."""
         xp = self.xp
         members, rows, k = codes.shape
         flat = xp.reshape(xp.permute_dims(codes, (0, 2, 1)), (members * k, rows))
         return xp.reshape(self._in_units(flat @ self.rows), (members, k, self.rows.shape[1]))
 
     def weighted_sums(self, codes: Array, weights: Array) -> tuple[Array, Array]:
-        """``codes^T w X`` and ``codes^T w codes``, for weights (members, rows, 1)."""
+        """Compute ``codes^T w X`` and ``codes^T w codes`` for weights (members, rows, 1)."""
         if self._has_products(codes):
             members, _, k = codes.shape
             tables = [self.rows, codes[0, ...]] if members == 1 else [self.rows]
-            found = gpu.weighted_cross(codes, weights[:, :, 0], *tables)
-            cross = self.xp.reshape(self._in_units(found[0]), (members, k, self.rows.shape[1]))
+            products = gpu.weighted_cross(codes, weights[:, :, 0], *tables)
+            cross = self.xp.reshape(self._in_units(products[0]), (members, k, self.rows.shape[1]))
             if members == 1:
-                return cross, found[1][None, ...]
+                return cross, products[1][None, ...]
             return cross, self.xp.matrix_transpose(codes * weights) @ codes
         weighted = scaled_rows(codes, weights)
         return self.cross(weighted), self.xp.matrix_transpose(weighted) @ codes
 
-    def multiplied(self, codes: Array, basis: Array, gram: Array) -> tuple[Array, Array] | None:
-        """Codes after a multiplicative step, and what ``quadratic_part`` makes of them.
+    def multiplicative_update(
+        self, codes: Array, basis: Array, gram: Array
+    ) -> tuple[Array, Array] | None:
+        """Update codes (1, rows, k) by a multiplicative step, with the product ``X basis^T``.
 
-        In one go with the product that both need, where there is a kernel for that.
+        Also returns ``quadratic_part`` (1, rows) of the new codes. None where there is no kernel
+        that does all of it at once.
         """
         if codes.shape[0] > 1 or not self._has_products(codes):
             return None
         basis = self._in_units(basis[0, ...])
-        return gpu.projected_and_multiplied(self.rows, basis, gram[0, ...], codes, smallest(codes))
+        return gpu.project_and_update(self.rows, basis, gram[0, ...], codes, smallest(codes))
 
     def _has_products(self, codes: Array) -> bool:
+        """Return whether there are GPU kernels for products of the rows with codes."""
         return type(self) is DenseBlock and gpu.has_products(
             self.rows, codes.shape[0] * codes.shape[2]
         )
 
     @property
     def samples(self) -> DenseBlock:
-        """The rows as a basis may be made of them."""
+        """The block with complete rows, of which convex bases are mixtures."""
         return self
 
     def weighted(self, codes: Array) -> Array:
-        """Codes (members, rows, k), each row as often as it counts."""
+        """Multiply codes (members, rows, k) by the weights of rows."""
         return codes * self.xp.astype(self.row_weight, codes.dtype)[:, None]
 
     def approximation(self, codes: Array, basis: Array) -> Array:
-        """``codes basis`` at the values (members, *values)."""
+        """Compute ``codes basis`` at the values (members, *values)."""
         return codes @ basis
 
     def row_sums(self, entries: Array) -> Array:
-        """Sum over each row in float64 (..., rows)."""
+        """Sum entries shaped as the values over each row (..., rows) in float64."""
         return self.xp.sum(as_float64(entries), axis=-1)
 
     def project_part(self, part: Array | None, basis: Array) -> Array:
-        """``part basis^T`` (members, rows, k) for entries shaped as the values; None is ones."""
+        """Compute ``part basis^T`` (members, rows, k) of entries shaped as values; None is ones."""
         xp = self.xp
         if part is None:
             return xp.sum(basis, axis=-1)[:, None, :]
         return part @ xp.matrix_transpose(basis)
 
     def cross_part(self, codes: Array, part: Array | None) -> Array:
-        """``codes^T part`` (members, k, features); ones give one column for all features."""
+        """Compute ``codes^T part`` (members, k, features); for ones (None) a single column."""
         xp = self.xp
-        back = xp.matrix_transpose(codes)
-        return xp.sum(back, axis=-1, keepdims=True) if part is None else back @ part
+        transposed = xp.matrix_transpose(codes)
+        return xp.sum(transposed, axis=-1, keepdims=True) if part is None else transposed @ part
 
     def grams(self, curvature: Array, basis: Array) -> Array:
-        """``basis diag(curvature_i) basis^T`` of every row i (rows, k, k), for one member.
+        """Compute ``basis diag(curvature_i) basis^T`` of every row i (rows, k, k), for one member.
 
-        All of them come out of one product with the table of products of pairs of components.
+        All of them are one product with the table of products of pairs of components.
         """
         xp = self.xp
         _, k, features = basis.shape

@@ -1,9 +1,9 @@
-"""A function applied to its own results again and again, with nobody watching.
+"""Repeat a step on the device without host synchronisation (CUDA graphs).
 
-On a GPU the calls from Python cost more than small products do. What asks the host nothing can
-be recorded once and played as often as is needed (CUDA graphs). Where an array call would have to
-ask, for how many rows there are in doubt, it does what can be done without and leaves a note
-(:func:`doubt`); who repeats then finds out that it was not enough, and does it again, watching.
+On a GPU, calls from Python take longer than small products. A step that needs no result on the
+host is captured once as a CUDA graph and replayed. Where an array call would need the host, to
+learn how many rows it has to recompute, it uses a buffer of fixed size while capturing and flags
+an overflow (:func:`flag_overflow`); the caller then runs the steps again without capturing.
 """
 
 from __future__ import annotations
@@ -18,103 +18,113 @@ import array_api_compat
 from robustnmf.arrays.namespace import Array, namespace
 
 Step = Callable[[Sequence[Array]], tuple[Sequence[Array], Array]]
-"""Of arrays: their successors, of the same shapes, and a note."""
+"""Takes arrays; returns arrays of the same shapes for the next step, and one array to record."""
 
-_doubts: ContextVar[list[Array] | None] = ContextVar("doubts", default=None)
+_overflows: ContextVar[list[Array] | None] = ContextVar("overflows", default=None)
 
 
 def is_capturing() -> bool:
-    """Whether nothing may be asked of the device at present."""
-    return _doubts.get() is not None
+    """Return whether array calls may not synchronise with the device at present."""
+    return _overflows.get() is not None
 
 
-def flag_overflow(question: Array) -> None:
-    """Leave a note (a boolean, on the device): whether the host was needed after all."""
-    notes = _doubts.get()
-    assert notes is not None
-    notes.append(question)
+def flag_overflow(overflow: Array) -> None:
+    """Record a boolean on the device: whether a buffer of fixed size was too small."""
+    overflows = _overflows.get()
+    assert overflows is not None
+    overflows.append(overflow)
 
 
 @contextmanager
-def _notes() -> Iterator[list[Array]]:
-    notes: list[Array] = []
-    token = _doubts.set(notes)
+def _capturing() -> Iterator[list[Array]]:
+    """Collect the overflows that array calls flag inside of the context."""
+    overflows: list[Array] = []
+    token = _overflows.set(overflows)
     try:
-        yield notes
+        yield overflows
     finally:
-        _doubts.reset(token)
+        _overflows.reset(token)
 
 
 def repeat_on_device(
     step: Step, arrays: Sequence[Array], times: int
 ) -> tuple[Sequence[Array], Array] | None:
-    """Arrays after so many steps, and the notes of all of them (times, ...); None in doubt."""
+    """Apply a step ``times`` times; return the last arrays and all records (times, ...).
 
-    def unattended(arrays: Sequence[Array]) -> tuple[Sequence[Array], Array, Array]:
-        with _notes() as doubts:
-            arrays, note = step(arrays)
-            xp = namespace(note)
-            doubtful = xp.any(xp.stack(doubts)) if doubts else xp.any(note != note)
-        return arrays, note, doubtful
+    None where a buffer of fixed size overflowed, or where the step cannot be captured; the caller
+    then runs the steps normally.
+    """
+
+    def captured_step(arrays: Sequence[Array]) -> tuple[Sequence[Array], Array, Array]:
+        with _capturing() as overflows:
+            arrays, record = step(arrays)
+            xp = namespace(record)
+            overflow = xp.any(xp.stack(overflows)) if overflows else xp.any(record != record)
+        return arrays, record, overflow
 
     if not _has_graphs(arrays[0]):
-        arrays, notes, doubtful = _called(unattended, arrays, times)
+        arrays, records, overflow = _call(captured_step, arrays, times)
     else:
         try:
-            arrays, notes, doubtful = _played(unattended, arrays, times)
-        except RuntimeError:  # a part that asks its device something, which recording forbids
+            arrays, records, overflow = _capture_and_replay(captured_step, arrays, times)
+        except RuntimeError:  # the step synchronises with its device, which capturing forbids
             return None
-    return None if bool(doubtful) else (arrays, notes)
+    return None if bool(overflow) else (arrays, records)
 
 
 def _has_graphs(array: Array) -> bool:
     return array_api_compat.is_torch_array(array) and array.is_cuda
 
 
-def _called(
+def _call(
     step: Callable, arrays: Sequence[Array], times: int
 ) -> tuple[Sequence[Array], Array, Array]:
-    notes, doubts = [], []
+    """Apply a step by calling it; return arrays, records and whether any call overflowed."""
+    records, overflows = [], []
     for _ in range(times):
-        arrays, note, doubtful = step(arrays)
-        notes.append(note)
-        doubts.append(doubtful)
-    stack = namespace(notes[0]).stack
-    return arrays, stack(notes), namespace(notes[0]).any(stack(doubts))
+        arrays, record, overflow = step(arrays)
+        records.append(record)
+        overflows.append(overflow)
+    stack = namespace(records[0]).stack
+    return arrays, stack(records), namespace(records[0]).any(stack(overflows))
 
 
-def _played(
+def _capture_and_replay(
     step: Callable, arrays: Sequence[Any], times: int
 ) -> tuple[Sequence[Array], Array, Array]:
-    """The first step is called, which readies libraries; the second recorded, and then played."""
+    """Apply a step by replaying a CUDA graph of it; the same results as ``_call``.
+
+    The first step is called, which initialises libraries; the second is captured.
+    """
     import torch
 
-    here = torch.cuda.current_stream()
-    aside = torch.cuda.Stream()
-    aside.wait_stream(here)
-    with torch.cuda.stream(aside):
-        after, note, doubtful = step(arrays)
-        held = [array.clone() for array in after]
+    stream = torch.cuda.current_stream()
+    capture_stream = torch.cuda.Stream()
+    capture_stream.wait_stream(stream)
+    with torch.cuda.stream(capture_stream):
+        after, record, overflow = step(arrays)
+        buffers = [array.clone() for array in after]
         del after
-        notes = note.new_empty((times, *note.shape))
-        notes[0] = note
-        seen = doubtful.clone()
-        at = torch.ones(1, dtype=torch.int64, device=note.device)
+        records = record.new_empty((times, *record.shape))
+        records[0] = record
+        any_overflow = overflow.clone()
+        at = torch.ones(1, dtype=torch.int64, device=record.device)
         if times > 1:
             graph = torch.cuda.CUDAGraph()
-            places = {array.data_ptr() for array in held}
-            with torch.cuda.graph(graph, stream=aside):
-                after, note, doubtful = step(held)
-                # What a step only passes on must not be overwritten before it is copied.
-                after = [a.clone() if a.data_ptr() in places else a for a in after]
-                for old, new in zip(held, after, strict=True):
+            pointers = {array.data_ptr() for array in buffers}
+            with torch.cuda.graph(graph, stream=capture_stream):
+                after, record, overflow = step(buffers)
+                # An array that the step returns unchanged must not be overwritten before it is
+                # copied.
+                after = [a.clone() if a.data_ptr() in pointers else a for a in after]
+                for old, new in zip(buffers, after, strict=True):
                     old.copy_(new)
-                notes.index_copy_(0, at, note[None, ...])
-                seen.logical_or_(doubtful)
+                records.index_copy_(0, at, record[None, ...])
+                any_overflow.logical_or_(overflow)
                 at.add_(1)
             for _ in range(times - 1):
                 graph.replay()
-    here.wait_stream(aside)
-    for array in (*held, notes, seen):
-        array.record_stream(here)
-    return held, notes, seen
+    stream.wait_stream(capture_stream)
+    for array in (*buffers, records, any_overflow):
+        array.record_stream(stream)
+    return buffers, records, any_overflow

@@ -1,7 +1,7 @@
-"""Triton kernels: what each thread block of a GPU does. :mod:`robustnmf.arrays.gpu` calls them.
+"""Triton kernels, the programs of thread blocks. :mod:`robustnmf.arrays.gpu` calls them.
 
-Arrays come as pointers, with the lengths and strides they have; ``K`` is the number of columns
-filled up to a power of two, and what lies beyond an edge is masked.
+Arrays are passed as pointers with lengths and strides; ``K`` is the number of columns
+padded to a power of two, and everything beyond an edge is masked.
 """
 
 # Triton reads annotations itself: no postponed ones here.
@@ -11,14 +11,17 @@ import triton.language as tl
 
 @triton.jit
 def nearest(x):
-    """The nearest number of TF32."""
+    """Round to the nearest TF32 number."""
     bits = x.to(tl.int32, bitcast=True)
     return ((bits + 0x1000) & -8192).to(tl.float32, bitcast=True)
 
 
 @triton.jit
 def product(x, high, low, total, one, SPLIT: tl.constexpr):
-    """``total + x (high + low)``; by a factor of one, so that it is not summed within."""
+    """Return ``total + x (high + low)``.
+
+    The factor ``one`` keeps the compiler from summing within tensor cores, which loses digits.
+    """
     rounded = nearest(x)
     if SPLIT:
         part = tl.dot(x - rounded, high, input_precision="tf32")
@@ -33,7 +36,7 @@ def product(x, high, low, total, one, SPLIT: tl.constexpr):
 @triton.jit
 def projections(X, high, low, n, m, k, stride, rows, columns, one, K: tl.constexpr,
                  ROWS: tl.constexpr, STEP: tl.constexpr, SPLIT: tl.constexpr):  # fmt: skip
-    """``X C^T`` for a tile of rows."""
+    """Compute ``X C^T`` for a tile of rows."""
     steps = tl.arange(0, STEP)
     total = tl.zeros((ROWS, K), dtype=tl.float32)
     x_at = X + rows[:, None] * stride + steps[None, :]
@@ -54,7 +57,7 @@ def projections(X, high, low, n, m, k, stride, rows, columns, one, K: tl.constex
 def project(X, high, low, out, n, m_units, k, stride_units, one,
              K: tl.constexpr, ROWS: tl.constexpr, STEP: tl.constexpr,
              UNIT: tl.constexpr, SPLIT: tl.constexpr):  # fmt: skip
-    """``out = X C^T``; lengths are in units, so that rows are known to be aligned."""
+    """Compute ``out = X C^T``; lengths are in units, from which the compiler derives alignment."""
     rows = (tl.program_id(0) * ROWS + tl.arange(0, ROWS)).to(tl.int64)
     columns = tl.arange(0, K)
     m, stride = m_units * UNIT, stride_units * UNIT
@@ -68,7 +71,7 @@ def project_and_multiply(X, high, low, A, G, out, rest, n, m_units, k_units, str
                          least, one, K: tl.constexpr, ROWS: tl.constexpr, STEP: tl.constexpr,
                          UNIT: tl.constexpr, K_UNIT: tl.constexpr,
                          SPLIT: tl.constexpr):  # fmt: skip
-    """``out = A (X C^T) / (A G)``, and what rows of it leave over, as ``leave`` has it."""
+    """Compute ``out = A (X C^T) / (A G)``, and ``rest`` of it as in ``quadratic``."""
     rows = (tl.program_id(0) * ROWS + tl.arange(0, ROWS)).to(tl.int64)
     columns = tl.arange(0, K)
     m, k, stride = m_units * UNIT, k_units * K_UNIT, stride_units * UNIT
@@ -89,7 +92,7 @@ def project_and_multiply(X, high, low, A, G, out, rest, n, m_units, k_units, str
 @triton.jit
 def cross(high, low, X, out, n, m, k, stride, each, one, K: tl.constexpr,
            ROWS: tl.constexpr, WIDE: tl.constexpr, SPLIT: tl.constexpr):  # fmt: skip
-    """``out[part] = A X`` for A (k, n), over one part of the rows, for a tile of features."""
+    """Compute ``out[part] = A X`` for A (k, n), over a part of the rows and a tile of features."""
     features = tl.program_id(0) * WIDE + tl.arange(0, WIDE)
     part = tl.program_id(1).to(tl.int64)
     columns = tl.arange(0, K)
@@ -113,7 +116,7 @@ def cross(high, low, X, out, n, m, k, stride, each, one, K: tl.constexpr,
 @triton.jit
 def turn(A, W, high, low, n, k, by_member, by_row,
           K: tl.constexpr, ROWS: tl.constexpr, SPLIT: tl.constexpr):  # fmt: skip
-    """Weighted rows as columns, split into numbers of TF32."""
+    """Transpose weighted rows, split into TF32 numbers."""
     rows = (tl.program_id(0) * ROWS + tl.arange(0, ROWS)).to(tl.int64)
     member = tl.program_id(1).to(tl.int64)
     columns = tl.arange(0, K)
@@ -131,7 +134,7 @@ def turn(A, W, high, low, n, k, by_member, by_row,
 
 @triton.jit
 def multiply(F, N, P, out, count, LEAST: tl.constexpr, BLOCK: tl.constexpr):
-    """``out = F N / P``, zero for what is below the normal numbers."""
+    """Compute ``out = F N / P``, with zeros in the place of subnormal numbers."""
     at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     here = at < count
     factor = tl.load(F + at, mask=here, other=0.0)
@@ -142,8 +145,8 @@ def multiply(F, N, P, out, count, LEAST: tl.constexpr, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def leave(A, P, L, out, n, k, by_member, by_row, K: tl.constexpr, ROWS: tl.constexpr):
-    """``a P^T - 2 l a^T`` of every row, with ``P = A G``, summed in float64."""
+def quadratic(A, P, L, out, n, k, by_member, by_row, K: tl.constexpr, ROWS: tl.constexpr):
+    """Compute ``a P^T - 2 l a^T`` of every row, with ``P = A G``, summed in float64."""
     rows = (tl.program_id(0) * ROWS + tl.arange(0, ROWS)).to(tl.int64)
     member = tl.program_id(1).to(tl.int64)
     columns = tl.arange(0, K)
@@ -152,14 +155,14 @@ def leave(A, P, L, out, n, k, by_member, by_row, K: tl.constexpr, ROWS: tl.const
     a = tl.load(A + place, mask=inside, other=0.0).to(tl.float64)
     product = tl.load(P + place, mask=inside, other=0.0).to(tl.float64)
     linear = tl.load(L + place, mask=inside, other=0.0).to(tl.float64)
-    found = tl.sum(a * (product - 2.0 * linear), axis=1)
-    tl.store(out + member * n + rows, found, mask=rows < n)
+    total = tl.sum(a * (product - 2.0 * linear), axis=1)
+    tl.store(out + member * n + rows, total, mask=rows < n)
 
 
 @triton.jit
 def sweep(A, L, G, S, out, n, k, first, sweeps, by_member, by_row,
            K: tl.constexpr, ROWS: tl.constexpr):  # fmt: skip
-    """Some sweeps over the coordinates of a tile of rows, which stays in registers."""
+    """Run coordinate sweeps on a tile of rows, which stays in registers."""
     rows = (tl.program_id(0) * ROWS + tl.arange(0, ROWS)).to(tl.int64)
     member = tl.program_id(1).to(tl.int64)
     columns = tl.arange(0, K)
@@ -173,14 +176,14 @@ def sweep(A, L, G, S, out, n, k, first, sweeps, by_member, by_row,
             gram = tl.load(G + (member * k + j) * k + columns, mask=columns < k, other=0.0)
             slope = tl.sum(tl.where(chosen, linear, 0.0) - a * gram[None, :], axis=1)
             step = tl.load(S + member * k + j)
-            # The coordinate is changed where it is: no column is taken out.
+            # The column is changed in place, without extracting it from the tile.
             a = tl.where(chosen, tl.maximum(a + (slope * step)[:, None], 0.0), a)
     tl.store(out + place, a, mask=inside)
 
 
 @triton.jit
 def huber_parts(X, B, S, C, one, two, table, BLOCK: tl.constexpr):
-    """Weights at B, times X and times S; a member has a table of each but X, and a cutoff."""
+    """Multiply X and S by Huber's weights at B; every member has tables B and S and a cutoff."""
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     here = at < table
     member = tl.program_id(1).to(tl.int64)
@@ -195,7 +198,7 @@ def huber_parts(X, B, S, C, one, two, table, BLOCK: tl.constexpr):
 
 @triton.jit
 def huber_rows(X, S, C, M, one, two, value, loss, weights, n, m, BLOCK: tl.constexpr):
-    """The same for weights at S, counted; and of every row rho, loss and weights."""
+    """Multiply X and S by Huber's weights at S and row weights; sum rho, loss, weights of rows."""
     row = tl.program_id(0).to(tl.int64)
     member = tl.program_id(1).to(tl.int64)
     cutoff = tl.load(C + member)

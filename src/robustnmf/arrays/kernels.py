@@ -1,8 +1,8 @@
-"""Compiled loops (numba): sweeps over coordinates, sparse rows, rows with holes.
+"""Compiled loops (numba): coordinate sweeps, sparse rows, rows with missing values.
 
-What BLAS and SciPy have no call for. Each loop is compiled when it is first needed, which takes
-a second or two, and kept in numba's cache for the next time. All of them run on one thread and
-let go of the interpreter: threads belong to the engine, which visits several blocks at once.
+For these BLAS and SciPy have no function. Each loop is compiled when it is first called, which
+takes a second or two, and kept in numba's cache. All of them run on one thread and release the
+GIL: the engine has the threads, and visits several blocks at once.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ OPTIONS: dict[str, Any] = {
 
 @njit(**OPTIONS)
 def _load(table: Array, at: int, width: int, tile: Array) -> None:
-    """Some rows of a table (rows, k) across; in the order in which they lie in memory."""
+    """Copy rows of a table (rows, k) into a tile (k, lanes), in the order of their memory."""
     k = table.shape[1]
     if table.strides[0] < table.strides[1]:
         for j in range(k):
@@ -38,7 +38,7 @@ def _load(table: Array, at: int, width: int, tile: Array) -> None:
 
 @njit(**OPTIONS)
 def _store(tile: Array, at: int, width: int, table: Array) -> None:
-    """The rows back where they came from."""
+    """Copy a tile (k, lanes) back into the rows of a table (rows, k)."""
     k = table.shape[1]
     if table.strides[0] < table.strides[1]:
         for j in range(k):
@@ -60,10 +60,10 @@ def sweep_tiles(
     fixed: int,
     out: Array,
 ) -> None:
-    """Coordinate sweeps over every row of a factor (members, rows, k).
+    """Run coordinate sweeps over every row of a factor (members, rows, k); writes to ``out``.
 
-    Rows are taken in tiles that lie across, (k, lanes), so that a step for one coordinate is
-    arithmetic on long vectors. Components are filled up to a multiple of four with zeros.
+    Rows are copied to transposed tiles (k, lanes), so that a step for one coordinate is
+    arithmetic on long vectors. Components are padded with zeros to a multiple of four.
     """
     members, rows, k = factor.shape
     full = (k + 3) // 4 * 4
@@ -82,7 +82,7 @@ def sweep_tiles(
             width = min(lanes, rows - at)
             _load(factor[b], at, width, tile)
             _load(linear[b], at, width, right)
-            tile[k:] = 0  # a row that is not a number must not be seen by others
+            tile[k:] = 0  # NaN in one row must not spread to others
             for _ in range(sweeps):
                 for j in range(0, full, 4):
                     step_quad(square, steps, j, tile, right)
@@ -91,7 +91,7 @@ def sweep_tiles(
 
 @njit(**OPTIONS)
 def quadratic_tiles(codes: Array, linear: Array, gram: Array, out: Array) -> None:
-    """``a G a^T - 2 l a^T`` of every row of codes (members, rows, k), summed in float64."""
+    """Compute ``a G a^T - 2 l a^T`` of every row of codes (members, rows, k), in float64."""
     members, rows, k = codes.shape
     full = (k + 3) // 4 * 4
     lanes = LANE_BYTES // codes.itemsize
@@ -116,7 +116,7 @@ def quadratic_tiles(codes: Array, linear: Array, gram: Array, out: Array) -> Non
 
 @njit(**OPTIONS)
 def scale_rows(table: Array, factors: Array, out: Array) -> None:
-    """``out = table * factors`` for (members, rows, k) and (members, rows, 1)."""
+    """Compute ``out = table * factors`` for (members, rows, k) and (members, rows, 1)."""
     members, rows, k = table.shape
     for i in range(rows):
         for b in range(members):
@@ -126,22 +126,22 @@ def scale_rows(table: Array, factors: Array, out: Array) -> None:
 
 
 @vectorize(["f4(f4, f4, f4)", "f8(f8, f8, f8)"], cache=True)
-def beyond_entries(factor, before, momentum):  # type: ignore[no-untyped-def]
-    """Entries of a factor, gone on by ``ahead`` of their last step; never below zero."""
-    moved = factor + momentum * (factor - before)
-    return factor - factor if moved < 0 else moved
+def extrapolate_entries(factor, before, momentum):  # type: ignore[no-untyped-def]
+    """Extrapolate entries of a factor by ``momentum`` times their last step; never below zero."""
+    extrapolated = factor + momentum * (factor - before)
+    return factor - factor if extrapolated < 0 else extrapolated
 
 
 @vectorize(["f4(f4, f4, f4, f4)", "f8(f8, f8, f8, f8)"], cache=True)
-def multiplied_entries(factor, negative, positive, least):  # type: ignore[no-untyped-def]
-    """``factor negative / positive``, no divisor below ``least`` and zero for what is below it."""
-    moved = factor * negative / (least if positive < least else positive)
-    return factor - factor if moved < least else moved
+def multiplicative_step_entries(factor, negative, positive, least):  # type: ignore[no-untyped-def]
+    """Compute ``factor negative / positive``; divisors are at least ``least``, less is zero."""
+    updated = factor * negative / (least if positive < least else positive)
+    return factor - factor if updated < least else updated
 
 
 @njit(**OPTIONS)
 def approximate(indptr: Array, indices: Array, codes: Array, basis: Array, out: Array) -> None:
-    """``out[p] = codes[i] . basis[:, j]`` for every stored entry p at (i, j); basis (m, k)."""
+    """Compute ``out[p] = codes[i] . basis[j]`` for stored entries p at (i, j); basis (m, k)."""
     k = codes.shape[1]
     for i in range(codes.shape[0]):
         for p in range(indptr[i], indptr[i + 1]):
@@ -154,7 +154,7 @@ def approximate(indptr: Array, indices: Array, codes: Array, basis: Array, out: 
 
 @njit(**OPTIONS)
 def weighted_grams(indptr: Array, indices: Array, weights: Array, basis: Array, out: Array) -> None:
-    """``out[i] = sum_p weights[p] basis[j] basis[j]^T`` over the stored entries of each row."""
+    """Compute ``out[i] = sum_p weights[p] basis[j] basis[j]^T`` over the stored entries of rows."""
     k = basis.shape[1]
     for i in range(out.shape[0]):
         for p in range(indptr[i], indptr[i + 1]):
@@ -172,7 +172,7 @@ def weighted_grams(indptr: Array, indices: Array, weights: Array, basis: Array, 
 def sums_of_unstored(
     indptr: Array, indices: Array, rows: Array, codes: Array, basis: Array, out: Array
 ) -> None:
-    """Sum of the approximation over the entries of chosen rows that are not stored."""
+    """Sum the approximation over the entries of chosen rows that are not stored."""
     features, k = basis.shape
     for r in range(rows.shape[0]):
         i = rows[r]
@@ -189,11 +189,11 @@ def sums_of_unstored(
 
 @njit(**OPTIONS)
 def hide_and_square(known: Array, table: Array, squares: Array) -> None:
-    """Zeros in the holes of a finite table (rows, features), and the squared norm of each row."""
+    """Set missing entries of a table (rows, features) to zero; compute squared norms of rows."""
     for i in range(table.shape[0]):
         total = table.dtype.type(0)
         for j in range(table.shape[1]):
-            # A product rather than a choice: the loop then runs on vectors.
+            # A product instead of a branch, so that the loop is vectorised.
             value = table[i, j] * known[i, j]
             table[i, j] = value
             total += value * value

@@ -1,10 +1,10 @@
-r"""Rows with holes: entries of X that are not known.
+r"""Blocks of rows with missing values.
 
 With :math:`o_i` of m entries known, the energy of a row is :math:`m / o_i` times the loss of
-those, what a whole row like it would have, and the row counts :math:`o_i / m` times. So
-weights depend on how well a row fits on average, not on how much of it is known, and every
-known entry of equally good rows has the same say. Under equal weights this is the plain sum
-over the known entries.
+the known entries, an estimate for the whole row, and the row counts :math:`o_i / m` times. So
+weights depend on how well a row fits on average, not on how much of it is known, and all
+known entries of rows that fit equally well have the same weight. Under equal weights this is the
+plain sum over the known entries.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ class MaskedBlock(DenseBlock):
     Parameters
     ----------
     rows : array (rows, features)
-        Whatever stands in the holes must be finite for the loss that reads it.
+        Missing entries hold any number for which the loss is finite.
     known : array of bool (rows, features)
-    scale, mass
+    scale, row_weight
         As for a dense block.
     """
 
@@ -38,21 +38,21 @@ class MaskedBlock(DenseBlock):
 
     @property
     def samples(self) -> DenseBlock:
-        """The rows with a guess in their holes, once the engine has made one."""
+        """The block with missing values filled in, once the engine has filled them."""
         assert self.filled is not None
         return self.filled
 
     @cached_property
     def whole(self) -> Array:
-        """By how much the loss of the known entries is multiplied; one where none is."""
+        """Factor (rows,) from known entries to whole rows; one where no entry is known."""
         xp = self.xp
         count = xp.sum(xp.astype(self.known, xp.float64), axis=1)
         return self.rows.shape[1] / xp.where(count > 0, count, 0 * count + self.rows.shape[1])
 
     @property
-    def counted(self) -> Array:
-        """How many times each row would count were it not for zeros: its known share."""
-        return super().counted / self.whole
+    def nominal_row_weight(self) -> Array:
+        """How many times each row counts if rows of zeros count like others: its known share."""
+        return super().nominal_row_weight / self.whole
 
     @property
     def full_row_weight(self) -> Array:
@@ -75,13 +75,13 @@ class MaskedBlock(DenseBlock):
         return np.where(known, super().user_rows(index), np.nan)
 
     def part(self, index: Array) -> MaskedBlock:
-        """A block of the chosen rows in float64."""
+        """Return a block of the chosen rows in float64."""
         take = self.xp.take
         rows = as_float64(take(self.rows, index, axis=0))
         return MaskedBlock(rows, take(self.known, index, axis=0), self.scale)
 
     def observed(self, entries: Array | None, like: Array) -> Array:
-        """Entries (..., rows, features) with zeros in the holes; None is ones, as ``like`` is."""
+        """Set missing entries (..., rows, features) to zero; None is ones in the dtype of like."""
         xp = namespace(like)
         if entries is None:
             return xp.astype(self.known, like.dtype)
@@ -104,9 +104,9 @@ class MaskedBlock(DenseBlock):
 
 
 def hide(fresh: Array, known: Array) -> tuple[Array, Array]:
-    """A table (..., rows, features) that nobody else holds, with zeros in the holes.
+    """Set missing entries of a table (..., rows, features) to zero; also sum squares of rows.
 
-    And the sum of squares of each row.
+    NumPy tables are changed in place, so the caller must own the table.
     """
     xp = namespace(fresh)
     if not isinstance(fresh, np.ndarray):

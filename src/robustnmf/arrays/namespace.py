@@ -1,6 +1,4 @@
-"""Array namespaces and every numerical floor of the library.
-
-All floors live here, so that "how small is zero" has one answer:
+"""Array namespaces, and all numerical floors of the library.
 
 * ``smallest``: the smallest normal number; denominators and arguments of
   logarithms never go below it.
@@ -8,8 +6,8 @@ All floors live here, so that "how small is zero" has one answer:
   most one).
 * ``energy_rounding``: ``(8 eps)**2``, what the rounding of codes and of their products with the
   basis may leave in the energy of a row of unit size that is fitted exactly. Computed energies
-  never go below that share of the size of their row: smaller ones change at random from pass to
-  pass, and so would an objective that weights without bounds make of them.
+  never go below that share of the size of their row: smaller ones are random numbers, and
+  unbounded weights would make the objective random too.
 """
 
 from __future__ import annotations
@@ -32,7 +30,7 @@ _NAMESPACES: dict[type, Namespace] = {}
 
 
 def namespace(x: Array) -> Namespace:
-    """Array namespace of x; looked up once for each type of array."""
+    """Return the array namespace of x; looked up once for each type of array."""
     kind = type(x)
     if kind not in _NAMESPACES:
         _NAMESPACES[kind] = array_api_compat.array_namespace(x)
@@ -46,39 +44,39 @@ def _limits(xp: Namespace, dtype: Any) -> tuple[float, float, float]:
 
 
 def eps(x: Array) -> float:
-    """Machine epsilon of the dtype of x."""
+    """Return the machine epsilon of the dtype of x."""
     return _limits(namespace(x), x.dtype)[0]
 
 
 def smallest(x: Array) -> float:
-    """Smallest normal number of the dtype of x."""
+    """Return the smallest normal number of the dtype of x."""
     return _limits(namespace(x), x.dtype)[1]
 
 
 def largest(x: Array) -> float:
-    """Largest number of the dtype of x."""
+    """Return the largest number of the dtype of x."""
     return _limits(namespace(x), x.dtype)[2]
 
 
 def noise(x: Array) -> float:
-    """Square of the machine epsilon of the dtype of x."""
+    """Return the square of the machine epsilon of the dtype of x."""
     return eps(x) ** 2
 
 
 def energy_rounding(x: Array) -> float:
-    """Energy of a row of unit size that is rounding and nothing else."""
+    """Return the energy that rounding alone may give to a row of unit size."""
     return (ROUNDINGS * eps(x)) ** 2
 
 
 def at_least(x: Array, least: float | Array) -> Array:
-    """The larger of x and a number; for PyTorch without a copy of that to the device."""
+    """Return the larger of x and a number; for PyTorch without copying that to the device."""
     if array_api_compat.is_torch_array(x):
         return x.clamp(min=least)
     return namespace(x).maximum(x, least)
 
 
 def at_most(x: Array, most: float | Array) -> Array:
-    """The smaller of x and a number."""
+    """Return the smaller of x and a number."""
     if array_api_compat.is_torch_array(x):
         return x.clamp(max=most)
     return namespace(x).minimum(x, most)
@@ -95,12 +93,12 @@ def positive(x: Array) -> Array:
 
 
 def safe_log(x: Array) -> Array:
-    """Logarithm that takes zero for the smallest normal number."""
+    """Compute the logarithm of x, with zero replaced by the smallest normal number."""
     return namespace(x).log(floored(x))
 
 
 def log_gap(value: Array, above: Array) -> Array:
-    """``value - above`` for logarithms, and zero where value is the logarithm of nothing."""
+    """Compute ``value - above`` for logarithms, and zero where value is the logarithm of zero."""
     xp = namespace(value)
     zero = xp.zeros_like(value)
     gap = xp.where(xp.isfinite(value), value, zero) - xp.where(xp.isfinite(above), above, zero)
@@ -108,19 +106,19 @@ def log_gap(value: Array, above: Array) -> Array:
 
 
 def has_holes(x: Array) -> bool:
-    """Whether any entry is NaN; a sum finds one without a table of booleans."""
+    """Return whether any entry is NaN; a sum finds out without a table of booleans."""
     xp = namespace(x)
     return bool(xp.isnan(xp.sum(x))) and bool(xp.any(xp.isnan(x)))
 
 
 def as_float64(x: Array) -> Array:
-    """Float64 copy of x (x itself where it already is): energies and their sums."""
+    """Return x in float64; without a copy where it is float64 already."""
     xp = namespace(x)
     return xp.astype(x, xp.float64, copy=False)
 
 
 def to_numpy(x: Array) -> np.ndarray:
-    """The numbers of an array of any library, wherever it lives."""
+    """Copy an array of any library and device to a NumPy array."""
     if isinstance(x, np.ndarray):
         return x
     if array_api_compat.is_dask_array(x):
@@ -133,7 +131,7 @@ def to_numpy(x: Array) -> np.ndarray:
 
 
 def from_gpu(x: Array) -> np.ndarray:
-    """A tensor of PyTorch by way of memory that a GPU writes to directly, in steps of 64 MB."""
+    """Copy a PyTorch tensor to NumPy through pinned memory, 64 MB at a time."""
     import torch
 
     flat = x.contiguous().view(-1)
@@ -148,7 +146,7 @@ def from_gpu(x: Array) -> np.ndarray:
 
 
 def is_foreign(x: Any) -> bool:
-    """Whether x is an array of another library than NumPy that computes where its arrays are."""
+    """Return whether x is an array of a library that computes eagerly and is not NumPy."""
     return (
         array_api_compat.is_torch_array(x)
         or array_api_compat.is_cupy_array(x)
@@ -157,47 +155,47 @@ def is_foreign(x: Any) -> bool:
 
 
 def host_dtype(like: Array) -> np.dtype:
-    """NumPy's name for the dtype of an array of floats."""
+    """Return the NumPy dtype of an array of floats."""
     return np.dtype(np.float64 if like.dtype == namespace(like).float64 else np.float32)
 
 
 def column(values: Sequence[float], like: Array, dtype: Any, *, ndim: int) -> Array:
-    """Values along the first of ndim axes, on the device of another array."""
+    """Return values along the first of ndim axes, on the device of another array."""
     xp = namespace(like)
     flat = xp.asarray([float(v) for v in values], dtype=dtype, device=device_of(like))
     return xp.reshape(flat, (-1,) + (1,) * (ndim - 1))
 
 
 def on_device_of(like: Array, values: Any, dtype: Any = None) -> Array:
-    """Host values as an array of the library and device of another array."""
+    """Copy host values to an array of the library and device of another array."""
     return namespace(like).asarray(values, dtype=dtype, device=device_of(like))
 
 
 def device_of(like: Array) -> Any:
-    """Where an array lives."""
+    """Return the device of an array."""
     return array_api_compat.device(like)
 
 
 def to_device_of(like: Array, array: Array) -> Array:
-    """An array where another one is, and of its library; itself, if it is there."""
+    """Copy an array to the library and device of another one; no copy if it is there already."""
     if type(array) is type(like) and device_of(array) == device_of(like):
         return array
     return on_device_of(like, to_numpy(array))
 
 
 def masked_scatter(into: Array, mask: Array, values: Array) -> Array:
-    """``into`` with values, in order, at the places of a mask over its last axis."""
+    """Replace the entries of ``into`` in a mask over its last axis by values, in order."""
     xp = namespace(into)
     place = xp.cumulative_sum(xp.astype(mask, xp.int64)) - 1
-    spread = xp.take(values, xp.clip(place, min=0), axis=-1)
-    return xp.where(mask, spread, into)
+    scattered = xp.take(values, xp.clip(place, min=0), axis=-1)
+    return xp.where(mask, scattered, into)
 
 
 def identity_like(gram: Array) -> Array:
-    """The identity (k, k) of the kind and place of a Gram matrix (..., k, k)."""
+    """Return the identity (k, k) with dtype and device of a Gram matrix (..., k, k)."""
     return namespace(gram).eye(gram.shape[-1], dtype=gram.dtype, device=device_of(gram))
 
 
 def arange_like(count: int, like: Array, start: int = 0) -> Array:
-    """``start, start + 1, ...`` up to count, where another array lives."""
+    """Return ``start, ..., count - 1`` on the device of another array."""
     return namespace(like).arange(start, count, device=device_of(like))

@@ -1,8 +1,8 @@
-"""Energies measured again, from residuals, where they are too small to trust.
+"""Recompute energies from residuals where their expansion cancels.
 
-NumPy goes from member to member and looks at the rows in doubt alone. On a device every question
-asked of it costs more than the answer, so all members look at every row that any of them doubts.
-While nothing may be asked, every member looks at the few rows it fits best.
+NumPy arrays are recomputed member by member, only the rows that need it. On a device every
+synchronisation takes longer than the arithmetic, so a row that needs it for any member is
+recomputed for all of them. While a CUDA graph is captured, up to ``FEW`` rows of each member are.
 """
 
 from __future__ import annotations
@@ -15,38 +15,40 @@ from robustnmf.arrays.cuda_graphs import flag_overflow, is_capturing
 from robustnmf.arrays.namespace import Array, arange_like, as_float64, masked_scatter, namespace
 
 AT_ONCE = 2**26
-"""Numbers of a residual that are held at once on a device."""
+"""Entries of residuals that are in memory at once on a device."""
 
 FEW = 32
-"""Rows of every member that are measured again without asking how many it doubts."""
+"""Rows of every member that can be recomputed while a CUDA graph is captured."""
 
 
 def recompute_cancelled(
     block: Any, energies: Array, doubtful: Array, codes: Array, basis: Array
 ) -> Array:
-    """Energies (members, rows) with those in doubt from the residual of codes and basis."""
+    """Replace the energies (members, rows) in a mask by squared residuals of codes and basis."""
     if isinstance(energies, np.ndarray):
         return _by_member(block, energies, doubtful, codes, basis)
     if is_capturing():
-        return _few(block, energies, doubtful, codes, basis)
-    return _all_together(block, energies, doubtful, codes, basis)
+        return _in_fixed_buffer(block, energies, doubtful, codes, basis)
+    return _for_all_members(block, energies, doubtful, codes, basis)
 
 
 def _by_member(
     block: Any, energies: np.ndarray, doubtful: np.ndarray, codes: np.ndarray, basis: np.ndarray
 ) -> np.ndarray:
+    """Recompute the rows in the mask of each member, in place."""
     for member in np.flatnonzero(doubtful.any(axis=1)):
         rows = np.flatnonzero(doubtful[member])
         energies[member, rows] = block.sq_residuals(rows, codes[member, rows], basis[member])
     return energies
 
 
-def _all_together(
+def _for_all_members(
     block: Any, energies: Array, doubtful: Array, codes: Array, basis: Array
 ) -> Array:
+    """Recompute the rows that are in the mask of any member, for all members."""
     xp = namespace(energies)
-    some = xp.any(doubtful, axis=0)
-    (rows,) = xp.nonzero(some)
+    doubtful_rows = xp.any(doubtful, axis=0)
+    (rows,) = xp.nonzero(doubtful_rows)
     if not rows.shape[0]:
         return energies
     step = max(1, AT_ONCE // (basis.shape[0] * basis.shape[2]))
@@ -54,24 +56,28 @@ def _all_together(
     for at in range(0, rows.shape[0], step):
         chosen = rows[at : min(at + step, rows.shape[0])]
         parts.append(block.sq_residuals(chosen, xp.take(codes, chosen, axis=1), basis))
-    return xp.where(doubtful, masked_scatter(energies, some, xp.concat(parts, axis=1)), energies)
+    recomputed = masked_scatter(energies, doubtful_rows, xp.concat(parts, axis=1))
+    return xp.where(doubtful, recomputed, energies)
 
 
-def _few(block: Any, energies: Array, doubtful: Array, codes: Array, basis: Array) -> Array:
+def _in_fixed_buffer(
+    block: Any, energies: Array, doubtful: Array, codes: Array, basis: Array
+) -> Array:
+    """Recompute at most ``FEW`` rows of each member without synchronising with the device."""
     xp = namespace(energies)
     members, rows = energies.shape
     count = min(FEW, rows)
-    number = xp.cumulative_sum(xp.astype(doubtful, xp.int64), axis=1)  # of doubts so far
+    number = xp.cumulative_sum(xp.astype(doubtful, xp.int64), axis=1)  # of masked rows so far
     flag_overflow(xp.any(number[:, -1] > count))
-    # Doubts of all members in one line, each found by its number; where a member has fewer,
-    # some row of it comes along in vain.
+    # The masked rows of all members in one line, each found by its number; where a member has
+    # fewer than ``count``, any other row of it fills the buffer.
     before = xp.cumulative_sum(number[:, -1])[:, None] - number[:, -1:]
     line = xp.reshape(number + before, (-1,))
     wanted = before + arange_like(count + 1, energies, 1)[None, :]
-    found = xp.reshape(xp.searchsorted(line, xp.reshape(wanted, (-1,))), (members, count))
-    chosen = xp.clip(found - rows * arange_like(members, energies)[:, None], min=0, max=rows - 1)
+    places = xp.reshape(xp.searchsorted(line, xp.reshape(wanted, (-1,))), (members, count))
+    chosen = xp.clip(places - rows * arange_like(members, energies)[:, None], min=0, max=rows - 1)
     data = xp.reshape(block.take(xp.reshape(chosen, (-1,))), (members, count, basis.shape[2]))
-    left = data - xp.take_along_axis(codes, chosen[:, :, None], axis=1) @ basis
-    measured = xp.sum(as_float64(left**2), axis=-1)
+    residual = data - xp.take_along_axis(codes, chosen[:, :, None], axis=1) @ basis
+    recomputed = xp.sum(as_float64(residual**2), axis=-1)
     place = xp.clip(number - 1, min=0, max=count - 1)
-    return xp.where(doubtful, xp.take_along_axis(measured, place, axis=1), energies)
+    return xp.where(doubtful, xp.take_along_axis(recomputed, place, axis=1), energies)

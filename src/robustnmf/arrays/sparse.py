@@ -1,4 +1,4 @@
-"""Sparse rows: memory and time go with the entries that are stored, never with all of X."""
+"""Blocks of sparse rows: memory and time grow with the stored entries, not with all of X."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class SparseBlock(DenseBlock):
         return self.rows if len(index) == len(self) else self.rows[index]
 
     def sq_residuals(self, index: Array, codes: Array, basis: Array) -> Array:
-        """Squared error of these rows, a few of them at a time as a dense table."""
+        """Compute squared errors of chosen rows, a few of them at a time as a dense table."""
         step = max(1, DENSE_NUMBERS // self.rows.shape[1])
         chunks = [slice(at, at + step) for at in range(0, len(index), step)]
         parts = [
@@ -53,7 +53,7 @@ class SparseBlock(DenseBlock):
         return np.concatenate(parts)
 
     def part(self, index: Array) -> SparseBlock:
-        """A block of the chosen rows in float64."""
+        """Return a block of the chosen rows in float64."""
         return SparseBlock(self.rows[index].astype(np.float64), self.scale)
 
     def wide_project(self, directions: Array) -> Array:
@@ -77,10 +77,10 @@ class SparseBlock(DenseBlock):
         return out
 
     def unstored(self, codes: Array, basis: Array, approximation: Array, beside: Array) -> Array:
-        """Sum of the approximation over the zeros of each row (members, rows), float64.
+        """Sum the approximation over the zeros of each row (members, rows), float64.
 
-        The sum over all features less the one over stored entries; where that leaves little,
-        also with what it is to be added to (``beside``), the zeros are summed themselves.
+        As the sum over all features less the one over stored entries. Where that cancels, also
+        relative to the energies it is added to (``beside``), the zeros are summed directly.
         """
         from robustnmf.arrays.kernels import sums_of_unstored
 
@@ -129,13 +129,13 @@ class SparseBlock(DenseBlock):
         return np.ones(self.rows.shape[1])
 
     def _holding(self, entries: Array) -> scipy.sparse.csr_array:
-        """These entries where the rows have theirs."""
+        """Return a CSR array with these entries and the sparsity pattern of the rows."""
         structure = (entries, self.rows.indices, self.rows.indptr)
         return scipy.sparse.csr_array(structure, shape=self.rows.shape)
 
 
 def row_slice(X: scipy.sparse.csr_array, start: int, stop: int) -> scipy.sparse.csr_array:
-    """Consecutive rows that share the memory of X."""
+    """Return consecutive rows as a view of the memory of X."""
     inside = slice(int(X.indptr[start]), int(X.indptr[stop]))
     pointers = X.indptr[start : stop + 1] - X.indptr[start]
     parts = (X.data[inside], X.indices[inside], pointers)

@@ -1,9 +1,8 @@
-"""The innermost loops of coordinate descent, as vector instructions (numba, LLVM).
+"""Innermost loops of coordinate descent, as vector instructions (numba, LLVM).
 
-A compiler that is given loops over rows reads and writes what it sums up from memory. Here the
-sums for four coordinates of a tile of rows stay in registers while the components go by, as in
-the products of BLAS. A tile is an array (k, lanes) with ``LANE_BYTES`` in a row, k filled up to
-a multiple of four.
+Compiled loops over rows would keep their sums in memory. Here the sums for four coordinates of a
+tile of rows stay in registers during the loop over components, as in the products of BLAS. A tile
+is an array (k, lanes) with ``LANE_BYTES`` in a row, k padded to a multiple of four.
 """
 
 from __future__ import annotations
@@ -17,14 +16,14 @@ from numba.extending import intrinsic as numba_intrinsic
 intrinsic: Any = numba_intrinsic  # the first argument is numba's own, callers do not give it
 
 LANE_BYTES = 256 if binding.get_host_cpu_features().get("avx512f") else 64
-"""Bytes of a row of a tile: so many that four of them fit into the registers there are."""
+"""Bytes of a row of a tile, so that four rows fit into the vector registers."""
 
 
 @intrinsic
 def step_quad(
     typing: Any, negated: Any, steps: Any, at: Any, tile: Any, linear: Any
 ) -> tuple[Any, Any]:
-    """Step of four coordinates from ``at`` on, in turn, for all rows of a tile.
+    """Update four coordinates from ``at`` on, one after the other, for all rows of a tile.
 
     Parameters
     ----------
@@ -43,10 +42,10 @@ def step_quad(
         changes: list[Any] = []
         for i, row in enumerate(rows):
             for j, change in enumerate(changes):
-                entry = code.spread(code.entry(negated, row, rows[j]))
+                entry = code.broadcast(code.entry(negated, row, rows[j]))
                 slopes[i] = code.multiply_add(entry, change, slopes[i])
             old = code.load(tile, row)
-            step = code.spread(builder.load(builder.gep(steps.data, [row])))
+            step = code.broadcast(builder.load(builder.gep(steps.data, [row])))
             new = code.positive(code.multiply_add(slopes[i], step, old))
             changes.append(builder.fsub(new, old))
             code.store(tile, row, new)
@@ -65,20 +64,20 @@ def add_quadratic_quad(
         gram, at, tile, linear, total = _unpacked(context, builder, signature, arguments)
         code = _Vectors(context, builder, signature.args[2])
         rows = code.quad(at)
-        products = code.products(gram, rows, tile, [code.same(0.0)] * 4)
-        found = code.load_wide(total)
+        products = code.products(gram, rows, tile, [code.constant(0.0)] * 4)
+        partial = code.load_wide(total)
         for row, product in zip(rows, products, strict=True):
-            known, right = (code.wide(code.load(table, row)) for table in (tile, linear))
+            codes, right = (code.wide(code.load(table, row)) for table in (tile, linear))
             twice = builder.fadd(right, right)
-            found = code.multiply_add(known, builder.fsub(code.wide(product), twice), found)
-        code.store_wide(total, found)
+            partial = code.multiply_add(codes, builder.fsub(code.wide(product), twice), partial)
+        code.store_wide(total, partial)
         return context.get_dummy_value()
 
     return types.void(gram, at, tile, linear, total), generate
 
 
 def _unpacked(context: Any, builder: Any, signature: Any, arguments: Any) -> list[Any]:
-    """Arguments of an intrinsic, arrays as structures with their fields at hand."""
+    """Return the arguments of an intrinsic, arrays as structures with named fields."""
     return [
         context.make_array(kind)(context, builder, value)
         if isinstance(kind, types.Array)
@@ -88,7 +87,7 @@ def _unpacked(context: Any, builder: Any, signature: Any, arguments: Any) -> lis
 
 
 class _Vectors:
-    """The few operations on rows of tiles that the loops are made of."""
+    """Operations on rows of tiles that the loops consist of."""
 
     def __init__(self, context: Any, builder: Any, tile: Any):
         self.builder = builder
@@ -99,23 +98,23 @@ class _Vectors:
         self.double = ir.VectorType(ir.DoubleType(), self.lanes)
 
     def quad(self, at: Any) -> list[Any]:
-        """Four indices from ``at`` on."""
+        """Return four indices from ``at`` on."""
         return [self.builder.add(at, at.type(i)) for i in range(4)]
 
     def products(self, square: Any, rows: list[Any], tile: Any, start: list[Any]) -> list[Any]:
-        """``start[i] + square[rows[i]] tile``, summed up in registers."""
+        """Compute ``start[i] + square[rows[i]] tile``, summed in registers."""
         builder = self.builder
         sums = [cgutils.alloca_once_value(builder, value) for value in start]
         rank = cgutils.unpack_tuple(builder, square.shape, 2)[0]
         with cgutils.for_range(builder, rank) as loop:
             part = self.load(tile, loop.index)
             for row, total in zip(rows, sums, strict=True):
-                entry = self.spread(self.entry(square, row, loop.index))
+                entry = self.broadcast(self.entry(square, row, loop.index))
                 builder.store(self.multiply_add(entry, part, builder.load(total)), total)
         return [builder.load(total) for total in sums]
 
     def entry(self, square: Any, row: Any, column: Any) -> Any:
-        """One entry of a square array."""
+        """Load one entry of a square array."""
         builder = self.builder
         rank = cgutils.unpack_tuple(builder, square.shape, 2)[0]
         at = builder.add(builder.mul(row, rank), column)
@@ -136,18 +135,18 @@ class _Vectors:
         self.builder.store(value, place, align=8)
 
     def wide(self, value: Any) -> Any:
-        """The same numbers in float64."""
+        """Convert a vector to float64."""
         return value if self.size == 8 else self.builder.fpext(value, self.double)
 
-    def spread(self, value: Any) -> Any:
-        """One number in all lanes."""
-        some = ir.Constant(self.vector, ir.Undefined)
-        first = self.builder.insert_element(some, value, ir.IntType(32)(0))
+    def broadcast(self, value: Any) -> Any:
+        """Copy one number to all lanes."""
+        undefined = ir.Constant(self.vector, ir.Undefined)
+        first = self.builder.insert_element(undefined, value, ir.IntType(32)(0))
         mask = ir.Constant(ir.VectorType(ir.IntType(32), self.lanes), [0] * self.lanes)
-        return self.builder.shuffle_vector(first, some, mask)
+        return self.builder.shuffle_vector(first, undefined, mask)
 
-    def same(self, value: float) -> Any:
-        """A constant in all lanes."""
+    def constant(self, value: float) -> Any:
+        """Return a vector with a constant in all lanes."""
         return ir.Constant(self.vector, [value] * self.lanes)
 
     def multiply_add(self, a: Any, b: Any, c: Any) -> Any:
@@ -155,8 +154,8 @@ class _Vectors:
         return self.builder.fadd(self.builder.fmul(a, b, flags=flags), c, flags=flags)
 
     def positive(self, value: Any) -> Any:
-        """Zero instead of what is below it; what is not a number stays that."""
-        zero = self.same(0.0)
+        """Compute ``max(value, 0)``; NaN stays NaN."""
+        zero = self.constant(0.0)
         return self.builder.select(self.builder.fcmp_ordered("<", value, zero), zero, value)
 
     def _place(self, tile: Any, row: Any) -> Any:

@@ -11,7 +11,7 @@ from robustnmf.engine.row_readers import (
     memory_map_reader,
     npy_reader,
 )
-from robustnmf.engine.sampling import RowSample, draw_rows, weighted_median
+from robustnmf.engine.sampling import RowSample, draw_rows
 from robustnmf.engine.stored import Stored
 from robustnmf.engine.threads import one_of_many
 
@@ -32,6 +32,5 @@ __all__ = [
     "one_of_many",
     "scan",
     "scan_sparse",
-    "weighted_median",
     "written",
 ]

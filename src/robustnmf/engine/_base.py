@@ -23,7 +23,13 @@ import numpy as np
 from robustnmf.arrays import Array, floored, namespace
 from robustnmf.engine.threads import Threads
 from robustnmf.passes import BlockState
-from robustnmf.weightings import EnergyHistogram, LogHistogram, counted, counts_beyond, counts_of
+from robustnmf.weightings import (
+    EnergyHistogram,
+    LogHistogram,
+    energy_counts,
+    excess_counts,
+    node_counts,
+)
 
 WORTH_A_THREAD = 1e6
 
@@ -187,13 +193,15 @@ class Engine(ABC):
         unit = self.typical_size(degree) if unit is None else unit
 
         def count(block: Any, local: Any) -> tuple[None, np.ndarray]:
-            return None, counts_of(energies(local), block.row_sizes(degree), block.row_weight, unit)
+            return None, energy_counts(
+                energies(local), block.row_sizes(degree), block.row_weight, unit
+            )
 
         def larger_of(j: int) -> Callable[[float, float], LogHistogram]:
             def larger(log: float, log_share: float) -> LogHistogram:
                 def beyond(block: Any, local: Any) -> tuple[None, np.ndarray]:
                     known = block.row_sizes(degree), block.row_weight, unit
-                    return None, counts_beyond(energies(local)[j, ...], *known, log, log_share)
+                    return None, excess_counts(energies(local)[j, ...], *known, log, log_share)
 
                 return LogHistogram(self.sums(beyond, block_states, data=False))
 
@@ -213,7 +221,7 @@ class Engine(ABC):
             mean = self._mean_size(degree) or 1.0
 
             def counts(block: Any, _: None) -> tuple[None, np.ndarray]:
-                return None, counted(
+                return None, node_counts(
                     block.xp.log(floored(block.row_sizes(degree) / mean)), block.row_weight
                 )
 

@@ -28,7 +28,7 @@ class KnownRows:
     by_degree: dict[float, Array]
     row_weight: Array
     full_row_weight: Array
-    counted: Array
+    nominal_row_weight: Array
 
     def __len__(self) -> int:
         return int(self.row_weight.shape[0])
@@ -50,7 +50,9 @@ class KnownRows:
     def rows(self, at: slice) -> KnownRows:
         """The same of some rows."""
         by_degree = {d: sizes[at] for d, sizes in self.by_degree.items()}
-        return KnownRows(by_degree, self.row_weight[at], self.full_row_weight[at], self.counted[at])
+        return KnownRows(
+            by_degree, self.row_weight[at], self.full_row_weight[at], self.nominal_row_weight[at]
+        )
 
     def scaled(self, scale: float) -> KnownRows:
         """The same in units of a scale."""
@@ -59,7 +61,9 @@ class KnownRows:
 
     def counting_all(self) -> KnownRows:
         """Rows that are all zero, and count all the same."""
-        return replace(self, row_weight=self.counted, full_row_weight=self.counted)
+        return replace(
+            self, row_weight=self.nominal_row_weight, full_row_weight=self.nominal_row_weight
+        )
 
     def block(self, rows: Array, scale: float, complete: bool, fill: float) -> DenseBlock:
         """The block of these rows, which need not find out again what is known of them."""
@@ -175,7 +179,7 @@ def scan_rows(
     summary = scan(rows)
     block = block_of(rows, 1.0, row_weight, not summary.has_missing, 1.0)
     sizes = {d: block.row_sizes(d) for d in {1.0, 2.0, *degrees}}
-    counts = (block.row_weight, block.full_row_weight, block.counted)
+    counts = (block.row_weight, block.full_row_weight, block.nominal_row_weight)
     known = KnownRows(sizes, *map(_once, counts))
     return known, replace(summary, any_weight=bool(block.xp.any(block.row_weight > 0)))
 

@@ -92,7 +92,7 @@ class InMemory(Engine):
             self.blocks.append(_block(X, at, stop, self.scale, row_weight, self.complete, fill))
         if not any(bool(b.xp.any(b.row_weight > 0)) for b in self.blocks):
             for block in self.blocks:  # nothing but zeros: rows are all alike, and all count
-                block.row_weight = block.counted
+                block.row_weight = block.nominal_row_weight
         self.sample_weight = sample_weight
 
     def filled(self) -> InMemory:

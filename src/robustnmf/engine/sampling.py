@@ -23,13 +23,6 @@ MARGIN = 1.5
 """How many more rows than wanted are looked at before the smallest keys are chosen."""
 
 
-def weighted_median(values: np.ndarray, weight: np.ndarray) -> float:
-    """Return the value that half of the weight lies below."""
-    order = np.argsort(values)
-    passed = np.cumsum(weight[order])
-    return float(np.interp(0.5 * passed[-1], passed - 0.5 * weight[order], values[order]))
-
-
 REPEATED = 3.0
 """Rows that count more than this many times the usual weight are repeated."""
 

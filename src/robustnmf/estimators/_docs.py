@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import TypeVar
 
+from robustnmf.losses import LOSSES
+from robustnmf.structures import STRUCTURES
+from robustnmf.weightings import WEIGHTINGS
+
 Class = TypeVar("Class", bound=type)
+
+REGISTRIES = {"losses": LOSSES, "structures": STRUCTURES, "weightings": WEIGHTINGS}
+"""Registries whose names fill placeholders in docstrings."""
 
 PARTS = {
     "n_components": """\
@@ -89,6 +96,8 @@ def documented(**defaults: object):
         for name, part in PARTS.items():
             part = part.format(**defaults) if name == "common" else part
             text = text.replace(f"<{name}>", part.replace("\n", "\n    "))
+        for name, registry in REGISTRIES.items():
+            text = text.replace(f"<{name}>", ", ".join(f'"{key}"' for key in registry))
         cls.__doc__ = text
         return cls
 

@@ -63,7 +63,7 @@ class Stream:
 
         found: Statistics = engine.map_blocks(gathered, block_states)[1]
         if self.statistics is not None:
-            found = self.statistics.faded(forget).merge(found)
+            found = self.statistics.discount(forget).merge(found)
         for _ in range(STEPS):
             _, bases = self.problem.basis_step(engine, None, bases, settled, found)
         return (

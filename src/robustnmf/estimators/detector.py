@@ -12,7 +12,7 @@ from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from robustnmf.arrays import as_float64, namespace, on_device_of, to_numpy
+from robustnmf.arrays import as_float64, namespace, on_device_of, to_numpy, weighted_quantile
 from robustnmf.estimators._base import check_same_namespace
 from robustnmf.estimators._input import Seed, check_weights
 from robustnmf.estimators.robust import RobustNMF
@@ -297,9 +297,7 @@ def _raised(X: Any, shift: Any) -> tuple[Any, Any]:
 
 def _level(scores: np.ndarray, row_weight: np.ndarray, share: float) -> float:
     """The score that a share of the samples, each as often as it counts, stays below."""
-    order = np.argsort(scores)
-    passed = np.cumsum(row_weight[order])
-    first = float(scores[order[np.argmax(passed > share * passed[-1] * (1 + 1e-12))]])
+    first = weighted_quantile(scores, row_weight, share, side="right")
     below = scores[(row_weight > 0) & (scores < first - 1e-9 * abs(first))]
     # Between two samples, so that rounding does not move one across.
     return 0.5 * (float(below.max()) + first) if len(below) else first - 0.5

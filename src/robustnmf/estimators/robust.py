@@ -37,13 +37,13 @@ class RobustNMF(BaseRobustNMF):
     ----------
     <n_components>
     weighting : str or Weighting, default="trimmed"
-        Name or instance: "uniform", "l21", "huber", "fuzzy", "entropy", "cauchy", "trimmed".
+        Name or instance: <weightings>.
         By name, parameters are automatic: they are read off the energies, whatever the units
         of X.
     loss : str or Loss, default="frobenius"
-        Name or instance: "frobenius", "kullback-leibler", "itakura-saito", "beta", "alpha".
+        Name or instance: <losses>.
     structure : str or Structure, default="free"
-        Name or instance: "free", "convex", "orthogonal".
+        Name or instance: <structures>.
     fixed_components : array-like (n_fixed, n_features), optional
         The first components, held as given while the others are learned.
     alpha_W : float, default=0.0

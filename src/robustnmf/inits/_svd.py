@@ -15,7 +15,7 @@ Counts = list[Array]
 """For every block, how often its rows (rows,) count in the SVD."""
 
 
-def guessed(engine: Any, k: int, seed: int) -> Array:
+def random_subspace(engine: Any, k: int, seed: int) -> Array:
     """Orthonormal rows (some more than k, features) to start from."""
     n, m = engine.shape
     guess = np.random.default_rng(seed).standard_normal((m, min(k + OVERSAMPLING, n, m)))
@@ -27,7 +27,7 @@ def orthonormal(rows: Array) -> Array:
     return namespace(rows).linalg.qr(rows.T)[0].T
 
 
-def multiplied(engine: Any, right: Array, counts: Counts) -> Array:
+def iterate_subspace(engine: Any, right: Array, counts: Counts) -> Array:
     """One round of the subspace iteration: orthonormal rows nearer to the singular vectors."""
 
     def gram_times(block: Any, counted: Array) -> tuple[Array, Array]:
@@ -37,7 +37,7 @@ def multiplied(engine: Any, right: Array, counts: Counts) -> Array:
     return orthonormal(engine.map_blocks(gram_times, counts)[1])
 
 
-def aligned(engine: Any, right: Array, counts: Counts) -> tuple[Array, Array, list[Array]]:
+def rayleigh_ritz(engine: Any, right: Array, counts: Counts) -> tuple[Array, Array, list[Array]]:
     """Singular values, vectors in their order, and for every block its rows in their terms."""
     xp = namespace(right)
 
@@ -56,7 +56,7 @@ def aligned(engine: Any, right: Array, counts: Counts) -> tuple[Array, Array, li
     return singular, rotation.T @ right, turned[0]
 
 
-def signed_parts(
+def nonnegative_parts(
     engine: Any, k: int, singular: Array, right: Array, counts: Counts
 ) -> tuple[list[Array], Array]:
     """Codes and basis from k singular triplets, zeros where the smaller parts were.
@@ -99,7 +99,7 @@ def signed_parts(
     return codes, basis
 
 
-def filled(
+def fill_zeros(
     engine: Any, k: int, seed: int, entry: float, codes: list[Array], basis: Array
 ) -> tuple[list[Array], Array]:
     """The factors with zeros raised to those of a constant approximation of an entry."""

@@ -12,7 +12,13 @@ from __future__ import annotations
 from typing import Any
 
 from robustnmf.arrays import Array
-from robustnmf.inits._svd import aligned, filled, guessed, multiplied, signed_parts
+from robustnmf.inits._svd import (
+    fill_zeros,
+    iterate_subspace,
+    nonnegative_parts,
+    random_subspace,
+    rayleigh_ritz,
+)
 
 ROUNDS = 7
 
@@ -20,11 +26,11 @@ ROUNDS = 7
 def nndsvd(engine: Any, k: int, seed: int) -> tuple[list[Array], Array]:
     """Codes (n, k) and basis (k, m), with zeros where a part is cut off."""
     counts = engine.map_blocks(lambda block, _: (block.row_weight, None), data=False)[0]
-    right = guessed(engine, k, seed)
+    right = random_subspace(engine, k, seed)
     for _ in range(ROUNDS):
-        right = multiplied(engine, right, counts)
-    singular, right, _ = aligned(engine, right, counts)
-    return signed_parts(engine, k, singular, right, counts)
+        right = iterate_subspace(engine, right, counts)
+    singular, right, _ = rayleigh_ritz(engine, right, counts)
+    return nonnegative_parts(engine, k, singular, right, counts)
 
 
 def nndsvda(engine: Any, k: int, seed: int) -> tuple[list[Array], Array]:
@@ -34,4 +40,4 @@ def nndsvda(engine: Any, k: int, seed: int) -> tuple[list[Array], Array]:
     factors do; its square root over k does. Components that the SVD leaves empty, because X
     has no such rank, get a random basis: filled alike, they would stay alike for ever.
     """
-    return filled(engine, k, seed, engine.mean(), *nndsvd(engine, k, seed))
+    return fill_zeros(engine, k, seed, engine.mean(), *nndsvd(engine, k, seed))

@@ -15,12 +15,12 @@ from typing import Any
 from robustnmf.arrays import Array, at_least, eps, namespace
 from robustnmf.inits._svd import (
     Counts,
-    aligned,
-    filled,
-    guessed,
-    multiplied,
+    fill_zeros,
+    iterate_subspace,
+    nonnegative_parts,
     orthonormal,
-    signed_parts,
+    random_subspace,
+    rayleigh_ritz,
 )
 from robustnmf.solvers import nonnegative_least_squares
 from robustnmf.weightings import Trimmed, WarmupWeights
@@ -39,19 +39,19 @@ def robust(engine: Any, k: int, seed: int) -> tuple[list[Array], Array]:
 
     capped = engine.map_blocks(cap, data=False)[0]
     # The rounds are too few to forget where they began, so that is the same for every seed.
-    right = guessed(engine, k, seed=0)
+    right = random_subspace(engine, k, seed=0)
     for _ in range(FIRST):
-        right = multiplied(engine, right, capped)
+        right = iterate_subspace(engine, right, capped)
     counts = capped
     for turn in range(GROWING + LAST):
         opened = min(turn / (GROWING - 1), 1.0)
-        _, right, products = aligned(engine, right, counts)
+        _, right, products = rayleigh_ritz(engine, right, counts)
         distances = _distances(engine, products, max(1, round(opened * k)))
         counts = _heard(engine, distances, capped, opened, last=turn >= GROWING)
         right = orthonormal(_crossed(engine, products, counts))
-    singular, right, _ = aligned(engine, right, counts)
-    factors = signed_parts(engine, k, singular, right, counts)
-    codes, basis = filled(engine, k, seed, (typical / engine.shape[1]) ** 0.5, *factors)
+    singular, right, _ = rayleigh_ritz(engine, right, counts)
+    factors = nonnegative_parts(engine, k, singular, right, counts)
+    codes, basis = fill_zeros(engine, k, seed, (typical / engine.shape[1]) ** 0.5, *factors)
     return _encoded(engine, codes, basis), basis
 
 

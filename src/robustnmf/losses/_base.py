@@ -1,4 +1,4 @@
-"""What a loss must say about itself to be factorised under."""
+"""Base class of all losses, and formulas that several of them share."""
 
 from __future__ import annotations
 
@@ -26,14 +26,15 @@ class Loss(BaseEstimator, ABC):
     Attributes
     ----------
     degree : ``entries(c x, c y)`` is ``c**degree entries(x, y)``.
-    exponent : power of the multiplicative update that is sure not to go up.
-    curved_exponent : the same where a quadratic penalty joins the loss.
+    exponent : power of the multiplicative update that never raises the loss.
+    curved_exponent : the same for the loss plus a quadratic penalty.
     unit : derivative of ``entries`` over the difference of the parts that ``split`` returns.
-    quadratic : whether the loss is ``unit / 2`` times the squared error, so that Gram matrices
-        of the factors say all there is to know of the approximation.
+    quadratic : whether the loss is ``unit / 2`` times the squared error, so that energies follow
+        from Gram matrices of the factors.
     takes_zeros : whether an entry of X may be zero.
-    slope_at_zero : where x is zero, the loss is this times y, and nothing pulls y up; None
-        where it is not so. Then the zeros of sparse X need not be visited one by one.
+    slope_at_zero : where x is zero, the loss is this times y, and the negative part of its gradient
+        is zero, so that the zeros of sparse X need not be visited one by one; None for other
+        losses.
     """
 
     degree: float
@@ -47,11 +48,11 @@ class Loss(BaseEstimator, ABC):
 
     @abstractmethod
     def entries(self, data: Array, approximation: Array) -> Array:
-        """Loss of every entry."""
+        """Compute the loss of every entry."""
 
     @abstractmethod
     def split(self, data: Array, approximation: Array) -> tuple[Array | None, Array | None]:
-        """Negative and positive part of the gradient with respect to y, up to a factor.
+        """Compute negative and positive part of the gradient with respect to y, up to a factor.
 
         Their ratio, after multiplying with the other factor, is the multiplicative
         update. None stands for ones.
@@ -59,19 +60,19 @@ class Loss(BaseEstimator, ABC):
 
     @abstractmethod
     def curvature(self, data: Array, approximation: Array) -> Array:
-        """Second derivative with respect to y, up to the same factor.
+        """Compute the second derivative with respect to y, up to the same factor.
 
         Where the loss is not convex, raised to ``LEAST_CURVATURE`` of its value at x = y,
         which is positive for every loss.
         """
 
     def expanded_energies(self, block: Any, codes: Array, basis: Array, rest: Array) -> Array:
-        """Energies without the residual, for quadratic losses, over known entries.
+        """Compute energies (members, rows) of a quadratic loss without forming residuals.
 
-        Up to ``unit / 2`` these are ``|x|^2 + |a C|^2 - 2 a.(x C^T)``, of which ``rest`` (members,
-        rows) are the terms with codes. The three cancel when a row is fitted well, and an
-        absolute error of ``eps |x|^2`` is left. Rows below ``sqrt(eps) |x|^2``, where that would
-        show in the weights, are measured again from their residual.
+        Up to ``unit / 2`` these are ``|x|^2 + |a C|^2 - 2 a.(x C^T)`` over known entries, of which
+        ``rest`` (members, rows) are the terms with codes. The three cancel when a row is fitted
+        well, and an absolute error of ``eps |x|^2`` is left. Energies below ``sqrt(eps) |x|^2``,
+        where that would change the weights, are recomputed from the residual.
         """
         assert self.quadratic
         xp = namespace(codes)
@@ -83,24 +84,24 @@ class Loss(BaseEstimator, ABC):
 
 
 def log_excess(over: Array, under: Array) -> Array:
-    """``r - 1 - log r`` of the ratio of two positive arrays.
+    """Compute ``r - 1 - log r`` of the ratio r of two positive arrays.
 
     Nonnegative, accurate to rounding where they nearly agree, and finite where they are far
     apart.
     """
     xp = namespace(over)
     t = (over - under) / under
-    near = xp.abs(t) < 0.5
+    is_small = xp.abs(t) < 0.5
     zero = xp.zeros_like(t)
-    close = xp.log1p(xp.where(near, t, zero))
-    far = xp.log(xp.where(near, zero + 1.0, over / under))
-    return at_least(t - xp.where(near, close, far), 0.0)
+    log_of_small = xp.log1p(xp.where(is_small, t, zero))
+    log_of_large = xp.log(xp.where(is_small, zero + 1.0, over / under))
+    return at_least(t - xp.where(is_small, log_of_small, log_of_large), 0.0)
 
 
 def power_excess(
     data: Array, approximation: Array, power: float, unit: Array, direct: Array
 ) -> Array:
-    """``direct``, and where x and y nearly agree the same without cancelling.
+    """Return ``direct``, replaced by a series where x and y nearly agree and it would cancel.
 
     With ``x = y (1 + t)``, alpha and beta divergences are ``unit`` times
     ``((1 + t)^p - 1 - p t) / (p (p - 1))``: 1 and p t are taken off 1 + p t + O(t^2). Below
@@ -108,15 +109,15 @@ def power_excess(
     """
     xp = namespace(data)
     t = (data - approximation) / approximation
-    near = xp.abs(t) < eps(t) ** (1 / 6)
-    t = xp.where(near, t, xp.zeros_like(t))
+    is_small = xp.abs(t) < eps(t) ** (1 / 6)
+    t = xp.where(is_small, t, xp.zeros_like(t))
     series = 1 + (power - 4) / 5 * t * (1 + (power - 5) / 6 * t)
     series = 1 + (power - 2) / 3 * t * (1 + (power - 3) / 4 * t * series)
-    return xp.where(near, 0.5 * t**2 * series * unit, at_least(direct, 0.0))
+    return xp.where(is_small, 0.5 * t**2 * series * unit, at_least(direct, 0.0))
 
 
 def kullback_leibler(data: Array, approximation: Array) -> Array:
-    """``x log(x / y) - x + y``, the member that several families of losses share."""
+    """Compute ``x log(x / y) - x + y`` of every entry, a member of several families of losses."""
     xp = namespace(data)
-    some = xp.where(data > 0, data, xp.ones_like(data))
-    return xp.where(data > 0, some * log_excess(positive(approximation), some), approximation)
+    nonzero = xp.where(data > 0, data, xp.ones_like(data))
+    return xp.where(data > 0, nonzero * log_excess(positive(approximation), nonzero), approximation)

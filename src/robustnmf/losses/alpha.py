@@ -51,12 +51,12 @@ class Alpha(Loss):
 
     @property
     def exponent(self) -> float:  # type: ignore[override]
-        """Power of the multiplicative update that is sure not to go up."""
+        """Power of the multiplicative update that never raises the loss."""
         return 1.0 / abs(self.alpha)
 
     @property
     def curved_exponent(self) -> float:  # type: ignore[override]
-        """The same where a quadratic penalty joins the loss."""
+        """The same for the loss plus a quadratic penalty."""
         return 1.0 / (1.0 + self.alpha) if self.alpha > 0 else min(self.exponent, 1.0)
 
     @property

@@ -48,14 +48,14 @@ class Beta(Loss):
 
     @property
     def exponent(self) -> float:  # type: ignore[override]
-        """Power of the multiplicative update that is sure not to go up."""
+        """Power of the multiplicative update that never raises the loss."""
         if self.beta < 1:
             return 1.0 / (2.0 - self.beta)
         return 1.0 if self.beta <= 2 else 1.0 / (self.beta - 1.0)
 
     @property
     def curved_exponent(self) -> float:  # type: ignore[override]
-        """The same where a quadratic penalty joins the loss."""
+        """The same for the loss plus a quadratic penalty."""
         return 1.0 / (3.0 - self.beta) if self.beta <= 2 else self.exponent
 
     @property
@@ -81,10 +81,10 @@ class Beta(Loss):
             return kullback_leibler(data, approximation)
         if b == 2:
             return 0.5 * (data - approximation) ** 2
-        # For b <= 0 zeros are refused on the way in; here they only must not divide by zero.
-        some = data if b > 0 else xp.where(data > 0, data, xp.ones_like(data))
+        # For b <= 0 estimators reject zeros; here they only must not divide by zero.
+        nonzero = data if b > 0 else xp.where(data > 0, data, xp.ones_like(data))
         unit = y**b
-        terms = some**b + (b - 1) * unit - b * data * y ** (b - 1)
+        terms = nonzero**b + (b - 1) * unit - b * data * y ** (b - 1)
         return power_excess(data, y, b, unit, terms / (b * (b - 1)))
 
     def split(self, data: Array, approximation: Array) -> tuple[Array | None, Array | None]:

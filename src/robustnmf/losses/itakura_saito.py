@@ -1,4 +1,4 @@
-r"""Itakura-Saito divergence: the loss of power spectra, blind to scale."""
+r"""Itakura-Saito divergence: the loss of power spectra, independent of scale."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""The one pass: pure functions of a block, its local state and the basis.
+"""Passes over the data: pure functions of a block, its state and the basis.
 
-Every pass has the same visits: ``move`` (codes from the basis), ``measure``
-(energies and the objective), ``gather`` (the same, with the sums for the basis) and
-``encode`` (best codes for a basis that stays). What one visit has already computed
-of a block is handed to the next as ``seen``.
+Every pass has the methods ``update_codes`` (codes from the basis), ``evaluate`` (codes unchanged),
+``measure`` (energies and the objective), ``gather`` (the same, with the sums for the basis) and
+``encode`` (best codes for a fixed basis). What one of them has computed of a block, and the next
+needs too, is passed on as ``cache``.
 """
 
 from robustnmf.passes._base import Pass

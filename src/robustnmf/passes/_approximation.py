@@ -1,9 +1,9 @@
 r"""Passes that form the approximation :math:`A C` of a block, for any loss.
 
-What has been seen of a block is its approximation. Codes for a basis that stays come from
+Their cache is the approximation. The best codes for a fixed basis come from
 Newton's method: the loss is replaced by its quadratic model, the model is minimised exactly
-under the nonnegativity, and the step is halved until the loss falls. For the squared error
-the model is the loss itself, and for weights of entries this is iterative reweighting.
+under nonnegativity, and the step is halved until the loss falls. For the squared error
+the model is the loss itself, and with weights of entries this is iterative reweighting.
 """
 
 from __future__ import annotations
@@ -32,12 +32,15 @@ DEAD = 1e-60
 
 
 class ApproximationPass(Pass):
-    """A pass that sees the approximation of a block (members, *values)."""
+    """A pass whose cache is the approximation of a block (members, *values)."""
 
     def row_objective(
         self, block: Any, codes: Array, weighting: Batch, cache: Array
     ) -> tuple[Array, Array | None]:
-        """What every row minimises (members, rows), and the slope of each entry; None is ones."""
+        """Compute the objective of every row (members, rows), and the weights of its entries.
+
+        None stands for weights of one.
+        """
         values = self.losses(block, codes, cache)
         return values + self.penalty.energies(block, codes) if self.penalty else values, None
 
@@ -45,7 +48,7 @@ class ApproximationPass(Pass):
         return codes, block.approximation(codes, self.basis)
 
     def losses(self, block: Any, codes: Array, cache: Array) -> Array:
-        """Loss of the known entries of every row (members, rows), float64."""
+        """Compute the loss of the known entries of every row (members, rows), float64."""
         stored = block.row_sums(self.loss.entries(block.values(), cache))
         if not block.zeros_apart:
             return stored
@@ -59,8 +62,8 @@ class ApproximationPass(Pass):
     def row_values(self, block: Any, codes: Array, cache: Array, weighting: Batch) -> Array:
         return self.row_objective(block, codes, weighting, cache)[0]
 
-    def paid(self, block: Any, codes: Array, positive: Array) -> Array:
-        """The positive part of the gradient with that of the penalty."""
+    def add_penalty_gradient(self, block: Any, codes: Array, positive: Array) -> Array:
+        """Add the gradient of the penalty to the positive part of the gradient of the loss."""
         return positive + self.penalty.gradient(block, codes) if self.penalty else positive
 
     def encode(self, block: Any, weighting: Batch) -> tuple[Array, Array]:
@@ -69,11 +72,11 @@ class ApproximationPass(Pass):
         step = max(1, CHUNK_NUMBERS // k**2)
         codes = []
         for j in range(members):
-            # In float64: rounding must not tell a row what company it is in.
-            basis = _alive(as_float64(self.basis[j : j + 1, ...]))
-            alone = replace(self, basis=basis, previous=basis, penalty=self.penalty.of(j))
+            # In float64: rounding must not depend on the other rows of the block.
+            basis = _without_vanished(as_float64(self.basis[j : j + 1, ...]))
+            member = replace(self, basis=basis, previous=basis, penalty=self.penalty.of(j))
             chunks = [
-                alone._encode(
+                member._encode(
                     block.part(arange_like(min(at + step, len(block)), self.basis, at)),
                     weighting.keep([j]),
                 )
@@ -83,21 +86,24 @@ class ApproximationPass(Pass):
         return self.evaluate(block, xp.astype(xp.stack(codes), self.basis.dtype, copy=False))
 
     def _encode(self, block: Any, weighting: Batch) -> Array:
-        """Codes (rows, k) of the only member, from one side or, where that matters, from two."""
+        """Compute codes (rows, k) of the only member by Newton's method.
+
+        With an overlap penalty there are several minima; the better of two starts is returned.
+        """
         xp = namespace(self.basis)
         total = xp.sum(self.basis)
         codes = block.row_sizes(1.0)[:, None] / xp.where(total > 0, total, 1 + 0 * total)
         codes = codes + xp.zeros_like(self.basis[0, None, :, 0])
-        together = self._newton(block, weighting, codes)
+        from_all = self._newton(block, weighting, codes)
         if self.penalty.overlap_penalty is None:
-            return together
-        # Components pay for company: single ones are minima, each for itself.
-        single = self._newton(block, weighting, self._best_single(block, weighting))
-        ends = [self._at(block, codes, weighting)[0] for codes in (together, single)]
-        return xp.where((ends[0] < ends[1])[:, None], together, single)
+            return from_all
+        # Each component alone is a minimum, as components that overlap are penalised.
+        from_single = self._newton(block, weighting, self._best_single(block, weighting))
+        values = [self._at(block, codes, weighting)[0] for codes in (from_all, from_single)]
+        return xp.where((values[0] < values[1])[:, None], from_all, from_single)
 
     def _best_single(self, block: Any, weighting: Batch) -> Array:
-        """Codes (rows, k) with the one component that alone is best, sized for that."""
+        """Compute codes (rows, k) that use the best single component of each row."""
         xp = namespace(self.basis)
         k = self.basis.shape[1]
         if self.loss.quadratic:
@@ -109,30 +115,30 @@ class ApproximationPass(Pass):
             onto = block.of_known(block.row_sizes(1.0))[:, None] + xp.zeros_like(
                 self.basis[0, None, :, 0]
             )
-        some = known > 0  # a component may have died down
-        sizes = xp.where(some, onto / xp.where(some, known, 1 + 0 * known), 0 * onto)
-        alone = [xp.where(arange_like(k, sizes) == j, sizes, 0 * sizes) for j in range(k)]
-        values = xp.stack([self._at(block, codes, weighting)[0] for codes in alone], axis=1)
+        nonzero = known > 0  # a component may have vanished
+        sizes = xp.where(nonzero, onto / xp.where(nonzero, known, 1 + 0 * known), 0 * onto)
+        singles = [xp.where(arange_like(k, sizes) == j, sizes, 0 * sizes) for j in range(k)]
+        values = xp.stack([self._at(block, codes, weighting)[0] for codes in singles], axis=1)
         best = xp.argmin(values, axis=1)
         return xp.where(arange_like(k, sizes) == best[:, None], sizes, 0 * sizes)
 
     def _newton(self, block: Any, weighting: Batch, codes: Array) -> Array:
-        """Codes (rows, k) by Newton's method; every row has its own Gram matrix."""
+        """Improve codes (rows, k) by Newton's method; every row has its own Gram matrix."""
         xp = namespace(self.basis)
         values, slopes = self._at(block, codes, weighting)
         solved, present = codes.T, values >= 0
         for _ in range(MAX_STEPS):
-            # What rounding leaves in a value: its entries are differences of such terms.
+            # Rounding error of a value: its entries are differences of terms of this size.
             bound = values + VALUE_ROUNDING * (block.row_sizes(self.loss.degree) + values)
             linear, grams = self._model(block, codes, slopes)
             if self.penalty.overlap_penalty is None:
                 target = nonnegative_least_squares(linear, grams, guess=codes)
             else:
                 target = by_coordinates(linear, grams, codes)
-            moved = self._descend(block, codes, target, weighting, bound)
-            # The step, not the value, tells when to stop: near a minimum values are flat.
-            change = xp.max(xp.abs(moved - codes), axis=1)
-            codes = moved
+            updated = self._descend(block, codes, target, weighting, bound)
+            # Stopped by the step, not by the value, which is flat near a minimum.
+            change = xp.max(xp.abs(updated - codes), axis=1)
+            codes = updated
             solved = masked_scatter(solved, present, codes.T)
             open_rows = change > STEP_TOLERANCE * xp.max(codes, axis=1)
             if not xp.any(open_rows):
@@ -144,7 +150,7 @@ class ApproximationPass(Pass):
         return xp.asarray(solved.T, copy=True)
 
     def _model(self, block: Any, codes: Array, slopes: Array | None) -> tuple[Array, Array]:
-        """Linear term and Gram matrix of the quadratic model of every row."""
+        """Compute linear term (rows, k) and Gram matrix (rows, k, k) of the quadratic models."""
         xp = namespace(codes)
         cache = block.approximation(codes[None, ...], self.basis)
         curvature = self.loss.curvature(block.values(), cache)
@@ -155,7 +161,7 @@ class ApproximationPass(Pass):
         grams = block.grams(curvature, self.basis)
         negative, positive = (block.project_part(part, self.basis) for part in parts)
         if self.penalty:
-            positive = self.paid(block, codes[None, ...], positive)
+            positive = self.add_penalty_gradient(block, codes[None, ...], positive)
             grams = grams + self.penalty.grams(block, codes)
         linear = xp.squeeze(codes[:, None, :] @ grams, axis=1)
         return linear + (negative - positive)[0, ...], grams
@@ -163,11 +169,11 @@ class ApproximationPass(Pass):
     def _descend(
         self, block: Any, codes: Array, target: Array, weighting: Batch, bound: Array
     ) -> Array:
-        """As far towards the target as the objective of every row stays within its bound.
+        """Move codes (rows, k) towards a target; halve steps until objectives obey a bound.
 
-        Where the loss goes to infinity as an approximation goes to zero, no step takes the
-        approximation of a positive entry nearly there: from such a place Newton's method
-        returns so slowly that it seems to rest.
+        Where the loss goes to infinity as the approximation goes to zero, a step divides the
+        approximation of a positive entry by ten at most: from much smaller ones Newton's method
+        returns so slowly that it seems to have converged.
         """
         xp = namespace(codes)
         step = xp.ones_like(bound)
@@ -177,8 +183,8 @@ class ApproximationPass(Pass):
         for _ in range(MAX_HALVINGS):
             trial = (codes + step[:, None] * (target - codes))[None, ...]
             cache = block.approximation(trial, self.basis)
-            reached = self.row_objective(block, trial, weighting, cache)[0][0, ...]
-            rises = ~(reached <= bound)  # also where it is not a number
+            values = self.row_objective(block, trial, weighting, cache)[0][0, ...]
+            rises = ~(values <= bound)  # also where it is NaN
             if not self.loss.quadratic:
                 shrunk = positive & (cache < lowest)
                 rises = rises | (block.row_sums(shrunk)[0, ...] > 0)
@@ -189,16 +195,16 @@ class ApproximationPass(Pass):
         return codes + step[:, None] * (target - codes)
 
     def _at(self, block: Any, codes: Array, weighting: Batch) -> tuple[Array, Array | None]:
-        """Objective of every row (rows,) with these codes, and the slope of each entry."""
+        """Compute the objective of every row (rows,) for codes (rows, k), and entry weights."""
         cache = block.approximation(codes[None, ...], self.basis)
         values, slopes = self.row_objective(block, codes[None, ...], weighting, cache)
         return values[0, ...], slopes
 
 
-def _alive(basis: Array) -> Array:
-    """The basis (1, k, features) without components that have died down to almost nothing.
+def _without_vanished(basis: Array) -> Array:
+    """Set components of the basis (1, k, features) to zero that are smaller by 60 orders.
 
-    Their codes would have to be as many orders larger than the others, and rounding rules.
+    Their codes would be larger by as many orders, and nothing but rounding.
     """
     xp = namespace(basis)
     sizes = xp.max(basis, axis=-1, keepdims=True)

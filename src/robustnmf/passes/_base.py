@@ -1,4 +1,4 @@
-"""What all passes have in common: the order of a visit, and weights of rows."""
+"""Base class of all passes: the order of the steps for a block, and weights of rows."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from robustnmf.weightings import Batch
 
 @dataclass(frozen=True)
 class Pass(ABC):
-    """The visits of a pass to a block, for one basis per member (members, k, features).
+    """The steps of a pass for a block, for one basis per member (members, k, features).
 
-    ``previous`` is the basis of the pass before, ``update`` the step of the codes,
-    ``penalty`` what codes pay beside their loss, ``multiplies`` says that the step is the plain
-    multiplicative one. ``bounded`` asks for Gram matrices that bound
-    second derivatives where they are not those of the loss itself.
+    ``previous`` is the basis of the pass before, ``update`` the step of the codes, ``penalty`` the
+    penalty of the codes; ``multiplies`` is true where the step is the plain multiplicative one.
+    With ``bounded``, Gram matrices that bound the second derivatives of the loss are computed too,
+    where the loss has no Gram matrices of its own.
     """
 
     loss: Loss
@@ -33,13 +33,13 @@ class Pass(ABC):
     multiplies: bool = False
 
     quadratic: ClassVar[bool] = False
-    """Whether Gram matrices stand for the approximation, which then is never formed."""
+    """Whether Gram matrices take the place of the approximation, which is never formed."""
 
     fill_value: ClassVar[float] = 1.0
-    """What must stand in the place of an entry that is not known, in units of scale."""
+    """Number in the place of missing entries, in units of scale."""
 
     def to_device_of(self, block: Any) -> Pass:
-        """The same pass where the rows of a block are."""
+        """Return the pass with its arrays on the device of a block."""
         if type(block.row_weight) is type(self.basis):
             return self
         basis, previous = (
@@ -59,42 +59,45 @@ class Pass(ABC):
 
     @cached_property
     def bound(self) -> Array | None:
-        """Bound of the second derivative with respect to the codes, where it is asked for."""
+        """Bound (members, k, k) of the second derivative for the codes, where requested."""
         if not self.bounded:
             return None
         return self.gram + self.penalty.gram(self.gram) if self.penalty else self.gram
 
     @cached_property
     def present(self) -> Array:
-        """Of which components (members, k) there is anything."""
+        """Which components (members, k) are not zero."""
         return active_components(self.gram)
 
     @abstractmethod
     def evaluate(self, block: Any, codes: Array) -> tuple[Array, Any]:
-        """The codes as they are, and what this pass sees of the block with them."""
+        """Return the codes (members, rows, k) unchanged, and the cache of the block for them."""
 
     @abstractmethod
     def update_codes(self, block: Any, codes: Array, weighting: Batch) -> tuple[Array, Any]:
-        """Updated codes, and what this pass sees of the block with them."""
+        """Return updated codes (members, rows, k), and the cache of the block for them."""
 
     @abstractmethod
     def encode(self, block: Any, weighting: Batch) -> tuple[Array, Any]:
-        """Best codes for this basis, every row for itself, and what is seen with them."""
+        """Return the best codes (members, rows, k) for this basis, and the cache for them.
+
+        Every row is solved independently of the others.
+        """
 
     @abstractmethod
     def energies(self, block: Any, codes: Array, cache: Any) -> Array:
-        """Energy of every row (members, rows), never below rounding."""
+        """Compute the energy of every row (members, rows), never below rounding."""
 
     @abstractmethod
     def sums(self, block: Any, codes: Array, weights: Array, cache: Any) -> tuple[Array, Array]:
-        """Weighted sums over the rows that the update of the basis needs."""
+        """Compute the weighted sums over rows that the update of the basis needs."""
 
     def row_values(self, block: Any, codes: Array, cache: Any, weighting: Batch) -> Array:
-        """What every row would minimise by itself (members, rows)."""
+        """Compute the objective of every row by itself (members, rows)."""
         return self.penalised(block, codes, self.energies(block, codes, cache))
 
     def penalised(self, block: Any, codes: Array, energies: Array) -> Array:
-        """Energies with what the codes pay, for a whole row as they are."""
+        """Add the penalty of the codes to energies (members, rows)."""
         if not self.penalty:
             return energies
         return energies + block.as_whole(self.penalty.energies(block, codes))
@@ -102,14 +105,14 @@ class Pass(ABC):
     def measure(
         self, block: Any, local: BlockState, weighting: Batch, cache: Any
     ) -> tuple[BlockState, Statistics]:
-        """Energies of a block and their tally, without the sums for the basis."""
+        """Compute energies and objective sums of a block, without the sums for the basis."""
         local, statistics, _ = self.weigh(block, local, weighting, cache)
         return local, statistics
 
     def gather(
         self, block: Any, local: BlockState, weighting: Batch, cache: Any
     ) -> tuple[BlockState, Statistics]:
-        """Energies of a block, and the weighted sums that the basis update needs."""
+        """Compute energies and objective sums of a block, and the sums for the basis."""
         local, statistics, weights = self.weigh(block, local, weighting, cache)
         sums: tuple[Array, ...] = self.sums(block, local.codes, weights, cache)
         if (self.bounded or self.penalty.overlap_penalty is not None) and not self.quadratic:
@@ -117,29 +120,31 @@ class Pass(ABC):
         return local, replace(statistics, sums=sums)
 
     def _codes_gram(self, block: Any, codes: Array, weights: Array) -> Array:
-        """Weighted Gram matrix of the codes, every row with its share in the penalty."""
+        """Compute the weighted Gram matrix of the codes (members, k, k), with row factors."""
         xp = namespace(codes)
-        shares = xp.astype(self.penalty.shares(block), codes.dtype)[:, None]
-        return xp.matrix_transpose(codes * self.row_weights(block, weights) * shares) @ codes
+        factors = xp.astype(self.penalty.row_factors(block), codes.dtype)[:, None]
+        return xp.matrix_transpose(codes * self.row_weights(block, weights) * factors) @ codes
 
     def row_weights(self, block: Any, weights: Array) -> Array:
-        """Weights of rows, from those that ``weigh`` returns."""
+        """Return weights of rows, from those that ``weigh`` returns."""
         return weights
 
     def weigh(
         self, block: Any, local: BlockState, weighting: Batch, cache: Any
     ) -> tuple[BlockState, Statistics, Array]:
-        """Energies of a block, their tally, and weights that broadcast over its codes."""
+        """Compute energies and objective sums of a block, and weights (members, rows, 1)."""
         losses = self.energies(block, local.codes, cache)
         energies = self.penalised(block, local.codes, losses)
         sizes = block.row_sizes(self.loss.degree) if weighting.uses_row_sizes else None
-        weighed = weighting.weigh(energies, block.row_weight, sizes)
-        weights = block.as_whole(weighed.weights)
+        weights, log_scale, objective_sums = weighting.weigh(energies, block.row_weight, sizes)
+        weights = block.as_whole(weights)
         weights = namespace(weights).astype(weights, local.codes.dtype)[:, :, None]
-        statistics = Statistics(weighed.objective_sums, weighed.log_scale, quadratic=self.quadratic)
-        return self.noted(local, losses, energies), statistics, weights
+        statistics = Statistics(objective_sums, log_scale, quadratic=self.quadratic)
+        return self.with_energies(local, losses, energies), statistics, weights
 
-    def noted(self, local: BlockState, losses: Array, energies: Array, **more: Array) -> BlockState:
-        """The local state with what has been measured."""
-        apart = losses if self.penalty else None
-        return replace(local, energies=energies, losses=apart, **more)
+    def with_energies(
+        self, local: BlockState, losses: Array, energies: Array, **more: Array
+    ) -> BlockState:
+        """Return the block state with energies, and with losses where codes have a penalty."""
+        kept_losses = losses if self.penalty else None
+        return replace(local, energies=energies, losses=kept_losses, **more)

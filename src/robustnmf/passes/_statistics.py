@@ -1,4 +1,4 @@
-"""What a pass brings home from every block; sums of it are all the basis needs."""
+"""State of a block between passes, and sums over blocks from which the basis is updated."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from robustnmf.weightings import ObjectiveSums
 
 @dataclass(frozen=True)
 class BlockState:
-    """What stays with a block between passes; members first.
+    """Arrays that belong to the rows of a block between passes; members are the first axis.
 
-    ``energies`` are what is weighed: the loss of every row, and what its codes pay.
-    ``losses`` are kept beside them where they pay, ``row_weights`` where weights belong to
-    entries; these are then their mean over the row. ``before`` are the codes before their last
-    step, kept where they may run on.
+    ``energies`` (members, rows) are the losses plus the penalty of the codes; ``losses`` are kept
+    too where there is a penalty. ``row_weights`` are the means of the weights of entries over each
+    row, where entries have weights. ``before`` are the codes before their last step, where
+    codes are extrapolated.
     """
 
     codes: Array
@@ -29,12 +29,12 @@ class BlockState:
     row_weights: Array | None = None
 
     def keep(self, members: Array) -> BlockState:
-        """The state of these members alone."""
+        """Return the state of the members with these indices."""
         take = namespace(self.codes).take
         return self._each(lambda name, a: take(a, members, axis=0))
 
     def restored(self, members: Array, before: BlockState) -> BlockState:
-        """The state with those members (a mask) as they were before."""
+        """Return the state with the members in a mask taken from an earlier state."""
         xp = namespace(self.codes)
 
         def chosen(name: str, a: Array) -> Array:
@@ -44,12 +44,12 @@ class BlockState:
         return self._each(chosen)
 
     def rows(self, at: slice) -> BlockState:
-        """The state of some rows."""
+        """Return the state of a slice of rows."""
         return self._each(lambda name, a: a[:, at, ...])
 
     @classmethod
     def joined(cls, parts: Sequence[BlockState]) -> BlockState:
-        """The state of rows whose parts follow each other."""
+        """Concatenate the states of consecutive rows."""
         concat = namespace(parts[0].codes).concat
         return parts[0]._each(lambda name, _: concat([getattr(p, name) for p in parts], axis=1))
 
@@ -63,9 +63,9 @@ class Statistics:
     """Weighted sums over rows, up to a factor ``exp(log_scale)`` for every member.
 
     ``sums`` are the negative part of the gradient (members, k, features); the weighted Gram
-    matrix of the codes (members, k, k) where that says all (``quadratic``), else the positive
-    part; and in that case the Gram matrix after it, where somebody asks for it. A pass that
-    only measures leaves them out.
+    matrix of the codes (members, k, k) where the loss is quadratic in the basis (``quadratic``),
+    else the positive part, followed by the Gram matrix where a solver or penalty needs it. A pass
+    that only measures has no sums.
     """
 
     objective_sums: ObjectiveSums
@@ -74,7 +74,7 @@ class Statistics:
     quadratic: bool = True
 
     def merge(self, other: Statistics) -> Statistics:
-        """Statistics of the two sets of rows together."""
+        """Return the statistics of the rows of both."""
         objective_sums = self.objective_sums.merge(other.objective_sums)
         if not self.sums:
             return replace(self, objective_sums=objective_sums)
@@ -83,26 +83,26 @@ class Statistics:
             sums = tuple(mine + theirs for mine, theirs in zip(self.sums, other.sums, strict=True))
             return replace(self, objective_sums=objective_sums, sums=sums)
         log_scale = xp.maximum(self.log_scale, other.log_scale)
-        both = zip(self._at(log_scale), other._at(log_scale), strict=True)
-        sums = tuple(mine + theirs for mine, theirs in both)
+        pairs = zip(self._at(log_scale), other._at(log_scale), strict=True)
+        sums = tuple(mine + theirs for mine, theirs in pairs)
         return replace(self, objective_sums=objective_sums, log_scale=log_scale, sums=sums)
 
-    def faded(self, share: float) -> Statistics:
-        """The same, counting for a share of what it did."""
+    def discount(self, factor: float) -> Statistics:
+        """Return the statistics with the weights of all rows multiplied by a factor."""
         return replace(
             self,
-            objective_sums=self.objective_sums.faded(share),
-            log_scale=self.log_scale + math.log(share),
+            objective_sums=self.objective_sums.discount(factor),
+            log_scale=self.log_scale + math.log(factor),
         )
 
     def _at(self, log_scale: Array) -> list[Array]:
-        """The sums in units of a larger ``exp(log_scale)``."""
+        """Return the sums in units of a larger ``exp(log_scale)``."""
         xp = namespace(log_scale)
         factor = xp.exp(log_gap(self.log_scale, log_scale))[:, :, None]
         return [xp.astype(factor, a.dtype) * a for a in self.sums]
 
     def keep(self, members: Array) -> Statistics:
-        """The statistics of these members alone."""
+        """Return the statistics of the members with these indices."""
         take = namespace(self.log_scale).take
         return replace(
             self,
@@ -112,7 +112,7 @@ class Statistics:
         )
 
     def terms(self) -> Terms:
-        """What the update of the transposed basis needs."""
+        """Return the terms of the update of the transposed basis (members, features, k)."""
         transpose = namespace(self.log_scale).matrix_transpose
         if self.quadratic:
             return Quadratic(transpose(self.sums[0]), self.sums[1])

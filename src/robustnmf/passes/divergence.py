@@ -21,12 +21,12 @@ from robustnmf.weightings import Batch
 
 
 class DivergencePass(ApproximationPass):
-    """What it sees of a block is its approximation; weights belong to rows."""
+    """Pass with one weight for each row; its cache is the approximation."""
 
     def update_codes(self, block: Any, codes: Array, weighting: Batch) -> tuple[Array, Array]:
         parts = self.loss.split(block.values(), block.approximation(codes, self.basis))
         negative, positive = (block.project_part(part, self.basis) for part in parts)
-        terms = Ratio(negative, self.paid(block, codes, positive))
+        terms = Ratio(negative, self.add_penalty_gradient(block, codes, positive))
         return self.evaluate(block, self.update(codes, terms))
 
     def sums(self, block: Any, codes: Array, weights: Array, cache: Array) -> tuple[Array, Array]:

@@ -9,8 +9,8 @@ that a cycle starts from, serves the update of the basis and then of the codes,
     A \leftarrow A \odot \left(\frac{(\Omega \odot N) C^T}{(\Omega \odot P) C^T}\right)^e
 
 with N and P the parts of the gradient of the loss (X and A C for the squared error). Codes
-move in the pass after the basis has; their weights are found again from the basis of the
-pass before rather than kept, which would take as much memory as X.
+are updated in the pass after the basis; their weights are recomputed from the basis of the
+pass before, since keeping them would take as much memory as X.
 """
 
 from __future__ import annotations
@@ -25,21 +25,22 @@ from robustnmf.weightings import Batch, ObjectiveSums
 
 
 class EntryPass(ApproximationPass):
-    """What it sees of a block is its approximation; weights belong to entries."""
+    """Pass with one weight for each entry; its cache is the approximation."""
 
     def update_codes(self, block: Any, codes: Array, weighting: Batch) -> tuple[Array, Array]:
         data = block.values()
         before, now = (block.approximation(codes, at) for at in (self.previous, self.basis))
-        weighted = self._at_once(block) and weighting.squared_parts(data, before, now)
+        weighted = self._is_plain(block) and weighting.squared_parts(data, before, now)
         if not weighted:
             weights = weighting.weight(self.loss.entries(data, before))
             weighted = tuple(_weighted(weights, part) for part in self.loss.split(data, now))
         negative, positive = (block.project_part(part, self.basis) for part in weighted)
-        terms = Ratio(negative, self.paid(block, codes, positive), self.bound, present=self.present)
+        positive = self.add_penalty_gradient(block, codes, positive)
+        terms = Ratio(negative, positive, self.bound, present=self.present)
         return self.evaluate(block, self.update(codes, terms))
 
-    def _at_once(self, block: Any) -> bool:
-        """Whether weights are those of the squared error of whole rows, and nothing is paid."""
+    def _is_plain(self, block: Any) -> bool:
+        """Return whether this is the squared error of complete dense rows without a penalty."""
         squared = self.loss.quadratic and self.loss.unit == 2.0
         plain = squared and not self.penalty and not self.bounded
         return plain and type(block) is DenseBlock
@@ -64,29 +65,30 @@ class EntryPass(ApproximationPass):
     def weigh(
         self, block: Any, local: BlockState, weighting: Batch, cache: Array
     ) -> tuple[BlockState, Statistics, Any]:
-        """Energies of a block, the tally of its entries, and their weights.
+        """Compute energies and objective sums of a block, and the weights of its entries.
 
-        Or, in place of weights, the two parts of the gradient with them.
+        In place of weights, the two parts of the gradient with weights may be returned.
         """
         xp = namespace(cache)
-        found = self._at_once(block) and weighting.squared_rows(
+        parts_and_sums = self._is_plain(block) and weighting.squared_rows(
             block.values(), cache, block.full_row_weight
         )
-        if found:
-            *parts, values, losses, sums = found
+        if parts_and_sums:
+            *parts, values, losses, sums = parts_and_sums
             energies = xp.maximum(losses, energy_rounding(cache) * block.sq_norms)
-            local = self.noted(local, energies, energies, row_weights=sums / cache.shape[-1])
-            return local, self._counted(block, values, cache), tuple(parts)
+            row_weights = sums / cache.shape[-1]
+            local = self.with_energies(local, energies, energies, row_weights=row_weights)
+            return local, self._sum_objective(block, values, cache), tuple(parts)
         values, slopes = self.row_objective(block, local.codes, weighting, cache)
         weights = xp.astype(block.full_row_weight, cache.dtype)[:, None] * slopes
         losses = self.energies(block, local.codes, cache)
         energies = self.penalised(block, local.codes, losses)
         row_weights = block.row_sums(weights) / cache.shape[-1]
-        local = self.noted(local, losses, energies, row_weights=row_weights)
-        return local, self._counted(block, values, cache), weights
+        local = self.with_energies(local, losses, energies, row_weights=row_weights)
+        return local, self._sum_objective(block, values, cache), weights
 
-    def _counted(self, block: Any, values: Array, cache: Array) -> Statistics:
-        """The tally of what rows contribute."""
+    def _sum_objective(self, block: Any, values: Array, cache: Array) -> Statistics:
+        """Sum the contributions of rows (members, rows) to the objective."""
         xp = namespace(values)
         total = xp.sum(block.full_row_weight * values, axis=-1, keepdims=True)
         zero = xp.zeros_like(total)
@@ -96,10 +98,10 @@ class EntryPass(ApproximationPass):
         return Statistics(objective_sums, zero, quadratic=False)
 
     def row_weights(self, block: Any, weights: Array) -> Array:
-        """Codes pay by the row, whatever the weights of its entries."""
+        """Return the weights of rows (rows, 1), which the penalty of the codes is multiplied by."""
         return namespace(weights).astype(block.full_row_weight, weights.dtype)[:, None]
 
 
 def _weighted(weights: Array, part: Array | None) -> Array:
-    """Weighted part of the gradient, where None stands for ones."""
+    """Multiply a part of the gradient by weights; None stands for ones."""
     return weights if part is None else weights * part

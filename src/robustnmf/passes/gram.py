@@ -35,15 +35,15 @@ CLOSE = 1e-6
 
 
 class Rest(NamedTuple):
-    """The terms of the energies (members, rows) that codes have a part in."""
+    """The terms of the energies (members, rows) that depend on the codes."""
 
     rest: Array
 
 
 class GramPass(Pass):
-    """What it sees of a block is the projection of the rows on the basis.
+    """Pass for the squared error of complete rows; its cache is ``X basis^T`` (members, rows, k).
 
-    Or what becomes of that in the energies, where codes were moved along with the product.
+    Where a kernel updates codes together with that product, the cache is ``Rest`` instead.
     """
 
     quadratic = True
@@ -53,13 +53,14 @@ class GramPass(Pass):
 
     def update_codes(self, block: Any, codes: Array, weighting: Batch) -> tuple[Array, Any]:
         if self.multiplies and not self.penalty:
-            found = block.multiplied(codes, self.basis, self.gram)
-            if found is not None:
-                return found[0], Rest(found[1])
+            codes_and_rest = block.multiplicative_update(codes, self.basis, self.gram)
+            if codes_and_rest is not None:
+                return codes_and_rest[0], Rest(codes_and_rest[1])
         cache = block.project(self.basis)
         return self.update(codes, self._terms(cache)), cache
 
     def _terms(self, projected: Array) -> Quadratic:
+        """Return the quadratic problem of the codes, with their penalty."""
         terms = Quadratic(projected, self.gram)
         if not self.penalty:
             return terms
@@ -83,56 +84,58 @@ class GramPass(Pass):
 
 
 def _encode(block: Any, basis: Array, penalty: Penalty) -> Array:
-    """Codes (rows, k) by least squares, refined where a row is fitted almost exactly."""
+    """Compute codes (rows, k) by least squares, refined where a row is fitted almost exactly."""
     xp = namespace(basis)
     gram = basis @ basis.T
-    linear = block.wide_project(basis.T)  # rounding must not tell a row what company it is in
+    linear = block.wide_project(basis.T)  # float64: rounding must not depend on other rows
     if penalty:
         return _penalised_codes(linear - penalty.lasso, gram, penalty)
     codes = nonnegative_least_squares(linear, gram)
-    left = block.sq_norms + xp.vecdot(codes, codes @ gram - 2 * linear)
-    close = left < CLOSE * block.sq_norms
+    sq_residuals = block.sq_norms + xp.vecdot(codes, codes @ gram - 2 * linear)
+    close = sq_residuals < CLOSE * block.sq_norms
     (rows,) = xp.nonzero(close)
     if not rows.shape[0]:
         return codes
     step = max(1, CHUNK_NUMBERS // basis.shape[1])
     chunks = [rows[at : min(at + step, rows.shape[0])] for at in range(0, rows.shape[0], step)]
-    finer = xp.concat([_refined(block, basis, gram, codes, chunk) for chunk in chunks])
-    return masked_scatter(codes.T, close, finer.T).T
+    refined = xp.concat([_refine(block, basis, gram, codes, chunk) for chunk in chunks])
+    return masked_scatter(codes.T, close, refined.T).T
 
 
 def _penalised_codes(linear: Array, gram: Array, penalty: Penalty) -> Array:
-    """Codes that also pay. Where components pay for company, the problem is not convex.
+    """Compute codes (rows, k) under a penalty. With an overlap penalty it is not convex.
 
-    It is solved from two sides, from all components and from the best single one; every row
-    takes the better end.
+    Then it is solved from two starts, all components and the best single one; every row
+    takes the better minimum.
     """
     xp = namespace(linear)
     full = gram + as_float64(penalty.gram(gram))[0, ...]
-    together = nonnegative_least_squares(
+    from_all = nonnegative_least_squares(
         linear,
         gram + penalty.ridge * identity_like(gram),
     )
     if penalty.overlap_penalty is None:
-        return together
+        return from_all
     diagonal = xp.linalg.diagonal(full)
     single = xp.where(diagonal > 0, at_least(linear, 0.0) / floored(diagonal), 0 * linear)
     gain = single * linear
-    # Among parallel components the largest: one that has died down would need giant codes.
+    # Among parallel components the largest: one that has almost vanished would need giant codes.
     is_best = gain >= (1 - 1e-9) * xp.max(gain, axis=1, keepdims=True)
     best = xp.argmax(xp.where(is_best, diagonal, -1 + 0 * linear), axis=1)
     single = xp.where(arange_like(gram.shape[0], gram) == best[:, None], single, 0 * single)
-    ends = [by_coordinates(linear, full, codes) for codes in (together, single)]
-    down, up = (xp.vecdot(codes, 0.5 * codes @ full - linear) for codes in ends)
-    # Both are negative, and where they agree to rounding a single component is the answer.
-    return xp.where((down < (1 + 1e-9) * up)[:, None], *ends)
+    minima = [by_coordinates(linear, full, codes) for codes in (from_all, single)]
+    value_of_all, value_of_single = (
+        xp.vecdot(codes, 0.5 * codes @ full - linear) for codes in minima
+    )
+    # Both values are negative; where they agree to rounding the single component is taken.
+    return xp.where((value_of_all < (1 + 1e-9) * value_of_single)[:, None], *minima)
 
 
-def _refined(block: Any, basis: Array, gram: Array, codes: Array, rows: Array) -> Array:
-    """Codes of these rows after a Newton step from their residual, where that helps."""
+def _refine(block: Any, basis: Array, gram: Array, codes: Array, rows: Array) -> Array:
+    """Improve codes (chosen, k) by a Newton step from the residual, where that lowers it."""
     xp = namespace(basis)
     data, codes = as_float64(block.take(rows)), xp.take(codes, rows, axis=0)
     residual = data - codes @ basis
-    finer = refine(codes, residual @ basis.T, gram)
-    before, after = (xp.sum(r**2, axis=1) for r in (residual, data - finer @ basis))
-    return xp.where((after < before)[:, None], finer, codes)
+    refined = refine(codes, residual @ basis.T, gram)
+    before, after = (xp.sum(r**2, axis=1) for r in (residual, data - refined @ basis))
+    return xp.where((after < before)[:, None], refined, codes)

@@ -1,4 +1,4 @@
-r"""A pass for the squared error with one weight a row, where entries of X are not known.
+r"""A pass for the squared error with one weight a row, where entries of X are missing.
 
 With M one where an entry is known and zero where it is not (X is zero there too),
 
@@ -21,8 +21,8 @@ from robustnmf.solvers import Ratio
 from robustnmf.weightings import Batch
 
 
-class Seen(NamedTuple):
-    """What has been seen of a block: its approximation, zero in the holes, and the rest of it."""
+class MaskedCache(NamedTuple):
+    """Approximation with zeros for missing entries, its squared row norms, and ``X basis^T``."""
 
     approximation: Array
     squares: Array
@@ -30,35 +30,37 @@ class Seen(NamedTuple):
 
 
 class MaskedPass(ApproximationPass):
-    """It sees the approximation, the squares of its rows, and the projection of the data."""
+    """Pass for the squared error of rows with missing entries."""
 
     fill_value = 0.0
 
-    def evaluate(self, block: Any, codes: Array) -> tuple[Array, Seen]:
-        return codes, Seen(*self._approximation(block, codes), block.project(self.basis))
+    def evaluate(self, block: Any, codes: Array) -> tuple[Array, MaskedCache]:
+        return codes, MaskedCache(*self._approximation(block, codes), block.project(self.basis))
 
-    def update_codes(self, block: Any, codes: Array, weighting: Batch) -> tuple[Array, Seen]:
-        back = namespace(codes).matrix_transpose(self.basis)
+    def update_codes(self, block: Any, codes: Array, weighting: Batch) -> tuple[Array, MaskedCache]:
+        transposed = namespace(codes).matrix_transpose(self.basis)
         projected = block.project(self.basis)
-        positive = self._approximation(block, codes)[0] @ back
-        terms = Ratio(
-            projected, self.paid(block, codes, positive), self.bound, present=self.present
-        )
+        positive = self._approximation(block, codes)[0] @ transposed
+        positive = self.add_penalty_gradient(block, codes, positive)
+        terms = Ratio(projected, positive, self.bound, present=self.present)
         codes = self.update(codes, terms)
-        return codes, Seen(*self._approximation(block, codes), projected)
+        return codes, MaskedCache(*self._approximation(block, codes), projected)
 
-    def energies(self, block: Any, codes: Array, cache: Seen) -> Array:
+    def energies(self, block: Any, codes: Array, cache: MaskedCache) -> Array:
         inner = namespace(codes).vecdot(as_float64(codes), as_float64(cache.projected))
         rest = as_float64(cache.squares) - 2 * inner
         return self.loss.expanded_energies(block, codes, self.basis, rest)
 
-    def row_values(self, block: Any, codes: Array, cache: Seen, weighting: Batch) -> Array:
+    def row_values(self, block: Any, codes: Array, cache: MaskedCache, weighting: Batch) -> Array:
         return block.of_known(self.penalised(block, codes, self.energies(block, codes, cache)))
 
-    def sums(self, block: Any, codes: Array, weights: Array, cache: Seen) -> tuple[Array, Array]:
+    def sums(
+        self, block: Any, codes: Array, weights: Array, cache: MaskedCache
+    ) -> tuple[Array, Array]:
         weighted = scaled_rows(codes, weights)
-        back = namespace(codes).matrix_transpose(weighted)
-        return block.cross(weighted), back @ cache.approximation
+        transposed = namespace(codes).matrix_transpose(weighted)
+        return block.cross(weighted), transposed @ cache.approximation
 
     def _approximation(self, block: Any, codes: Array) -> tuple[Array, Array]:
+        """Compute the approximation with zeros for missing entries, and its squared row norms."""
         return hide(block.approximation(codes, self.basis), block.known)

@@ -1,4 +1,4 @@
-"""Solvers by name: how a factor moves once a pass has told what it needs."""
+"""Solvers by name: update rules of a factor, given the terms that a pass has computed."""
 
 from robustnmf.solvers._base import Solver
 from robustnmf.solvers._penalty import Penalty

@@ -1,4 +1,4 @@
-"""What a solver must say: how a factor moves, and what it can do with."""
+"""Base class of all solvers."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from robustnmf.solvers._terms import Terms
 
 
 class Solver(ABC):
-    """How a factor moves once a pass has told what it needs.
+    """Update rule of a factor, given the terms that a pass has computed.
 
     Class attributes
     ----------------
     multiplies : whether its step is the multiplicative one.
-    keeps_zeros : whether an entry that is zero stays zero for ever.
-    quadratic : whether it needs a loss that is quadratic, or a majorant that is.
-    extrapolates : whether the loop lets the basis run on in the direction of its last step, and
-        takes it back where that raises the objective.
-    extrapolates_codes : whether codes run on as well, before they move. Where a step takes them
-        to a minimum, it does not matter from where it starts.
+    keeps_zeros : whether an entry that is zero stays zero forever.
+    quadratic : whether it needs a quadratic loss, or a quadratic majorant of the loss.
+    extrapolates : whether the loop extrapolates the basis in the direction of its last step, and
+        undoes that where it raises the objective.
+    extrapolates_codes : whether codes are extrapolated as well, before they are updated. Of no use
+        where a step takes codes to a minimum, wherever it starts.
     """
 
     multiplies: ClassVar[bool] = False
@@ -31,8 +31,11 @@ class Solver(ABC):
 
     @abstractmethod
     def step(self, factor: Array, terms: Terms, exponent: float) -> Array:
-        """New factor (members, rows, k), its rows independent; never raises the loss."""
+        """Return the updated factor (members, rows, k), its rows independent of each other.
+
+        Never raises the loss.
+        """
 
     def extrapolate(self, factor: Array, before: Array, momentum: Array) -> Array:
-        """The factor beyond where a step took it, by ``ahead`` of that step; never negative."""
+        """Extrapolate a factor by ``momentum`` (members, 1, 1) of its last step; nonnegative."""
         return extrapolate(factor, before, momentum)

@@ -1,4 +1,4 @@
-r"""What codes cost beside their loss: absolute values, squares, and keeping company.
+r"""Penalty of the codes: elastic net, and overlap of components.
 
 .. math::
 
@@ -6,8 +6,8 @@ r"""What codes cost beside their loss: absolute values, squares, and keeping com
     + \frac{s}{2} \sum_{j \ne l} \nu_j a_j \nu_l a_l
 
 for the codes a of one row, in the units in which the gradient of the loss is split; s is a
-number of the row. All terms have gradients that are nonnegative, so that they join the
-positive part of the gradient of the loss in multiplicative updates.
+factor of the row (``row_factors``). All terms have nonnegative gradients, which multiplicative
+updates add to the positive part of the gradient of the loss.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ class Penalty:
     Parameters
     ----------
     unit : energy of one unit of the penalty
-    degree : of homogeneity, of the loss
+    degree : degree of homogeneity of the loss
     lasso, ridge : the two factors lambda
-    company : array (members, k), optional; the factors nu, for which codes pay together
+    overlap_penalty : array (members, k), optional; the factors nu of the overlap term
     """
 
     unit: float
@@ -41,11 +41,11 @@ class Penalty:
 
     @property
     def curved(self) -> bool:
-        """Whether there is more than a linear term."""
+        """Whether there are quadratic terms."""
         return self.ridge > 0 or self.overlap_penalty is not None
 
     def to_device_of(self, like: Array) -> Penalty:
-        """The same penalty where another array is."""
+        """Return the penalty with its arrays on the device of another array."""
         return (
             self
             if self.overlap_penalty is None
@@ -53,47 +53,49 @@ class Penalty:
         )
 
     def of(self, member: int) -> Penalty:
-        """The penalty of one member alone."""
+        """Return the penalty of one member."""
         if self.overlap_penalty is None:
             return self
         overlap_penalty = self.overlap_penalty[member : member + 1, :]
         return Penalty(self.unit, self.degree, self.lasso, self.ridge, overlap_penalty)
 
     def energies(self, block: Any, codes: Array) -> Array:
-        """What every row pays (members, rows), float64, in units of energy."""
+        """Compute the penalty of every row (members, rows), float64, in units of energy."""
         xp = namespace(codes)
         codes = xp.astype(codes, xp.float64, copy=False)
         total = self.lasso * xp.sum(codes, axis=-1) + 0.5 * self.ridge * xp.sum(codes**2, axis=-1)
         if self.overlap_penalty is not None:
             parts = codes * xp.astype(self.overlap_penalty, xp.float64)[:, None, :]
-            together = xp.sum(parts * others(parts), axis=-1)
-            total = total + 0.5 * self.shares(block) * together
+            overlap = xp.sum(parts * others(parts), axis=-1)
+            total = total + 0.5 * self.row_factors(block) * overlap
         return self.unit * total
 
     def gradient(self, block: Any, codes: Array) -> Array:
-        """Gradient with respect to the codes, nonnegative."""
+        """Compute the gradient with respect to the codes (members, rows, k), nonnegative."""
         xp = namespace(codes)
         gradient = self.lasso + self.ridge * codes
         if self.overlap_penalty is None:
             return gradient
         factors = self.overlap_penalty[:, None, :]
-        shares = xp.astype(self.shares(block), codes.dtype)[:, None]
-        return gradient + shares * factors * others(factors * codes)
+        row_factors = xp.astype(self.row_factors(block), codes.dtype)[:, None]
+        return gradient + row_factors * factors * others(factors * codes)
 
     def gram(self, like: Array) -> Array:
-        """Gram matrix (members or 1, k, k) of the squares, where rows have no shares."""
+        """Return the Gram matrix (members or 1, k, k) of quadratic terms, for row factors of 1."""
         own, pairs = self._squares(like)
         return own if pairs is None else own + pairs
 
     def grams(self, block: Any, like: Array) -> Array:
-        """Gram matrices (rows or 1, k, k) of the squares, for one member."""
+        """Return the Gram matrices (rows or 1, k, k) of quadratic terms, for one member."""
         own, pairs = self._squares(like)
         if pairs is None:
             return own
-        return own + namespace(like).astype(self.shares(block), like.dtype)[:, None, None] * pairs
+        return (
+            own + namespace(like).astype(self.row_factors(block), like.dtype)[:, None, None] * pairs
+        )
 
     def _squares(self, like: Array) -> tuple[Array, Array | None]:
-        """What components pay for themselves and in pairs, as Gram matrices."""
+        """Return the Gram matrices of the ridge term and of the overlap term."""
         identity = identity_like(like)
         own = self.ridge * identity[None, ...]
         if self.overlap_penalty is None:
@@ -102,14 +104,17 @@ class Penalty:
             self.overlap_penalty[:, :, None] * self.overlap_penalty[:, None, :]
         )
 
-    def shares(self, block: Any) -> Array:
-        """The number s of every row: its size for the loss over its squared norm."""
+    def row_factors(self, block: Any) -> Array:
+        """Compute the factor s of every row (rows,): its size for the loss over its squared norm.
+
+        With it the overlap term scales with X as the loss does.
+        """
         if self.degree == 2:
             return namespace(block.sq_norms).ones_like(block.sq_norms)
         return block.row_sizes(self.degree) / floored(block.sq_norms)
 
 
 def others(parts: Array) -> Array:
-    """For every component the sum of the other ones, along the last axis; never negative."""
+    """Sum all other components for every component, along the last axis; never negative."""
     xp = namespace(parts)
     return at_least(xp.sum(parts, axis=-1, keepdims=True) - parts, 0.0)

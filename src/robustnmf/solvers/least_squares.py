@@ -1,4 +1,4 @@
-r"""Nonnegative least squares with the basis given, every row for itself.
+r"""Nonnegative least squares for a fixed basis, every row independent of the others.
 
 For each row, :math:`\min_{a \ge 0} \tfrac12 a G a^T - l a^T`, all rows at once by
 batched solves, in two stages:
@@ -9,10 +9,11 @@ batched solves, in two stages:
   J. Sci. Comput. 33(6), 2011.
 * The active-set method of Lawson and Hanson (*Solving least squares problems*, 1974) for the
   rows that keep exchanging, as they do when components are nearly dependent. It adds one
-  coordinate at a time, stays feasible and never goes up, so that it can be left at any time.
+  coordinate at a time, stays feasible and never raises the objective, so that it can be stopped
+  at any time.
 
-Rows leave as soon as they are solved, so a row gets the same codes whatever other
-rows it comes with. The arithmetic is float64: conditioning enters squared here.
+A row is removed as soon as it is solved, so its codes do not depend on the other
+rows. The arithmetic is float64: the condition number of the basis enters squared.
 """
 
 from __future__ import annotations
@@ -39,23 +40,23 @@ CHUNK_NUMBERS = 4_000_000
 
 
 def nonnegative_least_squares(linear: Array, gram: Array, guess: Array | None = None) -> Array:
-    """Codes (rows, k) from ``linear = X C^T`` (rows, k) and ``gram = C C^T``.
+    """Compute codes (rows, k) from ``linear = X C^T`` (rows, k) and ``gram = C C^T``.
 
     Parameters
     ----------
     linear : array (rows, k)
     gram : array (k, k), or (rows, k, k) where every row has its own
-    guess : array (rows, k), optional; where it is positive, the search starts
+    guess : array (rows, k), optional; its positive entries are the first guess of the support
     """
     guess = linear - linear if guess is None else guess
     return _in_chunks(_solve, linear, gram, guess)
 
 
 def by_coordinates(linear: Array, gram: Array, codes: Array) -> Array:
-    """A minimum near codes of a quadratic that need not be convex, coordinate by coordinate.
+    """Find a local minimum of a quadratic function near codes (rows, k) by coordinate descent.
 
-    ``gram`` (k, k) or (rows, k, k) has a nonnegative diagonal, so that every coordinate has a
-    minimum of its own. Never goes up.
+    The function need not be convex: ``gram`` (k, k) or (rows, k, k) has a nonnegative diagonal, so
+    that there is a minimum over every single coordinate. Never raises the function.
     """
     xp = namespace(linear)
     k = linear.shape[1]
@@ -65,11 +66,11 @@ def by_coordinates(linear: Array, gram: Array, codes: Array) -> Array:
         before = codes
         for j in range(k):
             diagonal = gram[..., j, j]
-            some = diagonal > 0
-            wanted = codes[:, j] + slope[:, j] / xp.where(some, diagonal, 1 + 0 * diagonal)
-            wanted = xp.where(some, at_least(wanted, 0.0), 0 * wanted)
-            change = (wanted - codes[:, j])[:, None]
-            codes = xp.where(order == j, wanted[:, None], codes)
+            nonzero = diagonal > 0
+            column = codes[:, j] + slope[:, j] / xp.where(nonzero, diagonal, 1 + 0 * diagonal)
+            column = xp.where(nonzero, at_least(column, 0.0), 0 * column)
+            change = (column - codes[:, j])[:, None]
+            codes = xp.where(order == j, column[:, None], codes)
             slope = slope - change * gram[..., j, :]
         if xp.max(xp.abs(codes - before)) <= 1e-15 * xp.max(codes):
             break
@@ -77,16 +78,16 @@ def by_coordinates(linear: Array, gram: Array, codes: Array) -> Array:
 
 
 def refine(codes: Array, slope: Array, gram: Array) -> Array:
-    """Codes after one Newton step on their positive coordinates.
+    """Improve codes (rows, k) by one Newton step on their positive coordinates.
 
-    ``slope = (X - codes C) C^T`` taken from the residual itself wins back the digits that
-    the Gram matrix loses, which shows where a row is fitted exactly.
+    ``slope = (X - codes C) C^T``, computed from the residual itself, recovers the digits that
+    the Gram matrix loses, which matter where a row is fitted exactly.
     """
     return _in_chunks(_newton, slope, gram, codes)
 
 
 def _in_chunks(function: Callable, first: Array, gram: Array, second: Array) -> Array:
-    """Rows in chunks of bounded memory, in float64; the result in the dtype of the first."""
+    """Apply a function to chunks of rows, in float64; return the dtype of the first array."""
     xp = namespace(first)
     rows, k = first.shape
     step = max(1, CHUNK_NUMBERS // k**2)
@@ -102,6 +103,7 @@ def _in_chunks(function: Callable, first: Array, gram: Array, second: Array) -> 
 
 
 def _solve(linear: Array, gram: Array, guess: Array) -> Array:
+    """Compute codes (rows, k) by pivoting, and by the active-set method where that fails."""
     xp = namespace(linear)
     unit, gram = _unit_components(gram)
     linear = linear * unit
@@ -115,13 +117,14 @@ def _solve(linear: Array, gram: Array, guess: Array) -> Array:
 
 
 def _newton(slope: Array, gram: Array, codes: Array) -> Array:
+    """Take a Newton step on the positive coordinates of codes (rows, k)."""
     unit, gram = _unit_components(gram)
     step = _solve_positive(slope * unit, gram, codes > 0) * unit
     return at_least(codes + step, 0.0)
 
 
 def _unit_components(gram: Array) -> tuple[Array, Array]:
-    """Factors that give every component norm one, and the Gram matrix in these units."""
+    """Return the factors that give every component norm one, and the scaled Gram matrix."""
     xp = namespace(gram)
     diagonal = xp.linalg.diagonal(gram)
     unit = xp.where(diagonal > 0, 1.0 / floored(diagonal) ** 0.5, xp.zeros_like(diagonal))
@@ -129,7 +132,11 @@ def _unit_components(gram: Array) -> tuple[Array, Array]:
 
 
 def _pivot(linear: Array, gram: Array, positive: Array) -> tuple[Array, Array]:
-    """Exchange all wrong coordinates until none is left, or it leads nowhere."""
+    """Solve by block principal pivoting: exchange all wrong coordinates until none is left.
+
+    Returns codes (rows, k), and the rows (rows,) that were given up because the number of wrong
+    coordinates has not decreased for ``PATIENCE`` rounds.
+    """
     xp = namespace(linear)
     k = linear.shape[1]
     solved = xp.zeros_like(linear).T
@@ -163,7 +170,7 @@ def _pivot(linear: Array, gram: Array, positive: Array) -> tuple[Array, Array]:
 
 
 def _lawson_hanson(linear: Array, gram: Array) -> Array:
-    """Add the coordinate that promises most, solve, step back to the feasible part."""
+    """Solve by the active-set method: add the best coordinate, solve, step back to feasibility."""
     xp = namespace(linear)
     k = linear.shape[1]
     order = arange_like(k, linear)
@@ -183,7 +190,7 @@ def _lawson_hanson(linear: Array, gram: Array) -> Array:
             break
         positive = positive | added
         wanted = _solve_positive(linear, gram, positive)
-        # A coordinate that would leave at once promised nothing but rounding.
+        # A coordinate that would leave at once had a slope of rounding only.
         refused = added & (wanted <= 0)
         barred = barred | refused
         positive = positive & ~refused
@@ -213,18 +220,18 @@ def _lawson_hanson(linear: Array, gram: Array) -> Array:
 
 
 def _times(codes: Array, gram: Array) -> Array:
-    """``codes gram``, where every row may have its own Gram matrix."""
+    """Compute ``codes gram`` (rows, k), where every row may have its own Gram matrix."""
     if gram.ndim == 2:
         return codes @ gram
     return namespace(codes).squeeze(codes[:, None, :] @ gram, axis=1)
 
 
 def _solve_positive(linear: Array, gram: Array, positive: Array) -> Array:
-    """Unconstrained solution on the coordinates taken for positive, zero elsewhere."""
+    """Solve without constraints for the coordinates in a mask (rows, k); the others are zero."""
     xp = namespace(linear)
-    both = positive[:, :, None] & positive[:, None, :]
+    support = positive[:, :, None] & positive[:, None, :]
     identity = identity_like(gram)
-    system = xp.where(both, gram, xp.zeros_like(gram))
+    system = xp.where(support, gram, xp.zeros_like(gram))
     zero = xp.zeros_like(linear)
     system = system + identity * xp.where(positive, zero + RIDGE, zero + 1.0)[:, :, None]
     right = xp.where(positive, linear, zero)

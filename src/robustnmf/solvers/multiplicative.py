@@ -5,39 +5,39 @@ r"""Multiplicative updates: the paper's equations 18 and 19.
 with N and P the negative and positive part of the gradient. Lee and Seung, *Algorithms
 for non-negative matrix factorization*, NIPS 2000.
 
-Extrapolated, a factor first runs on where it has been growing,
+With extrapolation, the entries of a factor that have been growing are first extrapolated,
 
 .. math:: f' = f + b \max(f - f_{before}, 0)
 
 and the update is taken from there: Hien, Leplat and Gillis, *Block majorization minimization
 with extrapolation and application to beta-NMF*, 2024, for losses that are jointly convex. The
-loop takes a step back that raises the objective, so that the others may try as well.
+loop undoes a step that raises the objective, so that other losses can be extrapolated as well.
 """
 
 from __future__ import annotations
 
-from robustnmf.arrays import Array, at_least, floored, multiplied, namespace
+from robustnmf.arrays import Array, at_least, floored, multiplicative_step, namespace
 from robustnmf.solvers._base import Solver
 from robustnmf.solvers._terms import Terms
 
 
 class Multiplicative(Solver):
-    """Update rule of Lee and Seung; zeros stay zeros, nothing turns negative."""
+    """Update rule of Lee and Seung; zeros stay zeros, and no entry becomes negative."""
 
     keeps_zeros = True
     multiplies = True
 
     def step(self, factor: Array, terms: Terms, exponent: float) -> Array:
-        """One update of a factor whose rows are independent."""
+        """Return the factor (members, rows, k) after one update."""
         negative, positive = terms.parts(factor)
         if exponent == 1.0:
-            return multiplied(factor, negative, positive)
+            return multiplicative_step(factor, negative, positive)
         ratio = (negative / floored(positive)) ** exponent
-        return multiplied(factor, ratio, namespace(ratio).ones_like(ratio[:1, :1, :1]))
+        return multiplicative_step(factor, ratio, namespace(ratio).ones_like(ratio[:1, :1, :1]))
 
 
 class ExtrapolatedMultiplicative(Multiplicative):
-    """The same update from where a factor runs on to; entries that shrink are left alone."""
+    """The same update from an extrapolated factor; entries that shrink are not extrapolated."""
 
     extrapolates = True
     extrapolates_codes = True

@@ -1,4 +1,4 @@
-"""What a structure must say: what the basis is made of, and how it moves."""
+"""Base class of all structures: constraints on the factors, and the update of the basis."""
 
 from __future__ import annotations
 
@@ -12,40 +12,39 @@ from robustnmf.solvers import Terms, Update
 
 
 class Structure(BaseEstimator, ABC):
-    """How the factors may look; any nonnegative ones unless a subclass says otherwise.
+    """Constraints on the factors; this base class has none but nonnegativity.
 
     Class attributes
     ----------------
     exponent : power to which multiplicative updates of both factors are taken.
-    mixes_samples : whether the basis is a mixture of samples, so that every row has
-        a share in it (``local.mixing``) beside its codes.
+    mixes_samples : whether the basis is a mixture of samples, so that the state of a block has
+        the coefficients of its rows (``mixing``) besides their codes.
+    penalises_overlap : whether samples that use several components have a penalty.
     """
 
     exponent: ClassVar[float] = 1.0
     mixes_samples: ClassVar[bool] = False
+    penalises_overlap: ClassVar[bool] = False
     _parameter_constraints: ClassVar[dict[str, list]] = {}
 
     def start(
         self, engine: Any, codes: list[Array], basis: Array
     ) -> tuple[list[Array], Array, list[Array] | None]:
-        """Codes, basis and mixing of this structure from a plain start; members first."""
+        """Return codes, basis and mixing of this structure from a plain start; members first."""
         return codes, basis, None
 
-    penalises_overlap: ClassVar[bool] = False
-    """Whether components pay for being used together."""
-
     def overlap_penalty(self, basis: Array) -> Array | None:
-        """For which factors (members, k) components pay together; None where they do not."""
+        """Compute the factors (members, k) of the overlap penalty; None where there is none."""
         return None
 
     def ridge(self, basis: Array, codes_gram: Array) -> Array:
-        """What the squares of each component (members, k) pay, where they do."""
+        """Compute the ridge penalty of the basis (members, k) that majorises the overlap."""
         raise NotImplementedError
 
     def step(
         self, engine: Any, block_states: Any, basis: Array, terms: Terms, update: Update
     ) -> tuple[Any, Array]:
-        """New local states and basis (members, k, features) from the terms of a pass."""
+        """Return new block states and basis (members, k, features) from the terms of a pass."""
         transpose = namespace(basis).matrix_transpose
         factor = transpose(basis)
         members, features, k = factor.shape

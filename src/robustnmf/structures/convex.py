@@ -10,8 +10,8 @@ r"""Convex NMF: the basis is a mixture of samples.
 where N and D are the negative and positive part of the gradient with respect to the
 basis (:math:`A^T X` and :math:`A^T A C` for plain weights). Ding, Li and Jordan, *Convex
 and semi-nonnegative matrix factorizations*, IEEE TPAMI 32(1), 2010; the square root
-is theirs. Their Gram matrix of all samples is never formed: both products are taken
-block by block, at the price of a second read of X in each pass. Where X has missing values,
+is theirs. Their Gram matrix of all samples is never formed: both products are computed
+block by block, with a second read of X in each pass. Where X has missing values,
 the samples that are mixed have a first guess in their place; the loss reads known values only.
 """
 
@@ -41,28 +41,29 @@ class Convex(Structure):
     def start(
         self, engine: Any, codes: list[Array], basis: Array
     ) -> tuple[list[Array], Array, list[Array]]:
-        """Each component starts near the sample that has most of it.
+        """Start each component near the sample with the largest code of it.
 
-        Means over all samples, weighted by random codes, are all alike, and a fit that
-        starts there rests on a plateau; a fifth of such a mean keeps every share positive.
+        Means over all samples, weighted by random codes, are nearly equal, and a fit that
+        starts there stays on a plateau; a fifth of such a mean keeps all coefficients positive.
         """
         xp = namespace(basis)
-        drawn = engine.whole(codes, axis=1)
-        row_weight = xp.astype(engine.row_weight, drawn.dtype)[:, None]
-        mean = drawn / floored(xp.sum(row_weight * drawn, axis=1, keepdims=True))
-        counted = xp.where(row_weight > 0, drawn, xp.zeros_like(drawn))
-        most = xp.astype(counted == xp.max(counted, axis=1, keepdims=True), drawn.dtype)
-        most = most / floored(xp.sum(row_weight * most, axis=1, keepdims=True))
-        mixing = engine.split(0.8 * most + 0.2 * mean, axis=1)
+        all_codes = engine.whole(codes, axis=1)
+        row_weight = xp.astype(engine.row_weight, all_codes.dtype)[:, None]
+        mean = all_codes / floored(xp.sum(row_weight * all_codes, axis=1, keepdims=True))
+        of_counting = xp.where(row_weight > 0, all_codes, xp.zeros_like(all_codes))
+        top = xp.max(of_counting, axis=1, keepdims=True)
+        largest = xp.astype(of_counting == top, all_codes.dtype)
+        largest = largest / floored(xp.sum(row_weight * largest, axis=1, keepdims=True))
+        mixing = engine.split(0.8 * largest + 0.2 * mean, axis=1)
         basis = self.mixed(engine, mixing)
-        # Codes keep their pattern and take the size that gives the product the mean of X.
-        total = xp.sum(xp.sum(row_weight * drawn, axis=1) * xp.sum(basis, axis=2), axis=-1)
-        wanted = engine.mean() * float(xp.sum(engine.row_weight)) * engine.shape[1]
-        sized = drawn * (wanted / floored(total))[:, None, None]
-        return engine.split(sized, axis=1), basis, mixing
+        # Codes keep their pattern, and are scaled so that the product has the mean of X.
+        total = xp.sum(xp.sum(row_weight * all_codes, axis=1) * xp.sum(basis, axis=2), axis=-1)
+        target = engine.mean() * float(xp.sum(engine.row_weight)) * engine.shape[1]
+        scaled = all_codes * (target / floored(total))[:, None, None]
+        return engine.split(scaled, axis=1), basis, mixing
 
     def mixed(self, engine: Any, mixing: list[Array]) -> Array:
-        """Basis (members, k, features) that a mixing (members, rows, k) of all blocks gives."""
+        """Compute the basis (members, k, features) of a mixing (members, rows, k) by block."""
         engine.fill_samples()
 
         def mix(block: Any, local: Any) -> tuple[Any, Array]:

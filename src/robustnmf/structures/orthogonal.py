@@ -1,4 +1,4 @@
-r"""Orthogonal NMF: every sample made of one component, or nearly.
+r"""Orthogonal NMF: every sample uses one component, or nearly so.
 
 Nonnegative columns of codes are orthogonal, :math:`A^T A` diagonal, if and only if no sample
 uses two components. So the constraint of Ding, Li, Peng and Park (*Orthogonal nonnegative
@@ -10,7 +10,7 @@ their energies:
 
     \tilde z_i = z_i + s_i \sum_{j \ne l} \|a_{ij} c_j\| \, \|a_{il} c_l\|
 
-It does not see how size is shared out between codes and basis, and scales as the loss does
+It does not depend on how size is divided between codes and basis, and scales as the loss does
 (:math:`s_i` is one for the squared error). Weights of samples apply to
 :math:`\tilde z_i` as to any energy, and cancel in the update of the codes. The published
 rules, multipliers eliminated from a constraint, need all samples at once and can raise the
@@ -43,9 +43,9 @@ CANDIDATES = 4
 class Orthogonal(Structure):
     r"""Codes that are orthogonal, or nearly: parts as clusters of samples.
 
-    Samples pay for using components together, :math:`\|a_{ij} c_j\| \|a_{il} c_l\|` for
-    every pair, times ``strength``. How orthogonal the codes have become is told by
-    ``codes_overlap_``, the mean cosine between their columns.
+    The energy of a sample has a penalty :math:`\|a_{ij} c_j\| \|a_{il} c_l\|` for
+    every pair of components, times ``strength``. ``codes_overlap_``, the mean cosine between the
+    columns of the codes, measures how orthogonal they have become.
 
     Parameters
     ----------
@@ -72,60 +72,65 @@ class Orthogonal(Structure):
     def start(
         self, engine: Any, codes: list[Array], basis: Array
     ) -> tuple[list[Array], Array, None]:
-        """Components start near samples that differ, and samples near one component.
+        """Start components near samples that differ, and samples near one component.
 
-        A plain start is all alike, or has a first component that describes everything; a fit
-        would rest there with the other components unused. The samples that the components of
-        the plain start have most, or at some ranks least, stand as candidates; one after the
-        other is taken that leaves least of all samples undescribed. Norms, not squares, of
-        what is left are added up, so that outliers are no better candidates than others.
+        The components of a plain start are nearly equal, or the first one describes everything; a
+        fit would stay there with the other components unused. Candidates are samples at some
+        ranks of the codes of each component of the plain start, from the largest on. Each
+        component is the candidate that reduces the residuals of all samples most. Norms, not
+        squares, of residuals are added up, so that outliers are no better candidates than others.
         """
-        whole = engine.filled()
-        drawn = engine.whole(codes, axis=1)
-        starts = [self._spread(whole, drawn[j, ...]) for j in range(drawn.shape[0])]
-        new_codes, new_basis = (namespace(drawn).stack(part) for part in zip(*starts, strict=True))
+        complete = engine.filled()
+        all_codes = engine.whole(codes, axis=1)
+        starts = [
+            self._start_member(complete, all_codes[j, ...]) for j in range(all_codes.shape[0])
+        ]
+        stack = namespace(all_codes).stack
+        new_codes, new_basis = (stack(part) for part in zip(*starts, strict=True))
         return engine.split(new_codes, axis=1), new_basis, None
 
-    def _spread(self, engine: Any, codes: Array) -> tuple[Array, Array]:
+    def _start_member(self, engine: Any, codes: Array) -> tuple[Array, Array]:
+        """Return codes (n, k) and basis (k, features) of one member from codes of a plain start."""
         xp = namespace(codes)
         k = codes.shape[1]
         rows = engine.samples(self._candidates(engine, codes))
-        left = self._left(engine, rows)
-        least, chosen = left[:, 0] + xp.inf, []
+        residuals = self._sq_residuals(engine, rows)
+        least, chosen = residuals[:, 0] + xp.inf, []
         for _ in range(k):
-            totals = engine.row_weight @ xp.minimum(least[:, None], left) ** 0.5
+            totals = engine.row_weight @ xp.minimum(least[:, None], residuals) ** 0.5
             chosen.append(int(xp.argmin(totals)))
-            least = xp.minimum(least, left[:, chosen[-1]])
-        apart = xp.take(rows, on_device_of(rows, chosen), axis=0)
-        basis = 0.9 * apart + 0.1 * xp.mean(rows, axis=0) + 0.01 * engine.mean()
+            least = xp.minimum(least, residuals[:, chosen[-1]])
+        chosen_rows = xp.take(rows, on_device_of(rows, chosen), axis=0)
+        basis = 0.9 * chosen_rows + 0.1 * xp.mean(rows, axis=0) + 0.01 * engine.mean()
         onto = engine.whole(
             engine.map_blocks(lambda b, _: (b.project(basis[None, ...])[0, ...], None))[0]
         )
         sizes = onto / floored(xp.vecdot(basis, basis))
         best = xp.argmax(onto * sizes, axis=1)
-        shares = xp.where(arange_like(k, onto) == best[:, None], 0.8 + 0 * onto, 0 * onto) + 0.2 / k
-        return sizes * shares, basis
+        is_best = arange_like(k, onto) == best[:, None]
+        fractions = xp.where(is_best, 0.8 + 0 * onto, 0 * onto) + 0.2 / k
+        return sizes * fractions, basis
 
     def _candidates(self, engine: Any, codes: Array) -> Array:
-        """Samples at the first, second, third... part of the order of each column of codes.
+        """Return indices of samples at equally spaced ranks of each column of codes (n, k).
 
-        Equal codes are in the order of the norms of their samples, not of their places.
+        Equal codes are ordered by the norms of their samples, not by their positions.
         """
         xp = namespace(codes)
-        found = []
+        candidates = []
         by_norm = xp.argsort(xp.concat([block.sq_norms for block in engine.blocks]))
         for j in range(codes.shape[1]):
             order = xp.argsort(xp.take(codes[:, j], by_norm), descending=True, stable=True)
             order = xp.take(by_norm, order)
-            passed = xp.cumulative_sum(xp.take(engine.row_weight, order))
+            cumulative = xp.cumulative_sum(xp.take(engine.row_weight, order))
             for part in range(CANDIDATES):
-                # Summing rounds: a sample must not be missed by the last digit.
-                beyond = passed > (part / CANDIDATES + 1e-12) * passed[-1]
-                found.append(xp.take(order, xp.argmax(xp.astype(beyond, xp.int64))[None]))
-        return xp.concat(found)
+                # Sums are rounded: a sample must not be missed by the last digit.
+                beyond = cumulative > (part / CANDIDATES + 1e-12) * cumulative[-1]
+                candidates.append(xp.take(order, xp.argmax(xp.astype(beyond, xp.int64))[None]))
+        return xp.concat(candidates)
 
-    def _left(self, engine: Any, rows: Array) -> Array:
-        """What each row alone leaves of the squared norm of every sample (n, rows)."""
+    def _sq_residuals(self, engine: Any, rows: Array) -> Array:
+        """Compute squared residuals (n, rows) of every sample after projection on each row."""
         xp = namespace(rows)
         sizes = as_float64(floored(xp.vecdot(rows, rows)))
 
@@ -136,16 +141,17 @@ class Orthogonal(Structure):
         return engine.whole(engine.map_blocks(visit)[0])
 
     def overlap_penalty(self, basis: Array) -> Array:
-        """Norms of the components, for the strength that they pay with."""
+        """Compute norms of the components (members, k), times the root of the strength."""
         xp = namespace(basis)
         return (self.strength * xp.vecdot(basis, basis)) ** 0.5
 
     def ridge(self, basis: Array, codes_gram: Array) -> Array:
-        """Norms pay for each other; what they pay together is majorised by their squares."""
+        """Compute the ridge penalty (members, k) whose squares majorise products of norms."""
         xp = namespace(basis)
         norms = xp.linalg.vector_norm(basis, axis=-1)
         off = codes_gram * (1 - identity_like(codes_gram))
-        paid = xp.squeeze(off @ norms[:, :, None], axis=-1)
-        # A component that has died down pays nothing, and costs nothing.
-        alive = norms > 0
-        return self.strength * xp.where(alive, paid / xp.where(alive, norms, 1 + paid), 0 * paid)
+        slopes = xp.squeeze(off @ norms[:, :, None], axis=-1)
+        # A component of zeros has no penalty.
+        nonzero = norms > 0
+        ratios = slopes / xp.where(nonzero, norms, 1 + slopes)
+        return self.strength * xp.where(nonzero, ratios, 0 * slopes)

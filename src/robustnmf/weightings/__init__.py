@@ -1,27 +1,28 @@
-"""Weightings by name; a new one is a file beside these and a line in the dict."""
+"""Weightings by name; a new one is a file beside these, its import and a line in the dict."""
 
 from robustnmf.weightings._base import (
+    BlockWeights,
     ObjectiveSums,
     Separable,
     SoftMin,
-    Weighed,
     Weighting,
     effective_sample_size,
 )
 from robustnmf.weightings._batch import Batch
-from robustnmf.weightings._profile import (
+from robustnmf.weightings._histogram import (
     EnergyHistogram,
     LogHistogram,
-    counted,
-    counts_beyond,
-    counts_of,
+    energy_counts,
+    excess_counts,
+    node_counts,
 )
+from robustnmf.weightings._warmup import WarmupWeights
 from robustnmf.weightings.cauchy import Cauchy
 from robustnmf.weightings.entropy import Entropy
 from robustnmf.weightings.fuzzy import Fuzzy
 from robustnmf.weightings.huber import Huber
 from robustnmf.weightings.l21 import L21
-from robustnmf.weightings.trimmed import Trimmed, WarmupWeights
+from robustnmf.weightings.trimmed import Trimmed
 from robustnmf.weightings.uniform import Uniform
 
 WEIGHTINGS: dict[str, type[Weighting]] = {
@@ -35,25 +36,19 @@ WEIGHTINGS: dict[str, type[Weighting]] = {
 }
 
 __all__ = [
-    "L21",
     "WEIGHTINGS",
     "Batch",
-    "Cauchy",
+    "BlockWeights",
     "EnergyHistogram",
-    "Entropy",
-    "Fuzzy",
-    "Huber",
     "LogHistogram",
     "ObjectiveSums",
     "Separable",
     "SoftMin",
-    "Trimmed",
-    "Uniform",
     "WarmupWeights",
-    "Weighed",
     "Weighting",
-    "counted",
-    "counts_beyond",
-    "counts_of",
     "effective_sample_size",
+    "energy_counts",
+    "excess_counts",
+    "node_counts",
 ]
+__all__ += [kind.__name__ for kind in WEIGHTINGS.values()]

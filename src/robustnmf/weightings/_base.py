@@ -9,8 +9,8 @@ cover every method here:
 * ``SoftMin``: :math:`\phi(z) = T(\log \sum_i e^{s(z_i)})`, weights
   proportional to :math:`e^{q s(z_i)}`; all in the log domain.
 
-Both are read block by block: a block gives weights up to a factor it names
-(``log_scale``) and a :class:`Tally` that merges with those of other blocks.
+Both are evaluated block by block: a block gives weights up to a factor ``exp(log_scale)``
+and :class:`ObjectiveSums` that merge with those of other blocks.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from array_api_compat import is_array_api_obj
 from sklearn.base import BaseEstimator
 
 from robustnmf.arrays import Array, is_capturing, log_gap, namespace, safe_log
-from robustnmf.weightings._profile import EnergyHistogram
+from robustnmf.weightings._histogram import EnergyHistogram
 
 SMALLEST_PARAMETER = 1e-290
-"""Of parameters in units of energy: energies can be divided by them."""
+"""Least value of a parameter in units of energy, so that energies can be divided by it."""
 
 
 @dataclass(frozen=True)
 class ObjectiveSums:
-    """What blocks must add up to know the objective; each field is (members, 1).
+    """Sums over rows that determine the objective; each field is (members, 1).
 
-    A soft minimum keeps ``excess = sum m_i (exp(s_i - shift) - 1)``: with the
-    ones taken out, the mean of nearly equal terms loses no digits. A separable
-    sum is the same thing with ``shift = 0`` and ``excess`` the sum itself.
+    A soft minimum has ``excess = sum m_i (exp(s_i - shift) - 1)`` for rows of weight ``m_i``: with
+    the ones taken out, the mean of nearly equal terms loses no digits. A separable
+    sum has ``shift = 0`` and ``excess`` the sum itself.
     """
 
     shift: Array
@@ -46,7 +46,7 @@ class ObjectiveSums:
     count: Array
 
     def merge(self, other: ObjectiveSums) -> ObjectiveSums:
-        """Tally of the two sets of rows together."""
+        """Return the sums over the rows of both."""
         xp = namespace(self.shift)
         if not is_capturing() and xp.all(self.shift == other.shift):
             return ObjectiveSums(self.shift, self.excess + other.excess, self.count + other.count)
@@ -55,23 +55,23 @@ class ObjectiveSums:
         return ObjectiveSums(shift, parts[0] + parts[1], self.count + other.count)
 
     def _shifted(self, shift: Array) -> Array:
-        """``excess`` as it would be had the tally been taken with this shift."""
+        """Return ``excess`` (members, 1) for another shift."""
         xp = namespace(shift)
         gap = log_gap(self.shift, shift)
         return xp.exp(gap) * self.excess + self.count * xp.expm1(gap)
 
-    def faded(self, share: float) -> ObjectiveSums:
-        """The tally of the same rows, each counting for a share of what it did."""
-        return ObjectiveSums(self.shift, share * self.excess, share * self.count)
+    def discount(self, factor: float) -> ObjectiveSums:
+        """Return the sums with the weights of all rows multiplied by a factor."""
+        return ObjectiveSums(self.shift, factor * self.excess, factor * self.count)
 
     def part(self, members: slice) -> ObjectiveSums:
-        """The tally of consecutive members."""
+        """Return the sums of consecutive members."""
         return ObjectiveSums(
             self.shift[members, :], self.excess[members, :], self.count[members, :]
         )
 
     def keep(self, members: Array) -> ObjectiveSums:
-        """The tally of these members alone."""
+        """Return the sums of the members with these indices."""
         take = namespace(self.shift).take
         return ObjectiveSums(
             *(take(a, members, axis=0) for a in (self.shift, self.excess, self.count))
@@ -79,17 +79,17 @@ class ObjectiveSums:
 
     @property
     def log_mean_exp(self) -> Array:
-        """Logarithm of the mean of ``exp(s_i)``, to full accuracy where they are alike."""
+        """Logarithm of the mean of ``exp(s_i)``, accurate where all ``s_i`` are nearly equal."""
         return self.shift + namespace(self.shift).log1p(self.excess / self.count)
 
     @property
     def log_sum_exp(self) -> Array:
-        """Logarithm of the sum, to full accuracy where one of them is all of it."""
+        """Logarithm of the sum of ``exp(s_i)``, accurate where one term dominates."""
         return self.shift + namespace(self.shift).log(self.excess + self.count)
 
 
-class Weighed(NamedTuple):
-    """Weights of a block up to ``exp(log_scale)``, and its tally."""
+class BlockWeights(NamedTuple):
+    """Weights (members, rows) of a block in units of ``exp(log_scale)``, and its objective sums."""
 
     weights: Array
     log_scale: Array
@@ -97,7 +97,7 @@ class Weighed(NamedTuple):
 
 
 class Weighting(BaseEstimator, ABC):
-    """Base of all weightings; parameters may be columns (members, 1).
+    """Base class of all weightings; parameters may be columns (members, 1).
 
     Class attributes
     ----------------
@@ -105,9 +105,10 @@ class Weighting(BaseEstimator, ABC):
         rather than of every row.
     degree : ``value(c z)`` is ``c**degree value(z)`` once the parameters are rescaled.
     scales : for each parameter in units of energy, the power with which it scales.
-    knob : the parameter to raise when too few samples keep a say.
-    relative : whether the energy of a sample is also compared with its own size.
-    gated : whether the first passes hear the majority alone, where parameters settle.
+    knob : the parameter to raise when too few samples have most of the weight.
+    uses_row_sizes : whether the energy of a sample is also compared with its own size.
+    needs_warmup : whether the first passes give weight to the majority of the samples only
+        (:class:`WarmupWeights`), where parameters are automatic.
     """
 
     per_entry: ClassVar[bool] = False
@@ -119,33 +120,36 @@ class Weighting(BaseEstimator, ABC):
     _parameter_constraints: ClassVar[dict[str, list]] = {}
 
     @abstractmethod
-    def weigh(self, energies: Array, sample_weight: Array) -> Weighed:
-        """Weights and tally of a block of energies (members, rows)."""
+    def weigh(self, energies: Array, sample_weight: Array) -> BlockWeights:
+        """Compute weights and objective sums of a block of energies (members, rows)."""
 
     @abstractmethod
     def value_of(self, objective_sums: ObjectiveSums) -> Array:
-        """Objective phi of all tallied rows (members, 1)."""
+        """Compute the objective phi (members, 1) from sums over all rows."""
 
     def shifted_value_of(self, objective_sums: ObjectiveSums) -> Array:
-        """Phi up to constants that make it zero for a perfect fit; for stopping."""
+        """Compute phi less a constant (members, 1), so that it is zero for a perfect fit.
+
+        Convergence is decided by it: the constant may take all digits of phi.
+        """
         return self.value_of(objective_sums)
 
     @abstractmethod
     def log_normaliser(self, objective_sums: ObjectiveSums) -> Array:
-        """What to take off ``log_scale`` to make weights the gradient of phi."""
+        """Compute what to subtract from ``log_scale`` (members, 1) for the gradient of phi."""
 
     def log_units(self, objective_sums: ObjectiveSums) -> tuple[Array, Array]:
-        """Logarithms of what value and level are multiplied by to be a sum over samples.
+        """Return the logs of the factors (members, 1) that make phi and shifted phi sums.
 
-        Then equal energies weigh one each, as without a weighting: what a penalty of the
-        basis is compared with.
+        With these factors samples of equal energies have weight one, as without a weighting. The
+        penalty of the basis is added in these units, so that it means the same for all weightings.
         """
         zero = namespace(objective_sums.shift).zeros_like(objective_sums.shift)
         return zero, zero
 
     @abstractmethod
     def importances(self, energies: Array, sample_weight: Array | None = None) -> Array:
-        """Share of every sample; sums to one over the last axis."""
+        """Compute the importance of every sample; sums to one over the last axis."""
 
     def outliers(
         self, energies: Array, weights: Array, sample_weight: Array, sizes: Array
@@ -154,26 +158,26 @@ class Weighting(BaseEstimator, ABC):
         return weights < LOST * sample_weight / namespace(sample_weight).sum(sample_weight)
 
     def normalised_weights(self, importances: Array, sample_weight: Array) -> Array:
-        """Weights that importances stand for, divided by their sum over the last axis.
+        """Return the weights that belong to importances, divided by their sum over the last axis.
 
-        The importances themselves, but for weightings whose weights are powers of them.
+        The importances themselves, except where weights are powers of importances.
         """
         return importances
 
     def value(self, energies: Array) -> Array:
-        """Objective phi of energies (..., samples)."""
+        """Compute the objective phi of energies (..., samples)."""
         z, sample_weight = self._as_batch(energies)
         return self.value_of(self.weigh(z, sample_weight).objective_sums)[..., 0]
 
     def weights(self, energies: Array) -> Array:
-        """Gradient of phi at energies (..., samples)."""
+        """Compute the gradient of phi at energies (..., samples)."""
         z, sample_weight = self._as_batch(energies)
-        weighed = self.weigh(z, sample_weight)
-        scale = weighed.log_scale - self.log_normaliser(weighed.objective_sums)
-        return weighed.weights * namespace(z).exp(scale)
+        block = self.weigh(z, sample_weight)
+        scale = block.log_scale - self.log_normaliser(block.objective_sums)
+        return block.weights * namespace(z).exp(scale)
 
     def _as_batch(self, energies: Array) -> tuple[Array, Array]:
-        """Energies as an array of floats, with a mass of one for every sample."""
+        """Return energies as an array of floats, and weights of one (samples,)."""
         if self.has_auto:
             raise ValueError(
                 f'{self!r} has no parameter yet: "auto" is read off the energies of a fit. '
@@ -185,30 +189,30 @@ class Weighting(BaseEstimator, ABC):
 
     @property
     def has_auto(self) -> bool:
-        """Whether a parameter is still to be read off the energies."""
+        """Whether a parameter is "auto" and still to be read off the energies of a fit."""
         return False
 
     @property
     def needs_screening(self) -> bool:
-        """Whether a screening of the samples is to find its parameters, and a start."""
+        """Whether its parameters, and a start, come from a screening of the samples."""
         return False
 
     def resolve_auto(self, histogram: EnergyHistogram) -> Weighting:
-        """The weighting with its automatic parameters read off the energies."""
+        """Return the weighting with automatic parameters read off a histogram of the energies."""
         return self
 
     def for_row_sizes(self, sizes: Array) -> Weighting:
-        """The weighting of rows of these sizes."""
+        """Return the weighting for rows of these sizes (rows,), where it depends on them."""
         return self
 
     def rescaled(self, factor: float) -> Weighting:
-        """The same method for energies that are multiplied by factor."""
+        """Return the weighting that does for ``factor * z`` what this one does for z."""
         copy = shallow_copy(self)  # parameters are numbers and names
         for name, power in self.scales.items():
             current = getattr(self, name)
             if not isinstance(current, str):
                 scaled = current * factor**power
-                # What has left the range of floats is as good as its end; zero stays zero.
+                # Beyond the range of floats its limit does the same; zero stays zero.
                 if math.isfinite(current) and current > 0:
                     scaled = min(max(scaled, SMALLEST_PARAMETER), 1 / SMALLEST_PARAMETER)
                 setattr(copy, name, scaled)
@@ -219,35 +223,37 @@ LOST = 0.1
 """Share of an equal weight below which a sample is an outlier."""
 
 SCALE_STEP = 16.0
-"""Between the units that weights may have, as logarithms: no weight is lost in float32."""
+"""Distance between two values of ``log_scale``: no weight underflows in float32."""
 
 
 class Separable(Weighting):
-    """``phi(z) = sum rho(z_i)``; a subclass supplies ``rho`` and its slope."""
+    """``phi(z) = sum rho(z_i)``; a subclass defines ``rho`` and its derivative ``weight``."""
 
     @abstractmethod
     def rho(self, energies: Array) -> Array:
-        """Contribution of one energy to the objective."""
+        """Compute the contribution of every energy to the objective."""
 
     @abstractmethod
     def weight(self, energies: Array) -> Array:
-        """Derivative of rho."""
+        """Compute the derivative of rho at every energy."""
 
     def squared_parts(self, data: Array, before: Array, cache: Array) -> tuple | None:
-        """Data and approximation, weighted at another one, where that takes fewer trips to memory.
+        """Multiply data and approximation by weights of entries at an earlier approximation.
 
-        For weights of the entries of a squared error, (members, rows, features) each.
+        For the squared error, (members, rows, features) each. None where there is no kernel
+        that does it with fewer memory accesses than array calls.
         """
         return None
 
     def squared_rows(self, data: Array, cache: Array, sample_weight: Array) -> tuple | None:
-        """The same for weights at the approximation itself, counted with the mass of rows.
+        """Multiply data and approximation by weights of entries at this approximation.
 
-        With sums of rho, of squared errors and of weights over every row (members, rows).
+        Weights include those of rows. Also returns the sums of rho, of squared errors and of
+        weights over every row (members, rows). None where there is no kernel for it.
         """
         return None
 
-    def weigh(self, energies: Array, sample_weight: Array) -> Weighed:
+    def weigh(self, energies: Array, sample_weight: Array) -> BlockWeights:
         xp = namespace(energies)
         total = xp.sum(sample_weight * self.rho(energies), axis=-1, keepdims=True)
         zero = xp.zeros_like(total)
@@ -255,11 +261,12 @@ class Separable(Weighting):
         # In units of the largest: no weight overflows in the dtype of X.
         weights = sample_weight * self.weight(energies)
         top = xp.max(weights, axis=-1, keepdims=True)
-        some = top > 0
+        has_weight = top > 0
         log_top = safe_log(top)
         log_scale = _round_scale(log_top)
-        weights = weights / xp.where(some, top, zero + 1.0) * xp.exp(log_top - log_scale)
-        return Weighed(weights, xp.where(some, log_scale, zero - xp.inf), objective_sums)
+        weights = weights / xp.where(has_weight, top, zero + 1.0) * xp.exp(log_top - log_scale)
+        log_scale = xp.where(has_weight, log_scale, zero - xp.inf)
+        return BlockWeights(weights, log_scale, objective_sums)
 
     def value_of(self, objective_sums: ObjectiveSums) -> Array:
         return objective_sums.excess
@@ -273,32 +280,34 @@ class Separable(Weighting):
         sample_weight = ones if sample_weight is None else sample_weight
         weights = self.weight(z) * sample_weight
         # Divided by the largest first, so that weights near overflow do not sum to inf; where
-        # all of them underflow, no sample has more of a say than another.
+        # all of them underflow, importances are equal.
         top = xp.max(weights, axis=-1, keepdims=True)
-        some = top > 0
+        has_weight = top > 0
         weights = xp.where(
-            some, weights / xp.where(some, top, xp.ones_like(top)), sample_weight + 0 * z
+            has_weight,
+            weights / xp.where(has_weight, top, xp.ones_like(top)),
+            sample_weight + 0 * z,
         )
         return weights / xp.sum(weights, axis=-1, keepdims=True)
 
 
 class SoftMin(Weighting):
-    """``phi(z) = T(log sum exp s(z_i))``; a subclass supplies ``score`` and ``outer``."""
+    """``phi(z) = T(log sum exp s(z_i))``; a subclass defines ``score`` (s) and ``outer`` (T)."""
 
     @abstractmethod
     def score(self, energies: Array) -> Array:
-        """Decreasing function s of an energy; importances are its softmax."""
+        """Compute the decreasing function s of every energy; importances are its softmax."""
 
     @abstractmethod
     def outer(self, log_sum: Array) -> Array:
-        """The function T that turns the logarithm of the sum into phi."""
+        """Compute phi from the logarithm of the sum: the function T."""
 
     @property
     def power(self) -> Array | float:
         """Weights are importances to this power."""
         return 1.0
 
-    def weigh(self, energies: Array, sample_weight: Array) -> Weighed:
+    def weigh(self, energies: Array, sample_weight: Array) -> BlockWeights:
         xp = namespace(energies)
         score = xp.where(sample_weight > 0, self.score(energies), -xp.inf)
         shift = xp.max(score, axis=-1, keepdims=True)
@@ -313,7 +322,8 @@ class SoftMin(Weighting):
         log_top = self.power * anchor
         log_scale = _round_scale(log_top)
         weights = sample_weight * xp.exp(self.power * score + (log_top - log_scale))
-        return Weighed(weights, xp.where(xp.isfinite(shift), log_scale, shift), objective_sums)
+        log_scale = xp.where(xp.isfinite(shift), log_scale, shift)
+        return BlockWeights(weights, log_scale, objective_sums)
 
     def value_of(self, objective_sums: ObjectiveSums) -> Array:
         return self.outer(objective_sums.log_sum_exp)
@@ -332,41 +342,42 @@ class SoftMin(Weighting):
         z, ones = self._as_batch(energies)
         xp = namespace(z)
         sample_weight = ones if sample_weight is None else sample_weight
-        # One name: for X in files these are among the largest arrays there are.
-        share = xp.where(sample_weight > 0, self.score(z), -xp.inf)
-        share -= xp.max(share, axis=-1, keepdims=True)
-        share = xp.exp(share)
-        share *= sample_weight
-        share /= xp.sum(share, axis=-1, keepdims=True)
-        return share
+        # In place: for X in files these are among the largest arrays in memory.
+        importances = xp.where(sample_weight > 0, self.score(z), -xp.inf)
+        importances -= xp.max(importances, axis=-1, keepdims=True)
+        importances = xp.exp(importances)
+        importances *= sample_weight
+        importances /= xp.sum(importances, axis=-1, keepdims=True)
+        return importances
 
     def normalised_weights(self, importances: Array, sample_weight: Array) -> Array:
         if isinstance(self.power, float) and self.power == 1.0:
             return importances
         xp = namespace(importances)
-        some = sample_weight > 0
-        single = xp.where(
-            some,
-            importances / xp.where(some, sample_weight, 1 + 0 * sample_weight),
+        counts = sample_weight > 0
+        per_unit = xp.where(  # importance for a sample weight of one
+            counts,
+            importances / xp.where(counts, sample_weight, 1 + 0 * sample_weight),
             0 * importances,
         )
-        top = xp.max(single, axis=-1, keepdims=True)
-        weights = sample_weight * (single / xp.where(top > 0, top, 1 + 0 * top)) ** self.power
+        top = xp.max(per_unit, axis=-1, keepdims=True)
+        weights = sample_weight * (per_unit / xp.where(top > 0, top, 1 + 0 * top)) ** self.power
         return weights / xp.sum(weights, axis=-1, keepdims=True)
 
 
 def _round_scale(log_top: Array) -> Array:
-    """Units for weights whose largest has this logarithm: the next of few.
+    """Round the logarithm of the largest weight up to a multiple of ``SCALE_STEP``.
 
-    Blocks whose weights are of about one size then have one scale, and their sums just add up.
+    Blocks with weights of similar size then have the same scale, and their sums just add up.
     """
     return SCALE_STEP * namespace(log_top).ceil(log_top / SCALE_STEP)
 
 
 def effective_sample_size(weights: Array, sample_weight: Array | None = None) -> Array:
-    """``1 / sum w^2`` of weights that sum to one: n for equal ones, 1 when one sample has it all.
+    """Compute ``1 / sum w^2`` of weights (..., samples) that sum to one.
 
-    A sample that counts m times shares its weight among as many equal ones.
+    It is n for n equal weights and 1 where one sample has all the weight. A sample of sample
+    weight m stands for m equal samples.
     """
     xp = namespace(weights)
     squares = weights**2

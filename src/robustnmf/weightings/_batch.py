@@ -1,4 +1,4 @@
-"""The weightings of a batch of members, each member with its own."""
+"""Weightings of a batch of members, one for each member."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from functools import cached_property
 from itertools import groupby
 
 from robustnmf.arrays import Array, column, largest, namespace, noise
-from robustnmf.weightings._base import ObjectiveSums, Separable, Weighed, Weighting
+from robustnmf.weightings._base import BlockWeights, ObjectiveSums, Separable, Weighting
 
 
 class Batch:
-    """One weighting per member; neighbours of one kind are evaluated together.
+    """One weighting per member; consecutive members of one type are evaluated at once.
 
-    Parameters that differ within such a group become columns, so the formulas of a
-    weighting broadcast over members without knowing of them.
+    Parameters that differ within such a group become columns (members, 1), over which the
+    formulas of a weighting broadcast.
     """
 
     def __init__(self, weightings: Sequence[Weighting], like: Array):
@@ -32,25 +32,27 @@ class Batch:
         return len(self.members)
 
     def to_device_of(self, like: Array) -> Batch:
-        """The same batch with its parameters where another array is."""
+        """Return the batch with its parameters on the device of another array."""
         return self if type(like) is type(self._like) else Batch(self.members, like)
 
     def keep(self, members: Sequence[int]) -> Batch:
-        """The batch of these members alone."""
+        """Return the batch of the members with these indices."""
         return Batch([self.members[i] for i in members], self._like)
 
     @cached_property
     def uses_row_sizes(self) -> bool:
-        """Whether sizes of samples have to be known."""
+        """Whether the weighting of any member depends on the sizes of samples."""
         return any(w.uses_row_sizes for w in self.members)
 
-    def weigh(self, energies: Array, sample_weight: Array, sizes: Array | None = None) -> Weighed:
-        """Weights and tally of a block of energies (members, rows)."""
+    def weigh(
+        self, energies: Array, sample_weight: Array, sizes: Array | None = None
+    ) -> BlockWeights:
+        """Compute weights and objective sums of a block of energies (members, rows)."""
         parts = [w.weigh(energies[at, ...], sample_weight) for at, w in self._for_row_sizes(sizes)]
         if len(parts) == 1:
             return parts[0]
         concat = namespace(energies).concat
-        return Weighed(
+        return BlockWeights(
             concat([p.weights for p in parts]),
             concat([p.log_scale for p in parts]),
             ObjectiveSums(
@@ -61,82 +63,86 @@ class Batch:
         )
 
     def value_of(self, objective_sums: ObjectiveSums) -> Array:
-        """Objective of every member (members, 1)."""
+        """Compute the objective of every member (members, 1)."""
         return self._each(lambda at, w: w.value_of(objective_sums.part(at)))
 
     def shifted_value_of(self, objective_sums: ObjectiveSums) -> Array:
-        """Objective up to constants that make it zero for a perfect fit."""
+        """Compute the objective less a constant (members, 1), zero for a perfect fit."""
         return self._each(lambda at, w: w.shifted_value_of(objective_sums.part(at)))
 
     def log_units(self, objective_sums: ObjectiveSums) -> tuple[Array, Array]:
-        """What value and level are multiplied by to be a sum over samples, as logarithms."""
+        """Return the logs of the factors (members, 1) that make both objectives sums."""
         return (
             self._each(lambda at, w: w.log_units(objective_sums.part(at))[0]),
             self._each(lambda at, w: w.log_units(objective_sums.part(at))[1]),
         )
 
     def log_normaliser(self, objective_sums: ObjectiveSums) -> Array:
-        """What to take off ``log_scale`` to make weights the gradient of phi."""
+        """Compute what to subtract from ``log_scale`` (members, 1) for the gradient of phi."""
         return self._each(lambda at, w: w.log_normaliser(objective_sums.part(at)))
 
     def importances(
         self, energies: Array, sample_weight: Array, sizes: Array | None = None
     ) -> Array:
-        """Importance of every sample for every member (members, samples)."""
+        """Compute the importance of every sample for every member (members, samples)."""
         parts = [
             w.importances(energies[at, ...], sample_weight) for at, w in self._for_row_sizes(sizes)
         ]
         return parts[0] if len(parts) == 1 else namespace(energies).concat(parts)
 
     def rho(self, energies: Array) -> Array:
-        """Contribution of every entry (members, rows, features)."""
-        return self._each(lambda at, w: _entrywise(w).rho(energies[at, ...]))
+        """Compute the contribution of every entry (members, rows, features) to the objective."""
+        return self._each(lambda at, w: _as_separable(w).rho(energies[at, ...]))
 
     def weight(self, energies: Array) -> Array:
-        """Weight of every entry (members, rows, features)."""
-        return self._each(lambda at, w: _entrywise(w).weight(energies[at, ...]))
+        """Compute the weight of every entry (members, rows, features)."""
+        return self._each(lambda at, w: _as_separable(w).weight(energies[at, ...]))
 
     def squared_parts(self, data: Array, before: Array, cache: Array) -> tuple | None:
-        """Data and approximation with weights of entries, in one go; None where that is no gain."""
-        return self._alike and self._alike.squared_parts(data, before, cache)
+        """Multiply data and approximation by weights of entries; None without a kernel for it."""
+        entrywise = self._entrywise
+        return entrywise and entrywise.squared_parts(data, before, cache)
 
     def squared_rows(self, data: Array, cache: Array, sample_weight: Array) -> tuple | None:
-        """The same with weights at the approximation, and sums over rows."""
-        return self._alike and self._alike.squared_rows(data, cache, sample_weight)
+        """Do the same with weights at this approximation, and sum over rows."""
+        entrywise = self._entrywise
+        return entrywise and entrywise.squared_rows(data, cache, sample_weight)
 
     @property
-    def _alike(self) -> Separable | None:
-        """The one weighting of all members, if weights belong to entries."""
+    def _entrywise(self) -> Separable | None:
+        """The weighting of all members, if it is one and gives weights to entries."""
         only = self._groups[0][1] if len(self._groups) == 1 and self.per_entry else None
         return only if isinstance(only, Separable) else None
 
     def _each(self, function: Callable[[slice, Weighting], Array]) -> Array:
+        """Apply a function to every group of members and concatenate the results."""
         parts = [function(at, w) for at, w in self._groups]
         return parts[0] if len(parts) == 1 else namespace(parts[0]).concat(parts)
 
     def _for_row_sizes(self, sizes: Array | None) -> list[tuple[slice, Weighting]]:
-        """The groups, for rows of these sizes."""
+        """Return the groups of members with weightings for rows of these sizes (rows,)."""
         if sizes is None:
             return self._groups
         return [(at, w.for_row_sizes(sizes)) for at, w in self._groups]
 
     @cached_property
     def _groups(self) -> list[tuple[slice, Weighting]]:
-        """Runs of members of one kind, each as one weighting with column parameters."""
+        """Runs of members of one type, each as one weighting with column parameters."""
         groups = []
         start = 0
         for _, run in groupby(self.members, key=type):
-            alike = list(run)
-            groups.append((slice(start, start + len(alike)), self._stacked(alike)))
-            start += len(alike)
+            same_type = list(run)
+            groups.append((slice(start, start + len(same_type)), self._stack(same_type)))
+            start += len(same_type)
         return groups
 
-    def _stacked(self, alike: list[Weighting]) -> Weighting:
+    def _stack(self, same_type: list[Weighting]) -> Weighting:
+        """Merge weightings of one type into one whose parameters are columns (members, 1)."""
         xp = namespace(self._like)
         parameters = {}
-        for name in alike[0].get_params():
-            values = [getattr(w, name) for w in alike]
-            if self.per_entry:  # beyond rounding and range, a cutoff is as good as their limit
+        for name in same_type[0].get_params():
+            values = [getattr(w, name) for w in same_type]
+            if self.per_entry:  # beyond rounding and range of the dtype, its limits do the same
                 values = [min(max(v, noise(self._like)), largest(self._like)) for v in values]
             if len(set(values)) == 1:
                 parameters[name] = values[0]
@@ -144,10 +150,10 @@ class Batch:
                 parameters[name] = column(values, self._like, self._like.dtype, ndim=3)
             else:  # energies of rows are float64 throughout
                 parameters[name] = column(values, self._like, xp.float64, ndim=2)
-        return type(alike[0])(**parameters)
+        return type(same_type[0])(**parameters)
 
 
-def _entrywise(weighting: Weighting) -> Separable:
-    """The weighting as one that has a say over single entries."""
+def _as_separable(weighting: Weighting) -> Separable:
+    """Return the weighting as one that can be evaluated entry by entry."""
     assert isinstance(weighting, Separable)
     return weighting

@@ -9,14 +9,14 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from robustnmf.arrays import Array, namespace
 from robustnmf.weightings._base import Separable
-from robustnmf.weightings._profile import EnergyHistogram
+from robustnmf.weightings._histogram import EnergyHistogram
 
 SOFTNESS = 1.0
 """Automatic scale over the median energy."""
 
 
 class Cauchy(Separable):
-    r"""Weights that fall like one over the energy: gentle on what is merely unusual.
+    r"""Weights that fall like one over the energy: mild for samples that are merely unusual.
 
     .. math::
 
@@ -26,9 +26,9 @@ class Cauchy(Separable):
     Parameters
     ----------
     scale : float > 0 or "auto", default="auto"
-        Energy at which a sample counts half, in the squared units of X. "auto" follows the
-        median energy (of which a hundredth of the median squared norm is the least) while the
-        fit settles, and is then frozen: half of the samples count at least half.
+        Energy at which a sample has half the weight, in the squared units of X. "auto" is the
+        median energy (at least a hundredth of the median squared norm) in the first passes,
+        and is then frozen: half of the samples have at least half the weight.
 
     Examples
     --------
@@ -44,7 +44,7 @@ class Cauchy(Separable):
         "scale": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})]
     }
 
-    scale: Any  # a number or a column once settled
+    scale: Any  # a name, a number or a column
 
     def __init__(self, scale: float | str = "auto"):
         self.scale = scale

@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from robustnmf.arrays import Array
 from robustnmf.weightings._base import SoftMin
-from robustnmf.weightings._profile import EnergyHistogram
+from robustnmf.weightings._histogram import EnergyHistogram
 
 SOFTNESS = 2.0
 """Automatic gamma over the median energy."""
@@ -33,9 +33,9 @@ class Entropy(SoftMin):
     gamma : float > 0 or "auto", default="auto"
         Energy over which an importance falls by a factor e, in the squared units of
         X. Large values approach equal importances, small ones collapse the fit
-        onto a few samples. "auto" follows twice the median energy (of which a hundredth of the
-        median squared norm is the least) while the fit settles, and is then frozen: half of
-        the samples keep an importance within a factor 1.65 of the largest.
+        onto a few samples. "auto" is twice the median energy (at least a hundredth of the
+        median squared norm) in the first passes, and is then frozen: half of
+        the samples have an importance within a factor 1.65 of the largest.
 
     Examples
     --------
@@ -51,7 +51,7 @@ class Entropy(SoftMin):
         "gamma": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})]
     }
 
-    gamma: Any  # a number or a column once settled
+    gamma: Any  # a name, a number or a column
 
     def __init__(self, gamma: float | str = "auto"):
         self.gamma = gamma

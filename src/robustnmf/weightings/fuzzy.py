@@ -13,11 +13,11 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from robustnmf.arrays import Array, namespace, safe_log
 from robustnmf.weightings._base import ObjectiveSums, SoftMin
-from robustnmf.weightings._profile import EnergyHistogram
+from robustnmf.weightings._histogram import EnergyHistogram
 
 FALL, SOFTNESS = 0.8, 3.0
-"""Automatic importances fall with this power, over the spread of log energies, of the energy
-plus so many median ones."""
+"""Automatic parameters: importances are the power ``-FALL / deviation`` of the energy plus
+``SOFTNESS`` times the median energy, with the standard deviation of the log energies."""
 
 
 class Fuzzy(SoftMin):
@@ -35,8 +35,8 @@ class Fuzzy(SoftMin):
     ----------
     p : float > 1 or "auto", default="auto"
         Fuzziness. Large values approach equal importances. "auto" reads p and the offset off
-        the energies while the fit settles: p is larger the wider they are spread, and the
-        offset is three times the median energy, so that no sample can have all the say.
+        the energies in the first passes: p is larger the wider they are distributed, and the
+        offset is three times the median energy, so that no sample can have all the weight.
     offset : float >= 0, default=0.0
         Added to every energy, in the squared units of X.
 
@@ -55,7 +55,7 @@ class Fuzzy(SoftMin):
         "offset": [Interval(Real, 0, None, closed="left")],
     }
 
-    p: Any  # a number or a column once settled
+    p: Any  # a name, a number or a column
     offset: Any
 
     def __init__(self, p: float | str = "auto", offset: float = 0.0):
@@ -66,8 +66,8 @@ class Fuzzy(SoftMin):
         return -safe_log(energies + self.offset) / (self.p - 1)
 
     def shifted_value_of(self, objective_sums: ObjectiveSums) -> Array:
-        level = super().shifted_value_of(objective_sums) - self.offset
-        return namespace(level).maximum(level, 0.0 * level)
+        shifted = super().shifted_value_of(objective_sums) - self.offset
+        return namespace(shifted).maximum(shifted, 0.0 * shifted)
 
     @property
     def has_auto(self) -> bool:

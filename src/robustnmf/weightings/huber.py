@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from robustnmf.arrays import Array, at_least, at_most, gpu, namespace
 from robustnmf.weightings._base import Separable
-from robustnmf.weightings._profile import EnergyHistogram
+from robustnmf.weightings._histogram import EnergyHistogram
 
 EFFICIENT = 1.345
 """Standard deviations beyond which residuals count linearly: 95% efficient on clean data."""
@@ -34,7 +34,7 @@ class Huber(Separable):
     ----------
     cutoff : float > 0 or "auto", default="auto"
         Residual, in the units of X, from which an entry counts linearly. "auto" is 1.345 times
-        the root mean square residual of the median sample while the fit settles, and then stays.
+        the root mean square residual of the median sample in the first passes, and then frozen.
 
     Examples
     --------
@@ -50,7 +50,7 @@ class Huber(Separable):
         "cutoff": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})]
     }
 
-    cutoff: Any  # a number or a column once settled
+    cutoff: Any  # a name, a number or a column
 
     def __init__(self, cutoff: float | str = "auto"):
         self.cutoff = cutoff
@@ -74,7 +74,7 @@ class Huber(Separable):
         return gpu.huber_rows(data, cache, self._cutoffs(cache), sample_weight)
 
     def _cutoffs(self, cache: Array) -> Array:
-        """The cutoff of every member (members,)."""
+        """Return the cutoff of every member (members, 1, 1)."""
         xp = namespace(cache)
         return self.cutoff + xp.zeros_like(cache[:, 0, 0])[:, None, None]
 

@@ -1,0 +1,45 @@
+"""Quantiles of weighted values on the host (NumPy)."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+ROUNDING = 1e-12
+"""Relative error of cumulative weights: a share that is met to this accuracy is met exactly."""
+
+
+def weighted_quantile(
+    values: np.ndarray,
+    weight: np.ndarray,
+    share: float,
+    side: Literal["left", "right"] = "left",
+) -> float:
+    """Return the value (one of ``values``) at which the cumulative weight meets a share.
+
+    Parameters
+    ----------
+    values, weight : arrays (n,)
+    share : float in [0, 1]
+        Share of the total weight.
+    side : "left" or "right"
+        "left" returns the smallest value up to which the cumulative weight is at least the share,
+        "right" the smallest one up to which it exceeds the share.
+    """
+    order = np.argsort(values)
+    cumulative = np.cumsum(weight[order])
+    tolerance = 1 - ROUNDING if side == "left" else 1 + ROUNDING
+    place = np.searchsorted(cumulative, share * cumulative[-1] * tolerance, side=side)
+    return float(values[order[place]])
+
+
+def weighted_median(values: np.ndarray, weight: np.ndarray) -> float:
+    """Return the weighted median of values (n,), interpolated between neighbouring values.
+
+    The weight of a value lies half below and half above it, so that the median changes
+    continuously with values and weights.
+    """
+    order = np.argsort(values)
+    cumulative = np.cumsum(weight[order])
+    return float(np.interp(0.5 * cumulative[-1], cumulative - 0.5 * weight[order], values[order]))

@@ -1,0 +1,253 @@
+"""Histograms of log energies, from which automatic parameters are read.
+
+Energies of samples that belong together are distributed about evenly on a logarithmic scale, so
+everything here works with their logarithms. Histograms are sums over samples, so they add up over
+blocks. A sample counts in the two nodes beside its log energy, in proportion to how close it is
+to each: parameters then change continuously with the energies, and rounding stays rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from robustnmf.arrays import Array, arange_like, at_least, namespace, to_numpy
+
+STEP = 1 / 32
+NODES = np.arange(-160.0, 20.0 + STEP, STEP)
+"""Nodes of the histograms, in log energy."""
+
+TINY = float(np.exp(-60.0))
+"""Least energy that is told from zero, in units of the size of a typical sample."""
+
+TYPICAL_SHARE = 0.01
+
+HALF = 0.5
+"""Share of the samples that are assumed to be good."""
+
+MOST_BAD = 0.45
+NARROWEST, WIDEST = 0.2, 1.0
+"""Bounds of a standard deviation of log energies: closer energies are treated as equal, wider ones
+as several groups."""
+
+ROUNDS = 20
+
+
+class Bulk(NamedTuple):
+    """Centre and standard deviation of the majority of the log energies."""
+
+    centre: float
+    deviation: float
+
+
+@dataclass(frozen=True)
+class LogHistogram:
+    """Histogram of logarithms: ``counts`` (nodes,) at ``NODES``."""
+
+    counts: np.ndarray
+
+    @classmethod
+    def of(cls, logs: Array, sample_weight: Array) -> LogHistogram:
+        """Build the histogram of values (rows,) with weights (rows,)."""
+        return cls(node_counts(logs, sample_weight))
+
+    def __add__(self, other: LogHistogram) -> LogHistogram:
+        return LogHistogram(self.counts + other.counts)
+
+    @cached_property
+    def total(self) -> float:
+        """Total weight of the values."""
+        return float(self.counts.sum())
+
+    @cached_property
+    def _share_below_nodes(self) -> np.ndarray:
+        """Share of the values below each node (nodes,), with half of the node's own count."""
+        cumulative = np.cumsum(self.counts)
+        return (cumulative - 0.5 * self.counts) / cumulative[-1]
+
+    def share_below(self, log: float) -> float:
+        """Return the share of the values below a given one."""
+        return float(np.interp(log, NODES, self._share_below_nodes))
+
+    def median(self) -> float:
+        """Return the value that half of all values lie below."""
+        return float(np.interp(HALF, self._share_below_nodes, NODES))
+
+    def shortest_half(self) -> tuple[float, float]:
+        """Return the ends of the shortest interval that holds about half of the values."""
+        occupied = np.flatnonzero(self.counts)
+        part = slice(max(occupied[0] - 1, 0), min(occupied[-1] + 2, len(NODES)))
+        nodes, below = NODES[part], self._share_below_nodes[part]
+        starts = nodes[below <= 1.0 - HALF]
+        # Between two nodes without any values every point is a solution: take the left one.
+        increasing = below + 1e-12 * np.arange(len(below))
+        lengths = np.interp(below[: len(starts)] + HALF, increasing, nodes) - starts
+        # The mean of all intervals that are about as short, so that rounding does not choose one.
+        closeness = np.exp((lengths.min() - lengths) / STEP)
+        low, length = (float(closeness @ values / closeness.sum()) for values in (starts, lengths))
+        return low, low + length
+
+    def core(self) -> Bulk:
+        """Estimate the majority under the assumption that ``MOST_BAD`` of the values are bad."""
+        low, high = self.shortest_half()
+        return Bulk(0.5 * (low + high), _deviation(0.5 * (high - low), MOST_BAD))
+
+    def bulk(self, reach: float) -> Bulk:
+        """Estimate the majority together with the share of bad values (fixed-point iteration).
+
+        Good values lie within ``reach`` standard deviations of their centre, except for as many
+        as a normal distribution has beyond; all other values there are bad. The more values are
+        bad, the larger a part of the good ones is the half in the middle, and the smaller
+        their standard deviation.
+        """
+        low, high = self.shortest_half()
+        centre, bad, tails = 0.5 * (low + high), MOST_BAD, 2.0 * float(ndtr(-reach))
+        for _ in range(ROUNDS):
+            deviation = _deviation(0.5 * (high - low), bad)
+            upper, lower = centre + reach * deviation, centre - reach * deviation
+            inside = self.share_below(upper) - self.share_below(lower)
+            bad = min(max((1.0 - inside - tails) / (1.0 - tails), 0.0), MOST_BAD)
+        return Bulk(centre, deviation)
+
+
+def node_counts(logs: Array, sample_weight: Array) -> np.ndarray:
+    """Count values (..., rows) at the nodes (..., nodes), each shared by its two neighbour nodes.
+
+    Arrays on a device are counted there: after sorting, the count of a node is a difference of
+    cumulative sums.
+    """
+    xp, size = namespace(logs), len(NODES)
+    position = xp.clip((logs - float(NODES[0])) / STEP, 0.0, size - 1.001)
+    lists = xp.reshape(position, (-1, position.shape[-1]))
+    count_rows = _count_on_host if isinstance(position, np.ndarray) else _count_on_device
+    return count_rows(lists, sample_weight, size).reshape(*position.shape[:-1], size)
+
+
+def _count_on_host(lists: np.ndarray, sample_weight: np.ndarray, size: int) -> np.ndarray:
+    """Count positions (lists, rows) at the nodes (lists, size) with NumPy."""
+    counts = np.empty((len(lists), size))
+    for position, out in zip(lists, counts, strict=True):
+        left = position.astype(np.intp)
+        right_share = position - left
+        out[:] = np.bincount(left, sample_weight * (1.0 - right_share), size)
+        out += np.bincount(left + 1, sample_weight * right_share, size)
+    return counts
+
+
+def _count_on_device(lists: Array, sample_weight: Array, size: int) -> np.ndarray:
+    """Count positions (lists, rows) at the nodes (lists, size) by sorting, for any array library.
+
+    All lists are laid end to end, so that the device is synchronised with once.
+    """
+    xp = namespace(lists)
+    count, rows = lists.shape
+    line = lists + size * xp.astype(arange_like(count, lists), lists.dtype)[:, None]
+    right_weights = xp.broadcast_to(sample_weight, (count, rows)) * (lists - xp.floor(lists))
+    order = xp.argsort(xp.reshape(line, (-1,)))
+    edges = xp.searchsorted(
+        xp.take(xp.reshape(line, (-1,)), order),
+        xp.astype(arange_like(count * size + 1, lists), lists.dtype),
+    )
+    weights = xp.reshape(xp.broadcast_to(sample_weight, (count, rows)), (-1,))
+    zero = xp.zeros_like(weights[:1])
+    sums_by_node = []
+    for part in (weights, xp.reshape(right_weights, (-1,))):
+        sums = xp.concat([zero, xp.cumulative_sum(xp.take(part, order))])
+        sums = xp.take(sums, edges)
+        sums_by_node.append(sums[1:] - sums[:-1])
+    whole, right = (xp.reshape(part, (count, size)) for part in sums_by_node)
+    from_left = xp.concat([xp.zeros_like(right[:, :1]), right[:, :-1]], axis=1)
+    return to_numpy(whole - right + from_left)
+
+
+def _deviation(half_width: float, bad: float) -> float:
+    """Return the standard deviation of good values, from the half width of the shortest half.
+
+    With a share ``bad`` of bad values, half of all values are ``0.5 / (1 - bad)`` of the good ones.
+    """
+    within = min(HALF / (1.0 - bad), 0.99)
+    return min(max(half_width / float(ndtri(0.5 * (1.0 + within))), NARROWEST), WIDEST)
+
+
+@dataclass(frozen=True)
+class EnergyHistogram:
+    """Histograms of the log energies of one member, absolute and relative to sample sizes.
+
+    Parameters
+    ----------
+    energies : LogHistogram
+        Of energies, in units of the size of a typical sample.
+    relative_energies : LogHistogram
+        Of energies divided by the sizes of their samples.
+    larger : callable
+        Takes a log energy and a log relative energy; returns the histogram of the larger of the
+        two excesses over them. Reads the energies of all samples again.
+    unit : float
+        Size of a typical sample.
+    features : int
+        Number of features of a sample.
+    """
+
+    energies: LogHistogram
+    relative_energies: LogHistogram
+    larger: Callable[[float, float], LogHistogram]
+    unit: float
+    features: int
+
+    @cached_property
+    def typical(self) -> float:
+        """Energy that at least half of the samples do not exceed: the median plus two steps.
+
+        Never below ``TYPICAL_SHARE`` of the size of a typical sample: what is fitted to a tenth
+        of its norm is fitted, and a finer distinction would exclude samples that are merely
+        slow to converge.
+        """
+        return self.unit * max(float(np.exp(self.energies.median() + 2 * STEP)), TYPICAL_SHARE)
+
+    @classmethod
+    def of(
+        cls, energies: Array, sizes: Array, sample_weight: Array, *, unit: float, features: int
+    ) -> EnergyHistogram:
+        """Build the histograms of energies (rows,) that are all in one array."""
+        counts = energy_counts(energies[None, :], sizes, sample_weight, unit)
+
+        def larger(log: float, log_share: float) -> LogHistogram:
+            return LogHistogram(excess_counts(energies, sizes, sample_weight, unit, log, log_share))
+
+        absolute, relative = (LogHistogram(member_counts) for member_counts in counts[:, 0, :])
+        return cls(absolute, relative, larger, unit, features)
+
+
+def energy_counts(energies: Array, sizes: Array, sample_weight: Array, unit: float) -> np.ndarray:
+    """Count log energies (members, rows) and log relative energies: (2, members, nodes).
+
+    Counts of several blocks add up.
+    """
+    return node_counts(namespace(energies).stack(_logs(energies, sizes, unit)), sample_weight)
+
+
+def excess_counts(
+    energies: Array, sizes: Array, sample_weight: Array, unit: float, log: float, log_share: float
+) -> np.ndarray:
+    """Count the larger excess of each sample over ``log`` and ``log_share``: (..., nodes).
+
+    Counts of several blocks add up.
+    """
+    logs, log_shares = _logs(energies, sizes, unit)
+    return node_counts(namespace(logs).maximum(logs - log, log_shares - log_share), sample_weight)
+
+
+def _logs(energies: Array, sizes: Array, unit: float) -> tuple[Array, Array]:
+    """Return the logarithms of energies in a unit, and of energies over sample sizes."""
+    xp = namespace(energies)
+    # A sample of zeros has no energy, and no relative energy either.
+    nonzero = sizes > 0
+    relative_energies = xp.where(
+        nonzero, energies / xp.where(nonzero, sizes, 1 + 0 * sizes), 0 * energies
+    )
+    return tuple(xp.log(at_least(ratio, TINY)) for ratio in (energies / unit, relative_energies))
