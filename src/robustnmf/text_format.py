@@ -16,7 +16,7 @@ DETECTED = ",;\t|"
 """Separators that are detected; a space is one where the user says so."""
 
 DECIMALS = {".": "point", ",": "comma"}
-NOTHING = {"", "na", "nan", "n/a", "null", "none"}
+MISSING = {"", "na", "nan", "n/a", "null", "none"}
 """Texts that stand for a value that is not known."""
 
 GROUPS = " \u00a0\u2009\u202f'\u2019"
@@ -63,7 +63,7 @@ def detect_separator(lines: Sequence[str], default: str) -> str:
         if width < 2:
             continue
         cells = [cell for row in rows for cell in row]
-        numbers = sum(map(_is_number_or_nothing, cells)) / len(cells)
+        numbers = sum(map(_is_number_or_missing, cells)) / len(cells)
         if count / len(rows) + numbers > highest + 1e-9:
             best, highest = separator, count / len(rows) + numbers
     return best
@@ -135,10 +135,10 @@ def is_number(text: str, decimal: str = ".") -> bool:
     return to_number(text, decimal) is not None
 
 
-def is_nothing(text: Any) -> bool:
+def is_missing(text: Any) -> bool:
     """Whether a cell stands for a value that is not known."""
-    return isinstance(text, str) and text.strip().lower() in NOTHING
+    return isinstance(text, str) and text.strip().lower() in MISSING
 
 
-def _is_number_or_nothing(text: str) -> bool:
-    return is_nothing(text) or any(is_number(text, mark) for mark in DECIMALS)
+def _is_number_or_missing(text: str) -> bool:
+    return is_missing(text) or any(is_number(text, mark) for mark in DECIMALS)
