@@ -1,8 +1,8 @@
-"""Arrays and one JSON text in a file: checkpoints and models.
+"""Write and read files of arrays and one JSON text: checkpoints and models.
 
 The file is an ``.npz`` that is not compressed, written beside its target and renamed. Nothing in it
-is ever executed, and nothing is believed before it is checked: sizes against those of the file,
-before memory is asked for, and content against a digest.
+is ever executed. Sizes are checked against that of the file before memory is allocated, and the
+content against a digest.
 """
 
 from __future__ import annotations
@@ -17,40 +17,49 @@ import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, Protocol
 
 import numpy as np
 
-TOLD, DIGEST = "told", "digest"
+TEXT, DIGEST = "told", "digest"
+"""Names of the entries for the JSON text and the digest."""
+
 KINDS = "biufU"
 """Kinds of numbers (and texts) that an array may hold."""
 
 DESCRIPTORS = re.compile(r"/dev/fd|/proc/\d+(/task/\d+)?/fd")
-"""Folders of the files that a process has open."""
+"""Folders of the open file descriptors of a process."""
 
-MOST_LINKS = 40
-"""Links that are followed one after the other, as many as Linux does."""
+MAX_LINKS = 40
+"""Symbolic links that are followed one after the other, as many as Linux follows."""
 
 
 class Broken(ValueError):
-    """A file that is no archive, or was changed since it was written."""
+    """Raised for a file that is no archive, or was changed since it was written."""
+
+
+class SupportsReadInto(Protocol):
+    """A binary file that reads into memory it is given."""
+
+    def readinto(self, buffer: memoryview, /) -> int | None:
+        """Read at most as many bytes as the buffer has; return how many."""
 
 
 def write(path: Path, arrays: dict[str, np.ndarray], record: dict[str, Any]) -> None:
-    """Write arrays and a text; at ``path`` is either the file before or all of this one."""
+    """Write arrays and a JSON text to ``path``, which is replaced as a whole."""
     arrays = {name: np.asarray(array, order="C") for name, array in arrays.items()}
     text = json.dumps(record, default=float)
-    savez: Any = np.savez
+    savez: Any = np.savez  # its types do not take names of arrays from a dict
     with whole_file(path, stream=True) as file:
-        told_too = {TOLD: np.array(text), DIGEST: np.array(_digest(arrays, text))}
-        savez(file, **told_too, **arrays)
+        entries = {TEXT: np.array(text), DIGEST: np.array(_digest(arrays, text))}
+        savez(file, **entries, **arrays)
 
 
 @contextmanager
-def whole_file(path: Path, *, stream: bool = False) -> Iterator[Any]:
+def whole_file(path: Path, *, stream: bool = False) -> Iterator[IO[bytes]]:
     """Open a file that appears whole or not at all: written beside its target and renamed.
 
-    It may be read by whom the target may be, or any new file; where ``path`` is a link, what it
+    Its permissions are those of the target, or of any new file; where ``path`` is a link, what it
     points to is replaced. FIFOs, devices and open descriptors (``/dev/stdout``) are never replaced:
     with ``stream`` bytes are written directly to them, otherwise they are refused.
     """
@@ -87,7 +96,7 @@ def is_stream(path: Path) -> bool:
 
 def _is_descriptor(path: Path) -> bool:
     """Whether a path such as ``/dev/stdout`` names a file that is open already."""
-    for _ in range(MOST_LINKS):
+    for _ in range(MAX_LINKS):
         if DESCRIPTORS.fullmatch(os.path.realpath(path.parent)):
             return True
         if not path.is_symlink():
@@ -96,31 +105,32 @@ def _is_descriptor(path: Path) -> bool:
     return False
 
 
-def read_full(file: Any, memory: Any) -> bool:
-    """Read from a file until memory is full; whether there was so much."""
-    left = memory.cast("B")
-    while left:
-        count = file.readinto(left)
+def read_full(file: SupportsReadInto, memory: memoryview) -> bool:
+    """Read from a file until memory is full; return False if the file ends before."""
+    rest = memory.cast("B")
+    while rest:
+        count = file.readinto(rest)
         if not count:
             return False
-        left = left[count:]
+        rest = rest[count:]
     return True
 
 
 def _umask() -> int:
+    """Return the file mode creation mask of the process."""
     mask = os.umask(0)
     os.umask(mask)
     return mask
 
 
 def read(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """Arrays and text of a file, or :class:`Broken` with what is wrong with it."""
+    """Read the arrays and the JSON text of a file; :class:`Broken` says what is wrong with it."""
     try:
         if not zipfile.is_zipfile(path):
             raise Broken("it is no archive of arrays")
         with zipfile.ZipFile(path) as file:
-            arrays = _entries(file, path.stat().st_size)
-        text, digest = (str(arrays.pop(name)) for name in (TOLD, DIGEST))
+            arrays = _read_entries(file, path.stat().st_size)
+        text, digest = (str(arrays.pop(name)) for name in (TEXT, DIGEST))
         if _digest(arrays, text) != digest:
             raise Broken("its content is not what was written")
         record = json.loads(text)
@@ -128,12 +138,13 @@ def read(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
             raise Broken("its text is no description")
     except Broken:
         raise
-    except Exception as error:  # whatever reading a broken archive comes up with
+    except Exception as error:  # a broken archive may raise anything
         raise Broken(str(error) or type(error).__name__) from error
     return arrays, record
 
 
-def _entries(file: zipfile.ZipFile, size: int) -> dict[str, np.ndarray]:
+def _read_entries(file: zipfile.ZipFile, size: int) -> dict[str, np.ndarray]:
+    """Read all arrays of an archive of ``size`` bytes."""
     entries = file.infolist()
     names = [entry.filename for entry in entries]
     if len(set(names)) != len(names):
@@ -143,21 +154,21 @@ def _entries(file: zipfile.ZipFile, size: int) -> dict[str, np.ndarray]:
     if sum(entry.file_size for entry in entries) > size:
         raise Broken("its entries are larger than the file")
     return {
-        entry.filename.removesuffix(".npy"): _array(file.open(entry), entry.file_size)
+        entry.filename.removesuffix(".npy"): _read_array(file.open(entry), entry.file_size)
         for entry in entries
     }
 
 
-def _array(file: Any, size: int) -> np.ndarray:
-    """One entry; its size is compared with its header before memory is asked for."""
+def _read_array(file: IO[bytes], size: int) -> np.ndarray:
+    """Read an entry of ``size`` bytes; compare it with its header before memory is allocated."""
     version = np.lib.format.read_magic(file)
     if version not in ((1, 0), (2, 0)):
         raise Broken("an array has an unknown format")
-    first = version == (1, 0)
+    is_first = version == (1, 0)
     read_header = (
-        np.lib.format.read_array_header_1_0 if first else np.lib.format.read_array_header_2_0
+        np.lib.format.read_array_header_1_0 if is_first else np.lib.format.read_array_header_2_0
     )
-    shape, fortran, dtype = read_header(file)
+    shape, is_fortran, dtype = read_header(file)
     if dtype.kind not in KINDS or dtype.hasobject:
         raise Broken(f"an array holds {dtype}")
     count = 1
@@ -168,15 +179,16 @@ def _array(file: Any, size: int) -> np.ndarray:
     content = file.read()
     if len(content) != count * dtype.itemsize:
         raise Broken("an array is shorter or longer than its header says")
-    order: Any = "F" if fortran else "C"
+    order: Any = "F" if is_fortran else "C"
     return np.frombuffer(content, dtype).reshape(shape, order=order).copy(order="K")
 
 
 def _digest(arrays: dict[str, np.ndarray], text: str) -> str:
-    found = hashlib.sha256(text.encode())
+    """Return the SHA-256 of the text and of names, types, shapes and content of the arrays."""
+    digest = hashlib.sha256(text.encode())
     for name in sorted(arrays):
         array = np.asarray(arrays[name], order="C")
-        found.update(f"{name} {array.dtype.str} {array.shape}".encode())
-        plain = array.size and array.ndim and array.dtype.kind != "U"
-        found.update(array.data.cast("B") if plain else array.tobytes())
-    return found.hexdigest()
+        digest.update(f"{name} {array.dtype.str} {array.shape}".encode())
+        is_buffer = array.size and array.ndim and array.dtype.kind != "U"
+        digest.update(array.data.cast("B") if is_buffer else array.tobytes())
+    return digest.hexdigest()

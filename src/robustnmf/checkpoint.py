@@ -1,4 +1,4 @@
-"""The state of a fit on disk, from which it goes on as if it had never been interrupted.
+"""Write the state of a fit to disk, and resume the fit from it with the same result.
 
 A checkpoint is an ``.npz`` of arrays and one JSON text, written beside its target and renamed.
 It names the fit it belongs to; nothing in it is ever executed.
@@ -16,6 +16,7 @@ import numpy as np
 
 from robustnmf import archive
 from robustnmf.arrays import Array, host_dtype, is_foreign, on_device_of, to_numpy
+from robustnmf.engine import Engine
 from robustnmf.passes import BlockState
 from robustnmf.state import Fitted, MemberProgress, ObjectiveValue, State
 from robustnmf.weightings import WEIGHTINGS, WarmupWeights, Weighting
@@ -26,18 +27,18 @@ KINDS["WarmupWeights"] = WarmupWeights
 SAMPLES = 8
 STATE_ARRAYS = ("basis", "previous", "basis_before_extrapolation")
 MEMBER_ARRAYS = ("codes", "basis", "energies", "importances", "penalised_energies", "mixing")
-"""Arrays of a member that has left."""
+"""Arrays of a member that has converged, or has had all its passes."""
 
 
 @dataclass
 class Checkpoint:
-    """Where and how often a fit is written down.
+    """The file to which the state of a fit is written, and how often.
 
     Parameters
     ----------
     path : Path
     identity : dict
-        What tells this fit from others, as JSON has it: data, parameters, version.
+        What distinguishes this fit from others, as JSON: data, parameters, version.
     every : float
         Seconds between two writes.
     """
@@ -51,7 +52,7 @@ class Checkpoint:
     def at(
         cls, path: Path, identity: dict[str, Any], weighting: Weighting, every: float
     ) -> Checkpoint:
-        """A checkpoint, if it could be written there and read again."""
+        """Return a checkpoint; refuse a path or a weighting that cannot be written and read."""
         if KINDS.get(type(weighting).__name__) is not type(weighting):
             raise ValueError(
                 f"checkpoint cannot keep {weighting!r}: it reads the weightings of this library "
@@ -65,8 +66,10 @@ class Checkpoint:
             raise ValueError(f"checkpoint is {path}, a FIFO or a device; a file is needed.")
         return cls(path, identity, float(every))
 
-    def offer(self, engine: Any, iteration: int, state: State, results: dict[int, Fitted]) -> None:
-        """Write the state before a pass, if it is time."""
+    def offer(
+        self, engine: Engine, iteration: int, state: State, results: dict[int, Fitted]
+    ) -> None:
+        """Write the state before a pass, if ``every`` seconds have passed since the last write."""
         if time.monotonic() - self._written < self.every:
             return
         arrays = {f"state.{n}": getattr(state, n) for n in STATE_ARRAYS}
@@ -88,21 +91,21 @@ class Checkpoint:
         self._written = time.monotonic()
 
     def resumed(
-        self, engine: Any, count: int, max_iter: int
+        self, engine: Engine, count: int, max_iter: int
     ) -> tuple[int, State, dict[int, Fitted]] | None:
-        """Where the fit was: the next pass, the state before it, members that had left."""
+        """Read the next pass, the state before it and finished members; None without a file."""
         if not self.path.exists():
             return None
         arrays, record = self._read()
         like = engine.like
 
-        def here(array: np.ndarray) -> Array:
+        def to_device(array: np.ndarray) -> Array:
             return on_device_of(like, array)
 
         try:
             members = [_progress_from_json(member) for member in record["members"]]
             local = {
-                name.removeprefix("local."): engine.split(here(array), axis=1)
+                name.removeprefix("local."): engine.split(to_device(array), axis=1)
                 for name, array in arrays.items()
                 if name.startswith("local.")
             }
@@ -111,19 +114,19 @@ class Checkpoint:
                 for rows in zip(*local.values(), strict=True)
             ]
             basis, previous, basis_before_extrapolation = (
-                here(arrays[f"state.{n}"]) for n in STATE_ARRAYS
+                to_device(arrays[f"state.{n}"]) for n in STATE_ARRAYS
             )
             results = {
                 int(member): _fitted_from_json(
-                    said, {n: here(arrays[f"result.{member}.{n}"]) for n in MEMBER_ARRAYS
+                    result, {n: to_device(arrays[f"result.{member}.{n}"]) for n in MEMBER_ARRAYS
                            if f"result.{member}.{n}" in arrays},
                 )
-                for member, said in record["results"].items()
+                for member, result in record["results"].items()
             }  # fmt: skip
             _assert_whole(arrays, engine, len(members))
             iteration = int(record["iteration"])
-            found = sorted([member.index for member in members] + list(results))
-            if found != list(range(count)) or not 0 <= iteration <= max_iter:
+            indices = sorted([member.index for member in members] + list(results))
+            if indices != list(range(count)) or not 0 <= iteration <= max_iter:
                 raise ValueError("its members or iterations are none of this fit")
             state = State.at(members, block_states, basis)
             state = State(
@@ -134,18 +137,19 @@ class Checkpoint:
             raise self._damaged(error) from error
 
     def _read(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """Read arrays and record; refuse those of another fit."""
         try:
             arrays, record = archive.read(self.path)
             if record["format"] != FORMAT:
                 raise ValueError(f"its format is {record['format']!r}")
             identity = dict(record["identity"])
-        except Exception as error:  # whatever reading a broken archive comes up with
+        except Exception as error:  # a broken archive may raise anything
             raise self._damaged(error) from error
-        differs = [
+        different = [
             name for name, value in self.identity.items() if not _same(identity.get(name), value)
         ]
-        if differs:
-            name = differs[0]
+        if different:
+            name = different[0]
             raise ValueError(
                 f"the checkpoint {self.path} belongs to another fit: its {name} is "
                 f"{identity.get(name)!r}, here it is {self.identity[name]!r}. Give another path, "
@@ -154,18 +158,19 @@ class Checkpoint:
         return arrays, record
 
     def _damaged(self, error: Exception) -> ValueError:
+        """Return the error that says why the file cannot be read, and what to do."""
         return ValueError(
             f"{self.path} is no checkpoint that can be read ({error}). Give another path, or "
             "delete the file to start over."
         )
 
     def done(self) -> None:
-        """The fit is over; what it would have gone on from is no longer needed."""
+        """Delete the file, as the fit is finished."""
         self.path.unlink(missing_ok=True)
 
 
 def to_json(value: Any) -> Any:
-    """A value in words that JSON keeps; arrays by a digest."""
+    """Return a value as JSON keeps it: numbers and texts as they are, arrays as a digest."""
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     if hasattr(value, "__array__") or is_foreign(value) or isinstance(value, (list, tuple)):
@@ -174,45 +179,46 @@ def to_json(value: Any) -> Any:
     return repr(value)
 
 
-def samples_of(engine: Any) -> list[float]:
-    """A few numbers that depend on every entry of X and on where it is."""
+def samples_of(engine: Engine) -> list[float]:
+    """Project X (n, m) on random directions: a few numbers that depend on all its entries."""
     n, m = engine.shape
     rng = np.random.default_rng(0)
-    across = on_device_of(engine.like, rng.random((m, SAMPLES)))
-    along = engine.split(on_device_of(engine.like, rng.random(n)))
+    features = on_device_of(engine.like, rng.random((m, SAMPLES)))
+    samples = engine.split(on_device_of(engine.like, rng.random(n)))
 
     def visit(block: Any, weights: Array) -> tuple[None, np.ndarray]:
-        return None, to_numpy(weights @ block.wide_project(across))
+        return None, to_numpy(weights @ block.wide_project(features))
 
-    return [float(value) for value in engine.sums(visit, along)]
+    return [float(value) for value in engine.sums(visit, samples)]
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Whether two values agree, numbers of X up to the order of their sums."""
+    """Whether two values of an identity are equal; projections of X up to rounding."""
     if isinstance(one, list) and isinstance(other, list) and len(one) == len(other) == SAMPLES:
         return bool(np.allclose(one, other, rtol=1e-9, atol=0.0))
     return one == other
 
 
-def _assert_whole(arrays: dict[str, np.ndarray], engine: Any, members: int) -> None:
-    """Refuse arrays that are not those of so many members of a fit of these data."""
+def _assert_whole(arrays: dict[str, np.ndarray], engine: Engine, members: int) -> None:
+    """Refuse arrays whose shape, dtype or values are not those of so many members of this fit."""
     n, m = engine.shape
     k = arrays["state.basis"].shape[1]
-    wanted = {
+    shapes = {
         "state.basis": (members, k, m), "state.previous": (members, k, m),
         "state.basis_before_extrapolation": (members, k, m), "local.codes": (members, n, k),
     }  # fmt: skip
     for name, array in arrays.items():
-        rows = name.startswith("local.") and array.shape[:2] != (members, n)
-        if rows or array.shape != wanted.get(name, array.shape):
+        has_other_rows = name.startswith("local.") and array.shape[:2] != (members, n)
+        if has_other_rows or array.shape != shapes.get(name, array.shape):
             raise ValueError(f"{name} has the shape {array.shape}")
-        if name in wanted and array.dtype != host_dtype(engine.like):
+        if name in shapes and array.dtype != host_dtype(engine.like):
             raise ValueError(f"{name} holds {array.dtype}")
         if not np.isfinite(array).all():
             raise ValueError(f"{name} holds what is no number")
 
 
 def _present(local: BlockState) -> list[str]:
+    """Return the names of the fields that are not None."""
     return [f.name for f in fields(local) if getattr(local, f.name) is not None]
 
 

@@ -1,4 +1,4 @@
-"""How a text holds a table: its encoding, what separates fields, and how numbers are written."""
+"""Detect how a text holds a table: encoding, separator of fields, decimal mark of numbers."""
 
 from __future__ import annotations
 
@@ -9,18 +9,17 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from math import inf
-from typing import Any
 
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars", " ": "spaces"}
 DETECTED = ",;\t|"
 """Separators that are detected; a space is one where the user says so."""
 
 DECIMALS = {".": "point", ",": "comma"}
-NOTHING = {"", "na", "nan", "n/a", "null", "none"}
-"""Texts that stand for a value that is not known."""
+MISSING = {"", "na", "nan", "n/a", "null", "none"}
+"""Texts that stand for a missing value."""
 
 GROUPS = " \u00a0\u2009\u202f'\u2019"
-"""What separates thousands, besides the mark that is not the decimal mark."""
+"""Separators of thousands, besides the point or comma that is not the decimal mark."""
 
 UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 NO_TEXT = re.compile(rb"[\x00-\x08\x0e-\x19\x1c-\x1f]")
@@ -28,10 +27,10 @@ CHUNK = 2**20
 
 
 def detect_encoding(chunks: Iterable[bytes]) -> str:
-    """Encoding of a text: UTF-16 by its mark, UTF-8, or else Windows-1252 or Latin-1."""
+    """Detect the encoding of a text: UTF-16 by its mark, UTF-8, or else Windows-1252 or Latin-1."""
     decoders = {name: codecs.getincrementaldecoder(name)() for name in ("utf-8-sig", "cp1252")}
-    for at, chunk in enumerate(chunks):
-        if at == 0 and chunk.startswith(UTF16):
+    for i, chunk in enumerate(chunks):
+        if i == 0 and chunk.startswith(UTF16):
             return "utf-16"
         if NO_TEXT.search(chunk):
             raise UnicodeError("it holds bytes that are no text")
@@ -51,7 +50,7 @@ def detect_encoding(chunks: Iterable[bytes]) -> str:
 
 
 def detect_separator(lines: Sequence[str], default: str) -> str:
-    """What separates the fields of these lines; the default where nothing does it better.
+    """Detect the separator of the fields of these lines; the default unless another is better.
 
     A separator splits most lines into equally many fields, two or more; of several such the one
     that leaves most numbers.
@@ -63,14 +62,14 @@ def detect_separator(lines: Sequence[str], default: str) -> str:
         if width < 2:
             continue
         cells = [cell for row in rows for cell in row]
-        numbers = sum(map(_is_number_or_nothing, cells)) / len(cells)
+        numbers = sum(map(_is_number_or_missing, cells)) / len(cells)
         if count / len(rows) + numbers > highest + 1e-9:
             best, highest = separator, count / len(rows) + numbers
     return best
 
 
 def split(lines: Iterable[str], separator: str) -> Iterator[list[str]]:
-    """Fields of lines, with quotes."""
+    """Yield the fields of each line; fields may be quoted."""
     try:
         yield from csv.reader(lines, delimiter=separator)
     except csv.Error:  # a field that is too long, a line that ends within quotes
@@ -78,7 +77,7 @@ def split(lines: Iterable[str], separator: str) -> Iterator[list[str]]:
 
 
 def detect_decimal(cells: Iterable[str], separator: str) -> tuple[str, bool]:
-    """The decimal mark of numbers written as texts, and whether the texts leave a doubt.
+    """Detect the decimal mark of numbers written as texts; return it, and whether it is doubtful.
 
     ``1.5`` has a decimal point and ``2,5`` a decimal comma, as groups of thousands have three
     digits; ``1,234`` may be either. Then a comma is taken for a decimal mark where semicolons
@@ -103,6 +102,7 @@ def detect_decimal(cells: Iterable[str], separator: str) -> tuple[str, bool]:
 
 @cache
 def _number_pattern(decimal: str) -> re.Pattern[str]:
+    """Return the pattern of numbers; its group ``group`` is the separator of thousands."""
     mark, other = re.escape(decimal), "," if decimal == "." else "."
     group = f"[{other}{GROUPS}]"
     thousands = rf"[1-9]\d{{0,2}}(?P<group>{group})\d{{3}}(?:(?P=group)\d{{3}})*"
@@ -112,7 +112,7 @@ def _number_pattern(decimal: str) -> re.Pattern[str]:
 
 
 def to_number(text: str, decimal: str = ".") -> float | None:
-    """The number that a text stands for, also with separators of thousands; None if it is none."""
+    """Parse a number, also with separators of thousands; return None if the text is none."""
     text = text.strip()
     if text.lstrip("+-").lower() in ("inf", "infinity") and text[:2] not in ("++", "--"):
         return -inf if text.startswith("-") else inf
@@ -135,10 +135,11 @@ def is_number(text: str, decimal: str = ".") -> bool:
     return to_number(text, decimal) is not None
 
 
-def is_nothing(text: Any) -> bool:
-    """Whether a cell stands for a value that is not known."""
-    return isinstance(text, str) and text.strip().lower() in NOTHING
+def is_missing(text: object) -> bool:
+    """Whether a cell stands for a missing value."""
+    return isinstance(text, str) and text.strip().lower() in MISSING
 
 
-def _is_number_or_nothing(text: str) -> bool:
-    return is_nothing(text) or any(is_number(text, mark) for mark in DECIMALS)
+def _is_number_or_missing(text: str) -> bool:
+    """Whether a text is a number with either decimal mark, or a missing value."""
+    return is_missing(text) or any(is_number(text, mark) for mark in DECIMALS)

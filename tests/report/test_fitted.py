@@ -12,7 +12,8 @@ import scipy.sparse
 
 import robustnmf
 from robustnmf.cli import main
-from robustnmf.report.fitted import safe, shown
+from robustnmf.report.fitted import escape_formula
+from robustnmf.report.fitted_page import display_name
 from robustnmf.tables import read_table
 from tests.browsing import (
     complaints,
@@ -72,7 +73,7 @@ def test_all_files_are_written(written, frame):
     assert {path.name for path in out.iterdir()} == names
     samples = rows_of(out / "samples.csv")
     assert samples[0] == ["id", "importance", "energy", "outlier"]
-    assert [row[0] for row in samples[1:]] == [safe(name) for name in frame["sample"]]
+    assert [row[0] for row in samples[1:]] == [escape_formula(name) for name in frame["sample"]]
     assert sum(float(row[1]) for row in samples[1:]) == pytest.approx(1.0)
     basis, codes = rows_of(out / "basis.csv"), rows_of(out / "codes.csv")
     model = robustnmf.load(out / "model.rnmf")
@@ -87,10 +88,10 @@ def test_no_cell_is_a_formula(written):
             for cell in row:
                 assert cell[:1] not in ("=", "+", "@", "\t", "\r")
                 assert not cell.startswith("-") or float(cell) <= 0
-    assert safe("-3.5") == "-3.5"
-    assert safe("=1") == "'=1"
-    assert shown("\u202eabc") == "\ufffdabc"
-    assert len(shown("a" * 10_000)) == 60
+    assert escape_formula("-3.5") == "-3.5"
+    assert escape_formula("=1") == "'=1"
+    assert display_name("\u202eabc") == "\ufffdabc"
+    assert len(display_name("a" * 10_000)) == 60
 
 
 def test_a_model_is_applied_to_new_rows(written, frame, capsys):
@@ -114,15 +115,15 @@ def test_a_model_is_applied_to_new_rows(written, frame, capsys):
 def test_scripts_get_json_and_the_rank_is_chosen(written, capsys):
     arguments = [str(written / "data.csv"), "-k", "auto", "--max-ranks", "3"]
     assert main(["fit", *arguments, "-o", str(written / "auto"), "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["components"] == 2
-    assert found["samples"], found["features"] == (80, 8)
-    assert len(found["outliers"]) >= 6
+    summary = json.loads(capsys.readouterr().out)
+    assert summary["components"] == 2
+    assert summary["samples"], summary["features"] == (80, 8)
+    assert len(summary["outliers"]) >= 6
     assert "Number of parts" in (written / "auto" / "report.html").read_text()
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["nowhere.csv", "-k", "2"], "there is no file"),
         (["{data}", "-k", "2", "--id", "nobody"], "there is no column 'nobody'"),
@@ -135,7 +136,7 @@ def test_scripts_get_json_and_the_rank_is_chosen(written, capsys):
         (["{object}", "-k", "2"], "Object arrays cannot be loaded"),
     ],
 )
-def test_user_errors_are_told_in_a_line(arguments, told, written, tmp_path, capsys):
+def test_user_errors_are_told_in_a_line(arguments, message, written, tmp_path, capsys):
     files = {"data": written / "data.csv"}
     files |= {name: tmp_path / f"{name}.csv" for name in ("negative", "text", "empty", "binary")}
     files |= {"odd": tmp_path / "x.xyz", "object": tmp_path / "o.npy"}
@@ -149,7 +150,7 @@ def test_user_errors_are_told_in_a_line(arguments, told, written, tmp_path, caps
     assert main(["fit", *arguments, "-o", str(tmp_path / "out")]) == 1
     error = capsys.readouterr().err
     assert error.startswith("robustnmf: ")
-    assert told in error
+    assert message in error
     assert not (tmp_path / "out").exists()
 
 
@@ -274,7 +275,7 @@ def test_the_header_can_be_said(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "told"),
+    ("name", "content", "message"),
     [
         ("t.csv", b"a,b\n1,2,3,4\n", "its lines have 4 fields"),
         ("t.csv", b"a,b\n\x00,1\n", "bytes that are no text"),
@@ -284,9 +285,9 @@ def test_the_header_can_be_said(tmp_path):
          "too large"),
     ],
 )  # fmt: skip
-def test_damaged_files_are_told(name, content, told, tmp_path):
+def test_damaged_files_are_told(name, content, message, tmp_path):
     (tmp_path / name).write_bytes(content)
-    with pytest.raises((ValueError, OSError), match=told):
+    with pytest.raises((ValueError, OSError), match=message):
         read_table(tmp_path / name)
 
 
@@ -328,9 +329,9 @@ def test_blank_samples_are_no_outliers(tmp_path, capsys):
     assert (
         main(["fit", str(tmp_path / "t.csv"), "-k", "2", "-o", str(tmp_path / "o"), "--json"]) == 0
     )
-    found = json.loads(capsys.readouterr().out)
-    assert found["blank"] == 2
-    assert not {"5", "6"} & set(found["outliers"])
+    summary = json.loads(capsys.readouterr().out)
+    assert summary["blank"] == 2
+    assert not {"5", "6"} & set(summary["outliers"])
     samples = rows_of(tmp_path / "o" / "samples.csv")
     arguments = [str(tmp_path / "o" / "model.rnmf"), str(tmp_path / "t.csv")]
     assert main(["transform", *arguments, "-o", str(tmp_path / "new.csv"), "--json"]) == 0

@@ -74,15 +74,17 @@ def test_advice_names_options_that_there_are(table, capsys):
 
 
 def test_options_reach_the_estimator(table, monkeypatch):
-    given = {}
+    parameters = {}
     monkeypatch.setattr(
-        RobustNMF, "fit_transform", lambda self, X: given.update(self.get_params()) or 1 / 0
+        RobustNMF, "fit_transform", lambda self, X: parameters.update(self.get_params()) or 1 / 0
     )
     arguments = ["--max-iter", "7", "--tol", "0.5", "--init", "random", "--seed", "3"]
     with pytest.raises(ZeroDivisionError):
         fit(table, "-k", "2", *arguments)
-    found = [given[name] for name in ("max_iter", "tol", "init", "random_state", "n_components")]
-    assert found == [7, 0.5, "random", 3, 2]
+    values = [
+        parameters[name] for name in ("max_iter", "tol", "init", "random_state", "n_components")
+    ]
+    assert values == [7, 0.5, "random", 3, 2]
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,9 @@ import robustnmf
 from robustnmf import RobustNMF
 from robustnmf.archive import whole_file
 from robustnmf.cli import main
-from robustnmf.report.fitted import MOST_POINTS, MOST_SAMPLES, Fit, summary, write
+from robustnmf.report.fitted import summary, write
+from robustnmf.report.fitted_data import Fit
+from robustnmf.report.fitted_page import MAX_POINTS, MAX_SAMPLES
 from robustnmf.tables import Table
 from tests.problems import noisy_low_rank
 
@@ -62,11 +64,11 @@ def fit_of_size(n):
 
 def test_the_page_does_not_grow_with_samples_nor_is_anything_computed_for_each(tmp_path):
     sizes = {}
-    for n in (2 * MOST_POINTS, 20 * MOST_POINTS):
+    for n in (2 * MAX_POINTS, 20 * MAX_POINTS):
         CountedModel.reads = 0
         fit = fit_of_size(n)
         paths = write(fit, tmp_path / str(n))
-        assert len(summary(fit)["outliers"]) == fit.outliers.sum() > MOST_SAMPLES
+        assert len(summary(fit)["outliers"]) == fit.outliers.sum() > MAX_SAMPLES
         assert CountedModel.reads <= 5  # arrays over all samples: once for each table or plot
         sizes[n] = paths["report.html"].stat().st_size
     small, large = sizes.values()

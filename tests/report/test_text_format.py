@@ -133,8 +133,8 @@ def test_encodings(encoding, suffix, tmp_path):
     frame.to_csv(tmp_path / f"t{suffix}", encoding=encoding)
     table = read_table(tmp_path / f"t{suffix}")
     assert (table.ids, table.features) == (["é", "ü"], ["Größe", "b"])
-    said = any("no UTF-8" in note for note in table.notes)
-    assert said == (not encoding.startswith("utf-8"))
+    has_note = any("no UTF-8" in note for note in table.notes)
+    assert has_note == (not encoding.startswith("utf-8"))
 
 
 def test_the_json_names_what_was_left_out(tmp_path, capsys):

@@ -1,4 +1,4 @@
-"""The command line: parse, call, print. A command is a file beside this one and a line in it."""
+"""The command line: parse, call, print. A command is a file beside this one, and in COMMANDS."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ INTERRUPTED, BROKEN_PIPE, USAGE = 130, 141, 2
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; the exit code."""
+    """Run the command line; return the exit code."""
     parser = argparse.ArgumentParser(
         prog="robustnmf", description="Robust nonnegative matrix factorisation."
     )
@@ -38,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("robustnmf: interrupted; what is finished is kept", file=sys.stderr)
         return INTERRUPTED
-    except BrokenPipeError:  # whoever read standard output has seen enough
+    except BrokenPipeError:  # the reader of standard output has closed it
         _discard_stdout()
         return BROKEN_PIPE
     except UsageError as error:
@@ -53,6 +53,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _discard_stdout() -> None:
-    """Send what is left in the buffer of standard output nowhere, as the interpreter flushes it."""
-    with suppress(OSError, ValueError), open(os.devnull, "wb") as nowhere:
-        os.dup2(nowhere.fileno(), sys.stdout.fileno())
+    """Redirect standard output to the null device: the interpreter flushes its buffer at exit."""
+    with suppress(OSError, ValueError), open(os.devnull, "wb") as null_device:
+        os.dup2(null_device.fileno(), sys.stdout.fileno())

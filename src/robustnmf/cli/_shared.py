@@ -1,4 +1,4 @@
-"""What commands that run for minutes have in common."""
+"""Functions that several commands use: options, reading, writing, progress."""
 
 from __future__ import annotations
 
@@ -10,25 +10,32 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from robustnmf.tables import Table
+
+Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 class UsageError(ValueError):
-    """Options that do not go together; the exit code is that of argparse."""
+    """Raised for options that contradict each other; the exit code is that of argparse."""
 
 
-def command(commands: Any, name: str, told: str, examples: str) -> argparse.ArgumentParser:
-    """The parser of a command, with examples below its help."""
+def command(commands: Commands, name: str, summary: str, examples: str) -> argparse.ArgumentParser:
+    """Add a command; return its parser, with examples below its help."""
     return commands.add_parser(
         name,
-        help=told,
+        help=summary,
         epilog=examples,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
 
 
 def add_reading(parser: argparse.ArgumentParser) -> None:
-    """Which table to read, and how."""
+    """Add the options that say which table to read, and how."""
     parser.add_argument("data", type=Path, help="CSV, TSV, Parquet, NPY, NPZ, MTX, H5AD or HDF5")
     parser.add_argument("--id", metavar="COLUMN", help="column with the names of samples")
     parser.add_argument("--dataset", metavar="NAME", help="which array of an NPZ or HDF5 file")
@@ -42,29 +49,29 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
 
 
 def positive_integer(text: str) -> int:
-    """An integer of one or more, as an option has it."""
+    """Parse an option that is an integer of one or more."""
     if not re.fullmatch("[0-9]{1,9}", text) or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is no integer of 1 or more")
     return int(text)
 
 
 def one_of(text: str, names: Iterable[str]) -> str:
-    """One of some names, as an option has it."""
+    """Parse an option that is one of these names."""
     if text not in names:
         raise argparse.ArgumentTypeError(f"{text!r} is none of {', '.join(names)}")
     return text
 
 
 def _separator(text: str) -> str:
-    """A separator as users write it."""
+    """Parse an option that is one character; "tab" stands for a tab."""
     character = {"tab": "\t", "\\t": "\t"}.get(text, text)
     if len(character) != 1 or character in '"\r\n':
         raise argparse.ArgumentTypeError(f'{text!r} is not one character, nor "tab"')
     return character
 
 
-def read(options: argparse.Namespace, say: Callable[[str], None]) -> Any:
-    """Read the table that the options name; say how, and on stderr what is not in the data."""
+def read(options: argparse.Namespace, say: Callable[[str], None]) -> Table:
+    """Read the table that the options name; print its notes by ``say``, its losses to stderr."""
     from robustnmf.tables import read_table
 
     table = read_table(
@@ -96,7 +103,7 @@ def is_stdout(path: Path) -> bool:
 
 
 @contextmanager
-def open_output(path: Path) -> Iterator[Any]:
+def open_output(path: Path) -> Iterator[IO[bytes]]:
     """Open a binary file to write to, or standard output."""
     from robustnmf.report.files import output_file
 
@@ -117,8 +124,13 @@ def check_not_input(output: Path, *inputs: Path) -> None:
 
 
 @contextmanager
-def progress_bar(console: Any, unit: str, total: int) -> Iterator[Callable[[str, int, int], None]]:
-    """A bar with the time left, and what to tell it: what is worked on, and how much is done."""
+def progress_bar(
+    console: Console, unit: str, total: int
+) -> Iterator[Callable[[str, int, int], None]]:
+    """Show a progress bar; yield the function that updates it.
+
+    Its arguments are a description, how many units are done, and how many there are.
+    """
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,
@@ -135,15 +147,15 @@ def progress_bar(console: Any, unit: str, total: int) -> Iterator[Callable[[str,
     with Progress(*columns, console=console) as bar:
         task = bar.add_task("", total=total)
 
-        def progress(what: str, done: int, total: int) -> None:
-            bar.update(task, description=what, completed=done, total=total)
+        def progress(description: str, completed: int, total: int) -> None:
+            bar.update(task, description=description, completed=completed, total=total)
 
         yield progress
         bar.update(task, description="done")
 
 
 def surroundings(device: str | None) -> dict[str, Any]:
-    """Versions and machine, for the record."""
+    """Return the machine and the versions of libraries, for the record of a run."""
     import numpy
     import scipy
     import sklearn

@@ -1,4 +1,4 @@
-"""``robustnmf contaminate``: what every method learns from spoiled samples."""
+"""``robustnmf contaminate``: judge what every method learns from spoiled samples."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ import os
 import time
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
-from robustnmf.cli._shared import command, positive_integer, progress_bar, surroundings
+from robustnmf.cli._shared import Commands, command, positive_integer, progress_bar, surroundings
 
 EXAMPLES = """examples:
   robustnmf contaminate --quick               a first look, no files needed
@@ -19,7 +18,7 @@ EXAMPLES = """examples:
 """
 
 
-def add(commands: Any) -> None:
+def add(commands: Commands) -> None:
     """Add the command and its options."""
     summary = "what every method learns from data of which some samples are spoiled"
     parser = command(commands, "contaminate", summary, EXAMPLES)
@@ -49,7 +48,7 @@ def add(commands: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Plan, run what is not finished, write."""
+    """Plan the benchmark, run the scenarios that have no result yet, write all results."""
     from rich.console import Console
 
     from robustnmf.estimators.path import check_device
@@ -59,7 +58,7 @@ def run(options: argparse.Namespace) -> int:
     from robustnmf.experiments.contamination.tables import rows_of
     from robustnmf.report.contamination import write
 
-    wanted = plan(
+    benchmark = plan(
         options.datasets, options.corruptions, options.seeds,
         quick=options.quick, grids=not options.without_grids, groups=options.groups,
         data_dir=options.data_dir,
@@ -69,25 +68,25 @@ def run(options: argparse.Namespace) -> int:
     out = options.out or Path("contamination-quick" if options.quick else "contamination")
     store = ScenarioStore(out / "scenarios.sqlite")
     console = Console()
-    for name in wanted.missing:
+    for name in benchmark.missing:
         console.print(f"left out, no data here: {name}", markup=False)
     begin = time.perf_counter()
-    with progress_bar(console, "scenarios", len(wanted.scenarios)) as progress:
+    with progress_bar(console, "scenarios", len(benchmark.scenarios)) as progress:
         judge_all(
-            wanted, store, jobs=options.jobs, data_dir=options.data_dir,
+            benchmark, store, jobs=options.jobs, data_dir=options.data_dir,
             device=options.device, progress=progress,
         )  # fmt: skip
     run_record = {
         "date": datetime.now(UTC).date().isoformat(),
         "code": code_version(),
-        "scenarios": len(wanted.scenarios),
-        "groups": list(wanted.groups),
-        "quick": wanted.quick,
+        "scenarios": len(benchmark.scenarios),
+        "groups": list(benchmark.groups),
+        "quick": benchmark.quick,
         "seconds_of_this_run": round(time.perf_counter() - begin, 1),
         "fitted_on": store.machines(),
         **surroundings(options.device),
     }
-    notes, paths = write(rows_of(wanted, store), run_record, out)
+    notes, paths = write(rows_of(benchmark, store), run_record, out)
     console.print("\n".join(notes), markup=False)
-    print(f"{len(wanted.scenarios)} scenarios\nreport: {paths[0]}")
+    print(f"{len(benchmark.scenarios)} scenarios\nreport: {paths[0]}")
     return 0

@@ -1,14 +1,16 @@
-"""``robustnmf demo``: all methods on spoiled digits."""
+"""``robustnmf demo``: fit all methods to spoiled digits."""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+
+from robustnmf.cli._shared import Commands
 
 
-def add(commands: Any) -> None:
-    """The command and its options."""
+def add(commands: Commands) -> None:
+    """Add the command and its options."""
     parser = commands.add_parser(
         "demo", help="all methods on handwritten digits with a fifth of the samples spoiled"
     )
@@ -19,7 +21,7 @@ def add(commands: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Fit, print, write."""
+    """Fit all methods, print the table of results, write the picture and the page."""
     from rich.console import Console
     from rich.progress import track
     from rich.table import Table
@@ -29,8 +31,12 @@ def run(options: argparse.Namespace) -> int:
 
     console = Console()
     folder: Path = options.out
-    folder.mkdir(parents=True, exist_ok=True)  # a folder that cannot be is said at once
-    demo = fit_all(lambda names: track(names, description="Fitting all methods", console=console))
+    folder.mkdir(parents=True, exist_ok=True)  # fail before the fits, not after
+
+    def progress(names: list[str]) -> Iterator[str]:
+        return iter(track(names, description="Fitting all methods", console=console))
+
+    demo = fit_all(progress)
     table = Table()
     for i, title in enumerate(HEADER):
         table.add_column(title, justify="left" if i == 0 else "right")

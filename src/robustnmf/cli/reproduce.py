@@ -1,4 +1,4 @@
-"""``robustnmf reproduce``: every table and figure of the paper."""
+"""``robustnmf reproduce``: reproduce every table and figure of the paper."""
 
 from __future__ import annotations
 
@@ -7,9 +7,15 @@ import os
 import time
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
-from robustnmf.cli._shared import UsageError, command, positive_integer, progress_bar, surroundings
+from robustnmf.cli._shared import (
+    Commands,
+    UsageError,
+    command,
+    positive_integer,
+    progress_bar,
+    surroundings,
+)
 
 EXAMPLES = """examples:
   robustnmf reproduce --quick                 a first look, no files needed
@@ -19,10 +25,10 @@ EXAMPLES = """examples:
 """
 
 
-def add(commands: Any) -> None:
-    """The command and its options."""
-    told = "every table and figure of the paper, beside the paper's own numbers"
-    parser = command(commands, "reproduce", told, EXAMPLES)
+def add(commands: Commands) -> None:
+    """Add the command and its options."""
+    summary = "every table and figure of the paper, beside the paper's own numbers"
+    parser = command(commands, "reproduce", summary, EXAMPLES)
     parser.add_argument("--tables", type=int, nargs="*", metavar="N", help="only these tables")
     parser.add_argument("--figures", type=int, nargs="*", metavar="N", help="only these figures")
     parser.add_argument("--datasets", nargs="+", default=[], metavar="NAME", help="only these")
@@ -38,7 +44,7 @@ def add(commands: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Plan, run what is not finished, write."""
+    """Plan the trials, run those that have no result yet, write all tables and figures."""
     from rich.console import Console
 
     from robustnmf.estimators.path import check_device
@@ -47,42 +53,42 @@ def run(options: argparse.Namespace) -> int:
     from robustnmf.report.reproduce import write
 
     scope = scope_of(options.datasets, quick=options.quick, data_dir=options.data_dir)
-    wanted = plan(_keys(options), scope)
-    named = options.tables is not None or options.figures is not None
-    if named and wanted.left_out:
+    reproduction = plan(_keys(options), scope)
+    are_named = options.tables is not None or options.figures is not None
+    if are_named and reproduction.left_out:
         raise ValueError(
-            f"{wanted.left_out[0].title} needs data that are not here or not among --datasets. "
-            "robustnmf datasets lists what is here and where to get the rest."
+            f"{reproduction.left_out[0].title} needs data that are not here or not among "
+            "--datasets. robustnmf datasets lists what is here and where to get the rest."
         )
     if options.device is not None:
         check_device(options.device)
     out = options.out or Path("reproduction-quick" if options.quick else "reproduction")
     store = Store(out / "trials.sqlite")
     console = Console()
-    for what in (*scope.missing, *(item.title for item in wanted.left_out)):
-        console.print(f"left out, no data here: {what}", markup=False)
+    for name in (*scope.missing, *(item.title for item in reproduction.left_out)):
+        console.print(f"left out, no data here: {name}", markup=False)
     begin = time.perf_counter()
-    with progress_bar(console, "fits", wanted.fits) as progress:
+    with progress_bar(console, "fits", reproduction.fits) as progress:
         outcomes = reproduce(
-            wanted, store, jobs=options.jobs, device=options.device, progress=progress
+            reproduction, store, jobs=options.jobs, device=options.device, progress=progress
         )
     seconds = time.perf_counter() - begin
-    made = {
+    run_record = {
         "date": datetime.now(UTC).date().isoformat(),
         "code": code_version(),
         "seconds_of_this_run": round(seconds, 1),
         **surroundings(options.device),
     }
-    paths = write(outcomes, wanted, store, made, out)
+    paths = write(outcomes, reproduction, store, run_record, out)
     for outcome in outcomes:
         if outcome.grids and outcome.notes:
             console.print("\n".join(outcome.notes), markup=False)
-    print(f"{wanted.fits} fits behind it, {seconds:.0f} s in this run\nreport: {paths[0]}")
+    print(f"{reproduction.fits} fits behind it, {seconds:.0f} s in this run\nreport: {paths[0]}")
     return 0
 
 
 def _keys(options: argparse.Namespace) -> list[str]:
-    """Which tables and figures: all, unless some are named."""
+    """Return the keys of the tables and figures that the options name; all if they name none."""
     from robustnmf.experiments.paper import ITEMS
 
     if options.tables is None and options.figures is None:

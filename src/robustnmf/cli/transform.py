@@ -1,4 +1,4 @@
-"""``robustnmf transform``: what a model makes of new samples."""
+"""``robustnmf transform``: compute codes and energies of new samples."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ import json
 import sys
 import warnings
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from robustnmf.cli._shared import (
+    Commands,
     UsageError,
     add_reading,
     check_not_input,
@@ -20,6 +21,13 @@ from robustnmf.cli._shared import (
     warn,
 )
 
+if TYPE_CHECKING:
+    import numpy as np
+    from scipy.sparse import csr_array
+
+    from robustnmf.estimators._base import BaseRobustNMF
+    from robustnmf.tables import Table
+
 EXAMPLES = """examples:
   robustnmf transform out/model.rnmf new.csv -o codes.csv
   robustnmf transform out/model.rnmf new.csv -o codes.csv --json
@@ -27,8 +35,8 @@ EXAMPLES = """examples:
 """
 
 
-def add(commands: Any) -> None:
-    """The command and its options."""
+def add(commands: Commands) -> None:
+    """Add the command and its options."""
     parser = command(commands, "transform", "codes and energies of new samples", EXAMPLES)
     parser.add_argument("model", type=Path, help="model.rnmf of robustnmf fit, or model.save(path)")
     add_reading(parser)
@@ -38,9 +46,9 @@ def add(commands: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Read, encode, write, tell."""
+    """Read the model and the table, compute codes and energies, write them, print a summary."""
     import robustnmf
-    from robustnmf.report.fitted import reading, write_codes
+    from robustnmf.report.fitted import read_summary, write_codes
 
     to_stdout = is_stdout(options.output)
     if to_stdout and options.json:
@@ -58,40 +66,40 @@ def run(options: argparse.Namespace) -> int:
             print(text, file=messages)
 
     table = read(options, say)
-    data, unknown = aligned(table, model)
+    data, unknown = align_features(table, model)
     if unknown:
-        shown = ", ".join(repr(name[:40]) for name in unknown[:5])
+        first = ", ".join(repr(name[:40]) for name in unknown[:5])
         more = ", ..." if len(unknown) > 5 else ""
-        warn(f"left out, no features of the model: {shown}{more}")
+        warn(f"left out, no features of the model: {first}{more}")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of names, which were compared
+        warnings.simplefilter("ignore")  # about names of features, which were compared above
         codes, energies = model.transform(data), 0.0 - model.score_samples(data)
     with open_output(options.output) as file:
         write_codes(file, table.ids, codes, energies)
     samples, features = table.data.shape
     if options.json:
         result = {"samples": samples, "features": features, "output": str(options.output)}
-        print(json.dumps({**result, **reading(table), "columns_not_in_model": unknown}))
+        print(json.dumps({**result, **read_summary(table), "columns_not_in_model": unknown}))
     say(f"codes of {samples} samples: {options.output}")
     return 0
 
 
-def aligned(table: Any, model: Any) -> tuple[Any, list[str]]:
-    """The columns that are features of the model, in its order; names of the others."""
+def align_features(table: Table, model: BaseRobustNMF) -> tuple[np.ndarray | csr_array, list[str]]:
+    """Return the columns that are features of the model, in its order, and names of the others."""
     names = getattr(model, "feature_names_in_", None)
     if names is None or not table.named:
         return table.data, []
-    several = [name for name in names if name in table.repeated]
-    if several:
-        raise ValueError(f"the table has several features that are called {several[0][:40]!r}.")
-    place = {name: i for i, name in enumerate(table.features)}
-    missing = [name for name in names if name not in place]
+    ambiguous = [name for name in names if name in table.repeated]
+    if ambiguous:
+        raise ValueError(f"the table has several features that are called {ambiguous[0][:40]!r}.")
+    positions = {name: i for i, name in enumerate(table.features)}
+    missing = [name for name in names if name not in positions]
     if missing:
-        shown = ", ".join(repr(name[:40]) for name in missing[:5])
+        first = ", ".join(repr(name[:40]) for name in missing[:5])
         raise ValueError(
             f"{len(missing)} of the {len(names)} features of the model are not in the table: "
-            f"{shown}{', ...' if len(missing) > 5 else ''}."
+            f"{first}{', ...' if len(missing) > 5 else ''}."
         )
     known = set(names)
     unknown = [name for name in table.features if name not in known]
-    return table.data[:, [place[name] for name in names]], unknown
+    return table.data[:, [positions[name] for name in names]], unknown

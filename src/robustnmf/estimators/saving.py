@@ -1,8 +1,8 @@
-"""Models as files: ``model.save(path)`` and ``robustnmf.load(path)``.
+"""Write models to files and read them: ``model.save(path)`` and ``robustnmf.load(path)``.
 
-A file holds arrays, and in JSON the estimator's name, its parameters and what it has learned. Parts
-are named, and made again from the classes of this library alone; nothing else in a file can
-become an object, and what is made is checked as if a user had given it.
+A file holds arrays, and as JSON the estimator's name, its parameters and fitted attributes. Losses,
+structures and weightings are stored by name and built from the classes of this library alone;
+nothing else in a file can become an object, and all of it is validated as if a user had given it.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ RENAMED_IN_2 = {
     "Paid": "ElasticNet", "Tally": "ObjectiveSums", "codes_pay": "codes_penalty",
     "basis_pays": "basis_penalty", "asked": "requested_weighting", "tally": "objective_sums",
 }  # fmt: skip
-"""Names of records and of their fields in files of format 1, and what they are called since."""
+"""Names of records and of their fields in files of format 1, with those of format 2."""
 
 OF_SKLEARN = ("_skl", "_metadata_request")
-"""Attributes that scikit-learn keeps for this process, or that are set again."""
+"""Prefixes of attributes of scikit-learn that belong to this process, or are set again."""
 
 LEARNED = re.compile(r"_?[a-z][a-z_]*_?")
 PARTS: dict[str, type] = {
@@ -53,7 +53,7 @@ RECORDS: dict[str, type] = {
 
 
 class SaveMixin:
-    """What an estimator needs to be written to a file."""
+    """The method ``save`` of estimators."""
 
     def save(self, path: str | os.PathLike) -> None:
         """Write the fitted estimator to a file that :func:`robustnmf.load` reads.
@@ -91,7 +91,7 @@ class SaveMixin:
 
 
 def load(path: str | os.PathLike) -> Any:
-    """The estimator that ``save`` has written to a file.
+    """Read an estimator from a file that ``save`` has written.
 
     Files of other programs, damaged, changed or oversized ones are refused; no file is ever
     executed.
@@ -112,7 +112,7 @@ def load(path: str | os.PathLike) -> Any:
         if record.get("format") not in (FORMAT, FORMAT_1):
             raise archive.Broken(f"its format is {record.get('format')!r}, not {FORMAT!r}")
         renamed = RENAMED_IN_2 if record["format"] == FORMAT_1 else {}
-        model = _Reader(arrays, renamed).made(record["model"])
+        model = _Reader(arrays, renamed).build(record["model"])
         if not isinstance(model, SaveMixin):
             raise archive.Broken("it holds no estimator")
         _assert_sound(model)
@@ -125,12 +125,13 @@ def load(path: str | os.PathLike) -> Any:
 
 
 class _Writer:
-    """Objects in words that JSON keeps, with their arrays apart."""
+    """Convert objects to records as JSON keeps them; collect their arrays."""
 
     def __init__(self, arrays: dict[str, np.ndarray]):
         self.arrays = arrays
 
     def to_json(self, value: Any) -> Any:
+        """Convert an object to its record; its arrays are added to ``arrays``."""
         if value is None or isinstance(value, (bool, int, float, str)):
             return value
         if isinstance(value, np.generic):
@@ -148,21 +149,21 @@ class _Writer:
                     f"a model of your own class {name} cannot be saved: files keep estimators of "
                     "this library alone. Use joblib.dump."
                 )
-            own = value.get_params(deep=False)
+            parameters = value.get_params(deep=False)
             learned = {
-                n: found for n, found in vars(value).items()
-                if n not in own and not n.startswith(OF_SKLEARN)
+                n: attribute for n, attribute in vars(value).items()
+                if n not in parameters and not n.startswith(OF_SKLEARN)
             }  # fmt: skip
             output = getattr(value, "_sklearn_output_config", {}).get("transform")
             record = {"learned": self._each(learned), "output": output}
-            return _named("estimator", name, self._each(own), **record)
+            return _record_of("estimator", name, self._each(parameters), **record)
         if PARTS.get(name) is type(value):
-            return _named("part", name, self._each(value.get_params(deep=False)))
+            return _record_of("part", name, self._each(value.get_params(deep=False)))
         if RECORDS.get(name) is type(value):
-            return _named("record", name, self._each(_fields_of(value)))
+            return _record_of("record", name, self._each(_fields_of(value)))
         for solver, kind in SOLVERS.items():
             if type(value) is kind:
-                return _named("solver", solver, {})
+                return _record_of("solver", solver, {})
         if isinstance(value, tuple):
             return {"is": "tuple", "items": [self.to_json(item) for item in value]}
         if is_foreign(value) or is_dask_array(value):
@@ -187,11 +188,13 @@ class _Writer:
         return {"is": "array", "name": name}
 
 
-def _named(kind: str, name: str, values: dict[str, Any], **more: Any) -> dict[str, Any]:
+def _record_of(kind: str, name: str, values: dict[str, Any], **more: Any) -> dict[str, Any]:
+    """Return the record of a named object and its fields."""
     return {"is": kind, "name": name, "fields": values, **more}
 
 
 def _fields_of(record: Any) -> dict[str, Any]:
+    """Return the fields of a named tuple or a dataclass by name."""
     names = record._fields if isinstance(record, tuple) else [f.name for f in fields(record)]
     return {name: getattr(record, name) for name in names}
 
@@ -206,26 +209,27 @@ class _Reader:
         self.arrays = arrays
         self.renamed = renamed
 
-    def made(self, record: Any) -> Any:
+    def build(self, record: Any) -> Any:
+        """Build the object that a record describes."""
         if not isinstance(record, dict):
             if isinstance(record, list):
                 raise archive.Broken("it holds a list where none belongs")
             return record
-        makers: dict[str, Callable[[dict[str, Any]], Any]] = {
+        builders: dict[str, Callable[[dict[str, Any]], Any]] = {
             "array": lambda record: self.arrays[record["name"]],
             "texts": self._texts,
-            "tuple": lambda record: tuple(self.made(item) for item in record["items"]),
+            "tuple": lambda record: tuple(self.build(item) for item in record["items"]),
             "solver": lambda record: SOLVERS[record["name"]](),
             "part": self._part,
             "record": self._record,
             "estimator": self._estimator,
         }
-        if record.get("is") not in makers:
+        if record.get("is") not in builders:
             raise archive.Broken(f"it holds {record.get('is')!r}, which this version does not know")
-        return makers[record["is"]](record)
+        return builders[record["is"]](record)
 
     def _each(self, record: dict[str, Any]) -> dict[str, Any]:
-        return {name: self.made(value) for name, value in record.items()}
+        return {name: self.build(value) for name, value in record.items()}
 
     def _texts(self, record: dict[str, Any]) -> np.ndarray:
         if not all(isinstance(item, str) for item in record["items"]):
@@ -250,24 +254,24 @@ class _Reader:
             model.set_output(transform=record["output"])
         learned = self._each(record["learned"])
         for name, value in learned.items():
-            shadows = hasattr(kind, name) or name.startswith(OF_SKLEARN)
-            if not LEARNED.fullmatch(name) or shadows:
+            is_reserved = hasattr(kind, name) or name.startswith(OF_SKLEARN)
+            if not LEARNED.fullmatch(name) or is_reserved:
                 raise archive.Broken(f"{record['name']} learns nothing that is called {name!r}")
             setattr(model, name, value)
         return model
 
 
 def _estimators() -> dict[str, type]:
-    """Every estimator that can be in a file."""
+    """Return the classes of estimators that a file may hold, by name."""
     from robustnmf import estimators
 
-    found = (getattr(estimators, name) for name in estimators.__all__)
-    return {kind.__name__: kind for kind in found
+    public = (getattr(estimators, name) for name in estimators.__all__)
+    return {kind.__name__: kind for kind in public
             if isinstance(kind, type) and issubclass(kind, SaveMixin)}  # fmt: skip
 
 
 def _assert_sound(model: Any) -> None:
-    """Refuse a model that could not have been learned."""
+    """Refuse a model whose fitted attributes contradict each other or cannot be used."""
     check_is_fitted(model)
     features = model.n_features_in_
     if type(features) is not int or features < 1:
@@ -293,5 +297,5 @@ def _assert_sound(model: Any) -> None:
     if not isinstance(model._problem, Problem) or not isinstance(model.weighting_, Weighting):
         raise archive.Broken("it does not say what it has solved")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of names of features
+        warnings.simplefilter("ignore")  # about names of features
         model.transform(np.ones((1, features), dtype=components.dtype))

@@ -21,7 +21,7 @@ APPLICATION = 0x524E4D46
 WAIT = 120.0
 """Seconds to wait for another run to finish writing."""
 
-SHOWS = frozenset(("__main__.py", "cli", "displays.py", "report", "tables.py", "text_format.py"))
+SHOWS = frozenset(("__main__.py", "cli", "displays", "report", "tables", "text_format.py"))
 """Code that shows results, or reads tables of users; no number of an experiment comes from it."""
 
 EXPERIMENTS = "experiments"

@@ -1,1 +1,1 @@
-"""Results turned into pictures and self-contained pages."""
+"""Write results as pictures, tables and self-contained pages."""

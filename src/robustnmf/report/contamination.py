@@ -1,4 +1,4 @@
-"""The contamination benchmark as files."""
+"""Write the results of the contamination benchmark to files."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import astuple, fields
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -25,8 +26,10 @@ LEAD = (
 BEHIND = "Every score behind these numbers:"
 
 
-def write(rows: Sequence[Row], run_record: dict, folder: Path) -> tuple[list[str], list[Path]]:
-    """Write everything; return the notes of the tables, and the paths, the page first."""
+def write(
+    rows: Sequence[Row], run_record: dict[str, Any], folder: Path
+) -> tuple[list[str], list[Path]]:
+    """Write all files; return the notes of the tables, and the paths, the page first."""
     scores = scores_csv(rows)
     results = outcomes(rows)
     more = {"scores.csv": scores, "run.json": json.dumps(run_record, indent=1).encode()}

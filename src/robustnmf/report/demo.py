@@ -1,15 +1,19 @@
-"""The demo as a table, a picture and a page."""
+"""Write the results of the demo as a table, a picture and a page."""
 
 from __future__ import annotations
 
 from io import BytesIO
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from robustnmf.experiments.demo import RANK, SHAPE, SHARE, Demo, Row
 from robustnmf.report.files import write_whole
-from robustnmf.report.page import Paragraph, Picture, Table, page
+from robustnmf.report.page import Content, Paragraph, Picture, Table, page
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 HEADER = ("method", "clean error", "AUROC", "eff. samples", "seconds", "iterations")
 EXPLANATION = (
@@ -19,11 +23,11 @@ EXPLANATION = (
     "(1 is what clean data would have given). AUROC: how well the energies tell spoiled from "
     "clean samples. Eff. samples: how many samples the weights leave a say."
 )
-SHOWN = 8
+MAX_IMAGES = 8
 
 
 def cells(row: Row) -> tuple[str, ...]:
-    """A row of the table as texts."""
+    """Return a row of the table as texts."""
     return (
         row.method,
         f"{row.relative_error:.3f}",
@@ -35,9 +39,9 @@ def cells(row: Row) -> tuple[str, ...]:
 
 
 def write(demo: Demo, folder: Path) -> tuple[Path, Path]:
-    """Write the picture and the page; their paths."""
+    """Write the picture and the page; return their paths."""
     png = picture(demo)
-    content = [
+    content: list[Content] = [
         Paragraph(EXPLANATION),
         Table(HEADER, [cells(row) for row in demo.rows], "All methods on the spoiled digits"),
         Picture(png, "Spoiled samples, basis images, importances and objectives of all methods"),
@@ -50,7 +54,7 @@ def write(demo: Demo, folder: Path) -> tuple[Path, Path]:
 
 
 def picture(demo: Demo) -> bytes:
-    """Basis images, importances of clean and spoiled samples, objective, method by method."""
+    """Draw basis images, importances and the objective of each method as PNG."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(13, 1.35 * (len(demo.rows) + 1)), layout="constrained")
@@ -69,19 +73,19 @@ def picture(demo: Demo) -> bytes:
     return buffer.getvalue()
 
 
-def _images(axes, rows: np.ndarray, title: str) -> None:
-    """The first few rows as images side by side."""
-    chosen = [row.reshape(SHAPE) / max(row.max(), 1e-300) for row in rows[:SHOWN]]
-    strip = np.concatenate([np.pad(image, 1, constant_values=0.5) for image in chosen], axis=1)
+def _images(axes: Axes, rows: np.ndarray, title: str) -> None:
+    """Draw the first rows (n, pixels) as images side by side."""
+    images = [row.reshape(SHAPE) / max(row.max(), 1e-300) for row in rows[:MAX_IMAGES]]
+    strip = np.concatenate([np.pad(image, 1, constant_values=0.5) for image in images], axis=1)
     axes.imshow(strip, cmap="gray_r", interpolation="nearest")
     axes.set_title(title, fontsize=9, loc="left")
     axes.set_axis_off()
 
 
-def _importances(axes, row: Row, bad: np.ndarray, *, legend: bool) -> None:
-    """Histogram of importances relative to an equal share."""
+def _importances(axes: Axes, row: Row, bad: np.ndarray, *, legend: bool) -> None:
+    """Draw the histogram of importances relative to an equal share."""
     relative = np.log10(np.maximum(row.importances * len(row.importances), 1e-6))
-    bins = np.linspace(min(-1.0, relative.min()), max(0.5, relative.max()), 41)
+    bins = np.linspace(min(-1.0, relative.min()), max(0.5, relative.max()), 41).tolist()
     for mask, color, label in ((~bad, "tab:blue", "clean"), (bad, "tab:red", "spoiled")):
         if mask.any():
             axes.hist(relative[mask], bins, color=color, alpha=0.6, label=label, density=True)
@@ -92,8 +96,8 @@ def _importances(axes, row: Row, bad: np.ndarray, *, legend: bool) -> None:
         axes.legend(fontsize=7, frameon=False)
 
 
-def _objective(axes, row: Row) -> None:
-    """Objective above its last value, so that every method fits one scale."""
+def _objective(axes: Axes, row: Row) -> None:
+    """Draw the objective less its last value, so that every method fits one scale."""
     above = row.history - row.history[-1]
     axes.semilogy(np.maximum(above[:-1] / max(above[0], 1e-300), 1e-8), color="tab:green")
     axes.set_title("objective above its end", fontsize=8, loc="left")

@@ -1,17 +1,17 @@
-"""Files appear whole or not at all."""
+"""Write files that appear whole or not at all."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO
 
 from robustnmf.archive import whole_file
 
 
 @contextmanager
-def output_file(path: Path) -> Iterator[Any]:
+def output_file(path: Path) -> Iterator[IO[bytes]]:
     """Open a file beside the target, which is renamed at the end: no reader sees half a file.
 
     Folders are made as needed. What is no regular file (a FIFO, ``/dev/stdout``) is written to
@@ -23,6 +23,6 @@ def output_file(path: Path) -> Iterator[Any]:
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write a file of these bytes."""
+    """Write these bytes to a file."""
     with output_file(path) as file:
         file.write(content)

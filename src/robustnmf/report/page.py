@@ -1,4 +1,4 @@
-"""Content -> one self-contained HTML page; every piece of text is escaped here."""
+"""Build one self-contained HTML page from its pieces; all text is escaped here."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Content(Protocol):
     """A piece of a page."""
 
     def html(self) -> str:
-        """Escaped HTML."""
+        """Return the piece as HTML, with its text escaped."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Links:
 
 @dataclass(frozen=True)
 class TableCell:
-    """A cell with what to sort by, classes for its looks, and a hint."""
+    """A cell of a table: text, number to sort by, CSS classes, text to show on hover."""
 
     text: str
     number: float | None = None
@@ -91,7 +91,7 @@ class TableCell:
 
 @dataclass(frozen=True)
 class Table:
-    """A table of texts or cells; sorted by a column where one clicks on its head."""
+    """A table of texts or cells; a click on the head of a column sorts by it."""
 
     header: Sequence[str]
     rows: Sequence[Sequence[str | TableCell]]
@@ -110,12 +110,13 @@ class Table:
 
 
 def _cell(cell: str | TableCell) -> str:
+    """Return a text or a cell as HTML."""
     return (TableCell(cell) if isinstance(cell, str) else cell).html()
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A PNG image, carried inside the page."""
+    """A PNG image, embedded in the page."""
 
     png: bytes
     description: str
@@ -127,18 +128,18 @@ class Picture:
 
 @dataclass(frozen=True)
 class Plot:
-    """An interactive plot: data and layout as Plotly's script wants them."""
+    """An interactive plot: data and layout as Plotly's script takes them."""
 
     data: Sequence[dict[str, Any]]
     layout: dict[str, Any]
     description: str
 
     def html(self) -> str:
-        told = escape(self.description, quote=True)
+        label = escape(self.description, quote=True)
         figure = json.dumps({"data": list(self.data), "layout": self.layout}, allow_nan=False)
         figure = figure.replace("<", "\\u003c")  # nothing in it may end the script
         return (
-            f'<div class="plot" role="img" aria-label="{told}">'
+            f'<div class="plot" role="img" aria-label="{label}">'
             f'<script type="application/json">{figure}</script></div>'
         )
 
@@ -155,7 +156,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Download:
-    """A file, carried inside the page."""
+    """A file to download, embedded in the page."""
 
     name: str
     content: bytes
@@ -170,31 +171,33 @@ class Download:
 
 
 def data_uri(content: bytes, kind: str) -> str:
-    """Bytes as an address."""
+    """Return bytes as a ``data:`` URI of a media type."""
     return f"data:{kind};base64,{base64.b64encode(content).decode()}"
 
 
 def page(title: str, content: Sequence[Content]) -> str:
-    """One HTML document that needs nothing but itself."""
+    """Return an HTML document that needs no other file."""
     body = "\n".join(part.html() for part in content)
-    plots = '<div class="plot"' in body
-    scripts = [_plotly(), _part(SCRIPT)] if plots else [_part(SCRIPT)]
+    has_plots = '<div class="plot"' in body
+    scripts = [_plotly(), _resource(SCRIPT)] if has_plots else [_resource(SCRIPT)]
     code = "".join(f"<script>{script}</script>" for script in scripts)
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{escape(title)}</title><style>{_part(STYLE)}</style></head>"
+        f"<title>{escape(title)}</title><style>{_resource(STYLE)}</style></head>"
         f"<body><h1>{escape(title)}</h1>\n{body}\n{code}</body></html>\n"
     )
 
 
 @cache
-def _part(name: str) -> str:
+def _resource(name: str) -> str:
+    """Read a style sheet or script that lies beside this file."""
     return files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 
 @cache
 def _plotly() -> str:
+    """Return Plotly's script."""
     from plotly.offline import get_plotlyjs
 
     return get_plotlyjs()

@@ -1,14 +1,18 @@
-"""Charts and images of an outcome, twice: interactive for the page, still for files."""
+"""Draw charts and images of an outcome: interactive for the page, as PNG and SVG for files."""
 
 from __future__ import annotations
 
 from io import BytesIO
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from robustnmf.experiments.outcome import Chart, Images, Outcome
 from robustnmf.report.page import Plot
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 COLORS = {
     "EucNMF": "#4c4c4c",
@@ -18,35 +22,38 @@ COLORS = {
     "FWRNMF": "#d6336c",
     "EWRNMF": "#1c6dd0",
 }
-OTHERS = ("#1c6dd0", "#d6336c", "#2b8a3e", "#b07d2b", "#6a51a3", "#4c4c4c")
+OTHER_COLORS = ("#1c6dd0", "#d6336c", "#2b8a3e", "#b07d2b", "#6a51a3", "#4c4c4c")
 COLUMNS = 3
 
 
 def color(name: str, place: int) -> str:
-    """A method has its own color in all figures."""
-    return COLORS.get(name, OTHERS[place % len(OTHERS)])
+    """Return the color of a line: that of its method, or else by its place in the chart."""
+    return COLORS.get(name, OTHER_COLORS[place % len(OTHER_COLORS)])
 
 
 def interactive(chart: Chart) -> Plot:
-    """The chart for the page: hover, and click on the legend to hide a line."""
+    """Return a chart for the page; it has hover texts and a legend that hides lines."""
     data: list[dict[str, Any]] = []
     for place, line in enumerate(chart.lines):
-        tint = color(line.name, place)
+        line_color = color(line.name, place)
         trace: dict[str, Any] = {
             "type": "scatter",
             "name": line.name,
             "x": list(line.x),
             "y": list(line.y),
             "mode": "markers" if chart.scatter else "lines+markers",
-            "line": {"color": tint, "dash": "dash" if line.dashed else "solid"},
-            "marker": {"color": tint, "size": 4 if chart.scatter else 6, "opacity": 0.7},
+            "line": {"color": line_color, "dash": "dash" if line.dashed else "solid"},
+            "marker": {"color": line_color, "size": 4 if chart.scatter else 6, "opacity": 0.7},
         }
         if line.error is not None and not line.dashed:
             trace["error_y"] = {"type": "data", "array": list(line.error), "thickness": 1}
         data.append(trace)
     layout = {
         "title": {"text": chart.title, "font": {"size": 15}},
-        "xaxis": {"title": {"text": chart.x_label}, "type": "log" if by_decades(chart) else "-"},
+        "xaxis": {
+            "title": {"text": chart.x_label},
+            "type": "log" if is_logarithmic(chart) else "-",
+        },
         "yaxis": {"title": {"text": chart.y_label}},
         "margin": {"l": 60, "r": 10, "t": 40, "b": 50},
         "legend": {"orientation": "h", "y": -0.25},
@@ -56,15 +63,15 @@ def interactive(chart: Chart) -> Plot:
     return Plot(data, layout, f"{chart.title}: {chart.y_label} against {chart.x_label}")
 
 
-def by_decades(chart: Chart) -> bool:
+def is_logarithmic(chart: Chart) -> bool:
     """Whether the horizontal axis spans powers of ten."""
     x = [value for line in chart.lines for value in line.x]
     return not chart.scatter and all(value > 0 for value in x) and max(x) > 1000 * min(x)
 
 
 def still(outcome: Outcome) -> dict[str, bytes]:
-    """The figure as PNG and SVG; nothing for tables."""
-    panels = [*outcome.charts, *outcome.images]
+    """Draw the charts and images of an outcome as PNG and SVG; return {} if it has none."""
+    panels: list[Chart | Images] = [*outcome.charts, *outcome.images]
     if not panels:
         return {}
     from matplotlib.figure import Figure
@@ -79,37 +86,44 @@ def still(outcome: Outcome) -> dict[str, bytes]:
             draw_images(axes, panel)
         else:
             draw_chart(axes, panel, legend=place == 0)
-    return {kind: _saved(figure, kind) for kind in ("png", "svg")}
+    return {kind: _save(figure, kind) for kind in ("png", "svg")}
 
 
-def _saved(figure: Any, kind: str) -> bytes:
+def _save(figure: Figure, kind: str) -> bytes:
+    """Return a figure as the bytes of a PNG or SVG file; the same bytes every time."""
     from matplotlib import rc_context
 
     buffer = BytesIO()
-    # The same picture in the same bytes, whenever it is made.
     with rc_context({"svg.hashsalt": "robustnmf"}):
         metadata = {"Date": None} if kind == "svg" else {"Software": None}
         figure.savefig(buffer, format=kind, dpi=110, metadata=metadata)
     return buffer.getvalue()
 
 
-def draw_chart(axes: Any, chart: Chart, *, legend: bool) -> None:
-    """A chart on a pair of axes."""
+def draw_chart(axes: Axes, chart: Chart, *, legend: bool) -> None:
+    """Draw a chart."""
     for place, line in enumerate(chart.lines):
-        tint = color(line.name, place)
+        line_color = color(line.name, place)
         if chart.scatter:
             axes.plot(
-                line.x, line.y, ".", color=tint, ms=2, alpha=0.6, label=line.name, rasterized=True
+                line.x,
+                line.y,
+                ".",
+                color=line_color,
+                ms=2,
+                alpha=0.6,
+                label=line.name,
+                rasterized=True,
             )
         elif line.dashed or line.error is None:
             style = "--" if line.dashed else "-"
-            axes.plot(line.x, line.y, style, color=tint, label=line.name)
+            axes.plot(line.x, line.y, style, color=line_color, label=line.name)
         else:
             axes.errorbar(
-                line.x, line.y, line.error, color=tint, label=line.name, marker="o", ms=3,
+                line.x, line.y, line.error, color=line_color, label=line.name, marker="o", ms=3,
                 lw=1.2, elinewidth=0.6, capsize=2,
             )  # fmt: skip
-    if by_decades(chart):
+    if is_logarithmic(chart):
         axes.set_xscale("log")
     axes.set_title(chart.title, fontsize=10)
     axes.set_xlabel(chart.x_label, fontsize=9)
@@ -119,15 +133,15 @@ def draw_chart(axes: Any, chart: Chart, *, legend: bool) -> None:
         axes.legend(fontsize=7, frameon=False)
 
 
-def draw_images(axes: Any, panel: Images) -> None:
-    """Images in a mosaic."""
+def draw_images(axes: Axes, panel: Images) -> None:
+    """Draw images (count, height, width) in a mosaic."""
     axes.imshow(mosaic(panel.images), cmap="gray_r", interpolation="nearest", vmin=0, vmax=1)
     axes.set_title(panel.title, fontsize=10)
     axes.set_axis_off()
 
 
 def mosaic(images: np.ndarray) -> np.ndarray:
-    """Images (count, height, width) in rows and columns, a line between them."""
+    """Arrange images (count, height, width) in rows and columns, with lines between them."""
     count, height, width = images.shape
     columns = int(np.ceil(np.sqrt(count * 1.25)))
     rows = -(-count // columns)

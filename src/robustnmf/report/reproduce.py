@@ -1,4 +1,4 @@
-"""The reproduction as files: one page, tables, figures, trials."""
+"""Write the reproduction to files: one page, tables, figures, trials."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from robustnmf.experiments.outcome import Outcome
 from robustnmf.experiments.reproduce import Plan
@@ -24,28 +25,32 @@ BEHIND = "Every trial behind these numbers:"
 
 
 def write(
-    outcomes: Sequence[Outcome], wanted: Plan, store: Store, made: dict, folder: Path
+    outcomes: Sequence[Outcome],
+    plan: Plan,
+    store: Store,
+    run_record: dict[str, Any],
+    folder: Path,
 ) -> list[Path]:
-    """Write everything; the page is the first of the paths."""
-    rows = list(store.rows(wanted.tasks))
-    trials, made = trials_csv(rows), {**made, "fitting": fitting(rows)}
-    about = _about(wanted, made)
-    more = {"trials.csv": trials, "run.json": json.dumps(about, indent=1).encode()}
-    behind = origin(about, BEHIND, "trials.csv", trials)
-    return write_outcomes(TITLE, LEAD, outcomes, behind, more, folder)
+    """Write all files; return their paths, the page first."""
+    rows = list(store.rows(plan.tasks))
+    trials = trials_csv(rows)
+    record = _run_record(plan, {**run_record, "fitting": fitting(rows)})
+    more = {"trials.csv": trials, "run.json": json.dumps(record, indent=1).encode()}
+    section = origin(record, BEHIND, "trials.csv", trials)
+    return write_outcomes(TITLE, LEAD, outcomes, section, more, folder)
 
 
 def fitting(rows: Sequence[tuple[Task, Scores]]) -> dict[str, dict[str, float]]:
-    """How many fits each machine did, and in how many seconds."""
-    found: dict[str, dict[str, float]] = {}
+    """Count the fits of each machine, and their seconds."""
+    machines: dict[str, dict[str, float]] = {}
     for _, scores in rows:
-        done = found.setdefault(scores.machine, {"fits": 0, "seconds": 0.0})
-        done["fits"] += 1
-        done["seconds"] = round(done["seconds"] + scores.seconds, 6)
-    return found
+        sums = machines.setdefault(scores.machine, {"fits": 0, "seconds": 0.0})
+        sums["fits"] += 1
+        sums["seconds"] = round(sums["seconds"] + scores.seconds, 6)
+    return machines
 
 
-def _about(wanted: Plan, made: dict) -> dict:
-    protocol = wanted.scope.protocol
-    told = asdict(protocol) | {"scaling": dict(protocol.scaling)}
-    return {**made, "quick": wanted.scope.quick, "fits": wanted.fits, "protocol": told}
+def _run_record(plan: Plan, record: dict[str, Any]) -> dict[str, Any]:
+    """Add the protocol and the number of fits to the record of a run."""
+    protocol = asdict(plan.scope.protocol) | {"scaling": dict(plan.scope.protocol.scaling)}
+    return {**record, "quick": plan.scope.quick, "fits": plan.fits, "protocol": protocol}

@@ -1,4 +1,4 @@
-"""Tables as CSV and Markdown; trials as CSV."""
+"""Write tables as CSV and Markdown, and trials as CSV."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ import csv
 from collections.abc import Iterable, Sequence
 from dataclasses import astuple, fields
 from io import BytesIO, TextIOWrapper
-from typing import Any
+from typing import IO
 
 from robustnmf.experiments.outcome import Grid
 from robustnmf.experiments.trial import Scores, Task
 
 
 def comma_separated(header: Sequence[str], rows: Iterable[Sequence[object]]) -> bytes:
-    """Rows as CSV."""
+    """Return rows as CSV."""
     buffer = BytesIO()
     write_comma_separated(buffer, header, rows)
     return buffer.getvalue()
 
 
 def write_comma_separated(
-    file: Any, header: Sequence[str], rows: Iterable[Sequence[object]]
+    file: IO[bytes], header: Sequence[str], rows: Iterable[Sequence[object]]
 ) -> None:
     """Write rows as CSV to a binary file, one after the other."""
     text = TextIOWrapper(file, encoding="utf-8", newline="")
@@ -31,12 +31,12 @@ def write_comma_separated(
 
 
 def grid_csv(grid: Grid) -> bytes:
-    """A table as CSV."""
+    """Return a table as CSV."""
     return comma_separated(grid.header, [[_line(cell.text) for cell in row] for row in grid.rows])
 
 
 def grid_markdown(grid: Grid) -> str:
-    """A table as Markdown."""
+    """Return a table as Markdown."""
     lines = [f"**{grid.title}**", "", _row(grid.header), _row(["---"] * len(grid.header))]
     for row in grid.rows:
         texts = (f"**{_line(c.text)}**" if "best" in c.marks else _line(c.text) for c in row)
@@ -45,26 +45,28 @@ def grid_markdown(grid: Grid) -> str:
 
 
 def _line(text: str) -> str:
+    """Put a text on one line."""
     return text.replace("\n", " ")
 
 
 def _row(cells: Iterable[str]) -> str:
+    """Return a row of a Markdown table."""
     return f"| {' | '.join(cells)} |"
 
 
 def trials_csv(rows: Iterable[tuple[Task, Scores]]) -> bytes:
-    """Every trial; what all of them share is in run.json."""
+    """Return all trials as CSV; what they have in common is in run.json."""
     names = [field.name for field in fields(Scores)]
     header = ("dataset", "method", "scaling", "noise", "classes", "draw", *names)
-    told = []
+    lines = []
     for task, scores in rows:
         classes, draw = task.subset or ("", "")
         scaling = task.protocol.scaling_of(task.dataset)
-        own = (task.dataset, task.method, scaling, task.noise, classes, draw)
-        told.append((*own, *map(short, astuple(scores))))
-    return comma_separated(header, told)
+        keys = (task.dataset, task.method, scaling, task.noise, classes, draw)
+        lines.append((*keys, *map(short, astuple(scores))))
+    return comma_separated(header, lines)
 
 
 def short(value: object) -> object:
-    """Numbers with as many digits as anybody reads."""
+    """Return a float as text with seven digits; other values as they are."""
     return f"{value:.7g}" if isinstance(value, float) else value

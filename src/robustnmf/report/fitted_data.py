@@ -1,0 +1,53 @@
+"""A fitted model with the table it was fitted to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from robustnmf.estimators import RankSelection, RobustNMF
+    from robustnmf.tables import Table
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A fitted model with the table it was fitted to.
+
+    ``selection`` holds the errors by which the rank was chosen, if it was. Arrays over all samples
+    are computed once: the tables and the page read them for every sample.
+    """
+
+    model: RobustNMF
+    table: Table
+    codes: np.ndarray
+    seconds: float
+    image_shape: tuple[int, int] | None = None
+    selection: RankSelection | None = None
+    name: str = "data"
+
+    @cached_property
+    def weights(self) -> np.ndarray:
+        """Importance of every sample over the largest (n_samples,)."""
+        importances = self.model.sample_importances_
+        return importances / max(float(importances.max()), np.finfo(float).tiny)
+
+    @cached_property
+    def outliers(self) -> np.ndarray:
+        """Whether a sample is an outlier (n_samples,); blank samples are none."""
+        return np.asarray(self.model.outliers_) & ~self.blank
+
+    @cached_property
+    def blank(self) -> np.ndarray:
+        """Whether a sample is all zeros or missing values (n_samples,): any components fit it."""
+        return (self.model.energies_ <= 0) | (self.model.sample_importances_ <= 0) & (
+            np.abs(np.asarray(self.codes)).sum(axis=1) == 0
+        )
+
+    @cached_property
+    def order(self) -> np.ndarray:
+        """Indices of the samples, the most outlying first (n_samples,)."""
+        return np.lexsort((-self.model.energies_, self.weights, self.blank))

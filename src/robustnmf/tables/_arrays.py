@@ -1,0 +1,80 @@
+"""Read arrays: NPY, NPZ and Matrix Market, dense or sparse."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import scipy.io
+import scipy.sparse
+
+from robustnmf.tables._table import MAX_NAMES, ReadOptions, Table, as_text, numbered_table
+
+SPARSE_ENTRIES = {"format", "indices", "indptr", "shape", "data"}
+"""What an NPZ file of :func:`scipy.sparse.save_npz` holds."""
+
+
+def read_npy(file: Path, options: ReadOptions) -> Table:
+    """Read the array of an NPY file."""
+    return numbered_table(np.load(file, allow_pickle=False), "an array")
+
+
+def read_npz(file: Path, options: ReadOptions) -> Table:
+    """Read an NPZ file: a sparse array of SciPy, or one of its arrays."""
+    with np.load(file, allow_pickle=False) as archive:
+        names = archive.files
+        if set(names) >= SPARSE_ENTRIES:
+            check_sparse(as_text(archive["format"][()]), archive["shape"])
+            return numbered_table(checked_csr(scipy.sparse.load_npz(file)), "a sparse array")
+        if options.dataset in names:
+            return numbered_table(archive[options.dataset], f"the array {options.dataset!r}")
+        tables = []
+        for name in names:
+            try:
+                if archive[name].ndim == 2:
+                    tables.append(name)
+            except ValueError:  # Python objects, which are never read
+                continue
+        name = choose_array(options.dataset, tables, file)
+        return numbered_table(archive[name], f"the array {name!r}")
+
+
+def read_matrix_market(file: Path, options: ReadOptions) -> Table:
+    """Read a Matrix Market file."""
+    rows, columns, *_ = scipy.io.mminfo(file)
+    if rows + columns > MAX_NAMES:
+        raise ValueError(f"{file} is {rows} x {columns}, too large for a table of names.")
+    array = scipy.io.mmread(file)
+    if scipy.sparse.issparse(array):
+        return numbered_table(scipy.sparse.csr_array(array), "a sparse array")
+    return numbered_table(np.asarray(array), "an array")
+
+
+def check_sparse(kind: str, shape: Sequence[int] | np.ndarray) -> tuple[int, int]:
+    """Refuse sparse formats other than csr and csc, and shapes of no table; return the shape.
+
+    To be called before anything as large as the shape is allocated.
+    """
+    if kind not in ("csr", "csc"):
+        raise ValueError(f"a sparse array of the format {kind!r} is not read; save it as csr.")
+    rows, columns = (int(n) for n in shape)
+    if min(rows, columns) < 0 or rows + columns > MAX_NAMES:
+        raise ValueError(f"a sparse array of shape {(rows, columns)} is no table.")
+    return rows, columns
+
+
+def checked_csr(array: scipy.sparse.csr_array | scipy.sparse.csc_array) -> scipy.sparse.csr_array:
+    """Convert to CSR, after all indices were found to lie within the shape."""
+    array.check_format(full_check=True)
+    return scipy.sparse.csr_array(array)
+
+
+def choose_array(dataset: str | None, tables: list[str], file: Path) -> str:
+    """Return ``dataset`` if it is one of the tables, or the only table if no dataset is given."""
+    if dataset is not None and dataset in tables:
+        return dataset
+    if dataset is None and len(tables) == 1:
+        return tables[0]
+    problem = f"there is no table {dataset!r} in" if dataset is not None else "which table of"
+    raise ValueError(f"{problem} {file}? It holds {tables or 'none'}; name one with --dataset.")
