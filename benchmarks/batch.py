@@ -31,9 +31,9 @@ from sklearn.decomposition import NMF
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from machine import described, written
+from machine import describe_run, write_result
 from peers import images, low_rank, seconds, sq_error, start
-from sparse import forget_peak, memory
+from sparse_rows import memory, reset_peak
 from targets import met
 from tests.oracles import paper
 
@@ -44,8 +44,8 @@ STARTS, ITERATIONS, LITERAL = 10, 200, 1_000
 
 
 def cost_of_weights(repeats: int, shapes: list) -> list[dict]:
-    """Seconds per pass with entropy weights over without."""
-    found = []
+    """Measure the seconds per pass with entropy weights over those without."""
+    figures = []
     for n, m, k in shapes:
         for dtype in ("float64", "float32"):
             X = low_rank(n, m, k).astype(dtype)
@@ -68,14 +68,14 @@ def cost_of_weights(repeats: int, shapes: list) -> list[dict]:
             off, on = (np.subtract(t["long"], t["short"]) / 30 for t in times.values())
             least_off, least_on = (min(t["long"]) - min(t["short"]) for t in times.values())
             what = f"entropy weights on over off (best times), {n} x {m}, k = {k}, {dtype}"
-            found.append(
+            figures.append(
                 figure(what, "<= 1.05", on / off, best=least_on / least_off, seconds=times)
             )
-    return found
+    return figures
 
 
 def literal(repeats: int, iterations: int) -> list[dict]:
-    """EWRNMF with hals against a transcription of algorithm 2."""
+    """Time EWRNMF with hals against a transcription of algorithm 2."""
     X, k = images("orl"), 40
     if X is None:
         print("EWRNMF against the transcription: left out, ROBUSTNMF_DATA names no directory")
@@ -100,19 +100,19 @@ def literal(repeats: int, iterations: int) -> list[dict]:
             k, gamma=gamma, solver="hals", init="custom", tol=0, max_iter=passes
         ).fit(X, W=W, H=H)  # fmt: skip
 
-    reached = np.flatnonzero(ours(300).objective_history_ <= target)
-    if not len(reached):
+    at_target = np.flatnonzero(ours(300).objective_history_ <= target)
+    if not len(at_target):
         print("EWRNMF with hals does not reach the objective of the transcription")
         return []
-    passes = int(reached[0])
+    passes = int(at_target[0])
     ratios = [seconds(transcription) / seconds(ours, passes) for _ in range(repeats)]
     what = f"EWRNMF hals ({passes} passes) over algorithm 2 ({iterations} iterations), ORL"
     return [figure(what, ">= 20", np.array(ratios), passes=passes)]
 
 
 def restarts(repeats: int) -> list[dict]:
-    """Ten restarts in a batch against ten fits."""
-    found = []
+    """Time ten restarts in a batch against ten fits of scikit-learn."""
+    figures = []
     for name, X, k in (("digits", load_digits().data, 10), ("ORL", images("orl"), 40)):
         if X is None:
             print(f"restarts on {name}: left out, ROBUSTNMF_DATA names no directory")
@@ -135,23 +135,23 @@ def restarts(repeats: int) -> list[dict]:
 
         targets = np.array([sq_error(X, *end) for end in peers()])
         histories = np.array([member.objective_history for member in batch(2 * ITERATIONS)])
-        there = histories <= targets[:, None]
-        late = int((~there.any(axis=1)).sum())
-        last = int(there[there.any(axis=1)].argmax(axis=1).max())
+        at_targets = histories <= targets[:, None]
+        n_above = int((~at_targets.any(axis=1)).sum())
+        last = int(at_targets[at_targets.any(axis=1)].argmax(axis=1).max())
         first = int((histories.min(axis=0) <= targets.min()).argmax())
         ours_at_last, ours_best = histories[:, last], float(histories[:, last].min())
         for what, passes in (("all", last), ("best", first)):
             ratios = [seconds(peers) / seconds(batch, passes) for _ in range(repeats)]
             text = f"ten restarts in one batch ({passes} passes, {what}) over ten cd fits, {name}"
-            found.append(
+            figures.append(
                 figure(
-                    text, ">= 10", np.array(ratios), passes=passes, members_elsewhere=late,
+                    text, ">= 10", np.array(ratios), passes=passes, members_elsewhere=n_above,
                     mean_objective_over_cd=float(ours_at_last.mean() / targets.mean()),
                     best_objective_over_cd=ours_best / float(targets.min()),
                 )
             )  # fmt: skip
-            print(f"    members that stay above cd: {late} of {STARTS}")
-    return found
+            print(f"    members that stay above cd: {n_above} of {STARTS}")
+    return figures
 
 
 def child(n: int, m: int, k: int, weighting: str) -> None:
@@ -160,7 +160,7 @@ def child(n: int, m: int, k: int, weighting: str) -> None:
     model = RobustNMF(k, weighting=weighting, init="random", tol=0, max_iter=10, random_state=0)
     model.fit(X[:2000])
     before = memory("VmRSS")
-    forget_peak()
+    reset_peak()
     codes = model.fit_transform(X)
     result = codes.nbytes + model.components_.nbytes + 2 * model.energies_.nbytes
     print(json.dumps({"above_mb": memory("VmHWM") - before - result / 2**20,
@@ -168,22 +168,22 @@ def child(n: int, m: int, k: int, weighting: str) -> None:
 
 
 def memories(shapes: list) -> list[dict]:
-    """Peak memory above the table and the result."""
-    found = []
+    """Measure the peak memory above the table and the result."""
+    figures = []
     for n, m, k in shapes:
         for weighting in ("uniform", "entropy"):
             command = [sys.executable, __file__, "--child", str(n), str(m), str(k), weighting]
             done = subprocess.run(command, check=True, capture_output=True, text=True)
-            measured = json.loads(done.stdout)
-            allowed = 64 + 3 * measured["codes_mb"]
+            result = json.loads(done.stdout)
+            allowed = 64 + 3 * result["codes_mb"]
             what = f"MB above X and result, {n} x {m}, k = {k}, {weighting}"
             target = f"<= {allowed:.0f} (64 + 3 copies of codes)"
-            found.append(figure(what, target, np.array([measured["above_mb"]]), **measured))
-    return found
+            figures.append(figure(what, target, np.array([result["above_mb"]]), **result))
+    return figures
 
 
 def figure(what: str, target: str, values: np.ndarray, best: float | None = None, **more) -> dict:
-    """One line of the table, printed as soon as it is known."""
+    """Print one line of the table, and return it as an entry of the result file."""
     middle = float(np.median(values)) if best is None else best
     more = more if best is None else {"best": best, **more}
     good = met(target, middle)
@@ -193,7 +193,7 @@ def figure(what: str, target: str, values: np.ndarray, best: float | None = None
 
 
 def main() -> None:
-    """Measure, print and write."""
+    """Run the benchmark, print its table and write the result file."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="small tables, two repeats")
     parser.add_argument("--child", nargs=4, metavar=("N", "M", "K", "WEIGHTING"))
@@ -207,12 +207,12 @@ def main() -> None:
     repeats = 2 if quick else 7
     shapes = [(n // 10, m, k) for n, m, k in SHAPES] if quick else SHAPES
     print("| figure | target | measured (median) | range | |\n|---|---|---|---|---|")
-    found = memories(shapes)
-    found += cost_of_weights(repeats, shapes)
-    found += literal(min(repeats, 3), 100 if quick else LITERAL)
-    found += restarts(min(repeats, 5))
+    figures = memories(shapes)
+    figures += cost_of_weights(repeats, shapes)
+    figures += literal(min(repeats, 3), 100 if quick else LITERAL)
+    figures += restarts(min(repeats, 5))
     if not quick:
-        written("batch.json", {**described(__file__), "figures": found})
+        write_result("batch.json", {**describe_run(__file__), "figures": figures})
 
 
 if __name__ == "__main__":

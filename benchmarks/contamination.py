@@ -6,7 +6,7 @@ Data are drawn from the noise model of the loss: Gaussian noise for the squared 
 counts for Kullback-Leibler (and for alpha, its neighbour), Gamma noise for Itakura-Saito (and,
 between the last two, for beta). 20% of the rows are replaced by rows of the same size without
 structure: their entries permuted, and twice as large. Each method sees spoiled data only; its
-basis is then asked to describe the clean rows, and the mean loss of those is divided by that of
+basis then describes the clean rows, and the mean loss of those is divided by that of
 plain NMF fitted on the clean rows alone. Ten seeds, median and range. One start for all
 methods (random), to `tol=1e-5` or 2,000 iterations.
 """
@@ -21,7 +21,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from machine import described, written
+from machine import describe_run, write_result
 
 from robustnmf import RobustNMF
 
@@ -29,8 +29,8 @@ N, M, K, SPOILED, SEEDS = 300, 60, 5, 0.2, 10
 WEIGHTINGS = ("uniform", "l21", "entropy")
 
 
-def drawn(loss: str, rng: np.random.Generator) -> np.ndarray:
-    """Clean data of rank K under the noise model of a loss."""
+def clean_table(loss: str, rng: np.random.Generator) -> np.ndarray:
+    """Draw a clean table (N, M) of rank K under the noise model of a loss."""
     rate = rng.gamma(0.5, size=(N, K)) @ rng.gamma(0.5, size=(K, M)) + 0.05
     if loss == "frobenius":
         return np.maximum(rate + 0.1 * rate.mean() * rng.standard_normal(rate.shape), 0.0)
@@ -39,8 +39,8 @@ def drawn(loss: str, rng: np.random.Generator) -> np.ndarray:
     return np.maximum(rate * rng.gamma(10.0, 0.1, size=rate.shape), 1e-6)
 
 
-def spoiled(X: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """X with some rows replaced, and which rows are clean."""
+def corrupt(X: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Replace a share of the rows of X; return the new table and the indices of clean rows."""
     bad = rng.choice(len(X), size=int(SPOILED * len(X)), replace=False)
     dirty = X.copy()
     dirty[bad] = 2 * rng.permuted(X[bad], axis=1)
@@ -48,10 +48,10 @@ def spoiled(X: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.nda
 
 
 def errors(loss: str, seed: int) -> dict[str, float]:
-    """Mean loss of clean rows under each weighting, over that of the clean-only fit."""
+    """Return the mean loss of clean rows under each weighting, over that of the clean-only fit."""
     rng = np.random.default_rng(seed)
-    X = drawn(loss, rng)
-    dirty, clean = spoiled(X, rng)
+    X = clean_table(loss, rng)
+    dirty, clean = corrupt(X, rng)
     arguments = {
         "loss": loss,
         "init": "random",
@@ -68,7 +68,7 @@ def errors(loss: str, seed: int) -> dict[str, float]:
 
 
 def main() -> None:
-    """Print one row for each loss and write every number."""
+    """Print one row for each loss, and write all ratios to the result file."""
     warnings.simplefilter("ignore")
     noise = {
         "frobenius": "Gaussian", "kullback-leibler": "Poisson", "alpha": "Poisson",
@@ -79,12 +79,12 @@ def main() -> None:
     print("|---" * (2 + len(WEIGHTINGS)) + "|")
     rows = []
     for loss, kind in noise.items():
-        found = [errors(loss, seed) for seed in range(SEEDS)]
-        columns = [[run[w] for run in found] for w in WEIGHTINGS]
-        shown = [f"{np.median(c):.2f} ({min(c):.2f} to {max(c):.2f})" for c in columns]
-        print(f"| {loss} | {kind} | {' | '.join(shown)} |", flush=True)
-        rows.append({"loss": loss, "noise": kind, "ratios": found})
-    written("contamination.json", {**described(__file__), "rows": rows})
+        ratios = [errors(loss, seed) for seed in range(SEEDS)]
+        columns = [[run[w] for run in ratios] for w in WEIGHTINGS]
+        texts = [f"{np.median(c):.2f} ({min(c):.2f} to {max(c):.2f})" for c in columns]
+        print(f"| {loss} | {kind} | {' | '.join(texts)} |", flush=True)
+        rows.append({"loss": loss, "noise": kind, "ratios": ratios})
+    write_result("contamination.json", {**describe_run(__file__), "rows": rows})
 
 
 if __name__ == "__main__":

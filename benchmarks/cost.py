@@ -24,7 +24,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from machine import described, written
+from machine import describe_run, write_result
 from peers import low_rank
 from tests.oracles import paper
 
@@ -32,7 +32,7 @@ from robustnmf import EWRNMF, FWRNMF, NMFL2, EucNMF, HuberRNMF
 
 
 def contenders(X: np.ndarray, k: int) -> dict[str, Callable[[int], None]]:
-    """Functions that run T iterations from one start."""
+    """Return functions that run T iterations from one start, by name."""
     rng = np.random.default_rng(1)
     size = 2 * np.sqrt(X.mean() / k)
     W, H = size * (0.01 + rng.random((len(X), k))), size * (0.01 + rng.random((k, X.shape[1])))
@@ -63,7 +63,7 @@ def contenders(X: np.ndarray, k: int) -> dict[str, Callable[[int], None]]:
 
 
 def seconds_per_iteration(run: Callable[[int], None], short: int, long: int) -> float:
-    """Marginal cost of an iteration."""
+    """Return the seconds of an iteration: a long run less a short one, per iteration."""
     times = []
     for T in (short, long):
         begin = time.perf_counter()
@@ -73,7 +73,7 @@ def seconds_per_iteration(run: Callable[[int], None], short: int, long: int) -> 
 
 
 def main() -> None:
-    """Measure, print, and write the result beside this file."""
+    """Run the benchmark, print its table and write the result file."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="a small table, two repeats")
     quick = parser.parse_args().quick
@@ -84,7 +84,7 @@ def main() -> None:
     runs = contenders(X, k)
     times: dict[str, list[float]] = {name: [] for name in runs}
     for run in runs.values():
-        run(1)  # first touches of memory and threads are nobody's cost
+        run(1)  # warm-up of memory and threads is not timed
     for repeat in range(repeats):
         for name, run in runs.items():
             slow = name.startswith(("literal", "Huber"))
@@ -99,7 +99,7 @@ def main() -> None:
 
 
 def report(n: int, m: int, k: int, times: dict, figures: dict, *, write: bool) -> None:
-    """Print the table; write it with the machine it was taken on."""
+    """Print the table; write the result file if ``write``."""
     print(f"X {n} x {m}, k = {k}: milliseconds per iteration")
     for name, values in times.items():
         best, worst = 1e3 * min(values), 1e3 * max(values)
@@ -112,13 +112,13 @@ def report(n: int, m: int, k: int, times: dict, figures: dict, *, write: bool) -
         )
     if write:
         content = {
-            **described(__file__),
+            **describe_run(__file__),
             "shape": [n, m],
             "rank": k,
             "seconds_per_iteration": times,
             "ratios": {name: ratios.tolist() for name, ratios in figures.items()},
         }
-        written("cost.json", content)
+        write_result("cost.json", content)
 
 
 if __name__ == "__main__":

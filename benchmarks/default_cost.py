@@ -12,7 +12,7 @@ import time
 import warnings
 
 import numpy as np
-from machine import described, written
+from machine import describe_run, write_result
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 from sklearn.decomposition import NMF
 
@@ -20,14 +20,14 @@ from robustnmf import RobustNMF
 
 
 def tables() -> dict[str, tuple[np.ndarray, int]]:
-    """Make tables, each with its rank."""
+    """Return the tables with their ranks, by name."""
     rng = np.random.default_rng(0)
 
     def low_rank(n: int, m: int, k: int) -> np.ndarray:
         exact = rng.gamma(0.5, size=(n, k)) @ rng.gamma(0.5, size=(k, m))
         return exact + 0.05 * rng.random((n, m))
 
-    def spoiled(X: np.ndarray) -> np.ndarray:
+    def corrupt(X: np.ndarray) -> np.ndarray:
         X = X.copy()
         X[: len(X) // 10] = X.max() * rng.random((len(X) // 10, X.shape[1]))
         return X
@@ -45,22 +45,22 @@ def tables() -> dict[str, tuple[np.ndarray, int]]:
         "wdbc": (over_maxima(load_breast_cancer().data), 5),
         "three clusters": (clusters, 3),
         "digits": (load_digits().data, 12),
-        "digits, a tenth noise": (spoiled(load_digits().data), 12),
+        "digits, a tenth noise": (corrupt(load_digits().data), 12),
         "4,000 x 600": (low_rank(4000, 600, 15), 15),
-        "4,000 x 600, a tenth noise": (spoiled(low_rank(4000, 600, 15)), 15),
+        "4,000 x 600, a tenth noise": (corrupt(low_rank(4000, 600, 15)), 15),
         "60,000 x 80": (low_rank(60_000, 80, 8), 8),
     }
 
 
 def seconds(model: object, X: np.ndarray) -> float:
-    """Time one fit."""
+    """Return the seconds of one fit."""
     begin = time.perf_counter()
     model.fit(X)  # type: ignore[attr-defined]
     return time.perf_counter() - begin
 
 
 def main() -> None:
-    """Measure, print and write."""
+    """Run the benchmark, print its rows and write the result file."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--repeats", type=int, default=5)
     options = parser.parse_args()
@@ -74,7 +74,7 @@ def main() -> None:
         }
         for model in models.values():
             seconds(model, X)  # compiles
-        times = {name: [] for name in models}
+        times = {which: [] for which in models}
         for _ in range(options.repeats):
             for which, model in models.items():
                 times[which].append(seconds(model, X))
@@ -85,7 +85,7 @@ def main() -> None:
             row[f"over {other}, range"] = [round(float(r), 2) for r in (ratios.min(), ratios.max())]
         rows.append(row)
         print(row, flush=True)
-    written("default_cost.json", {**described(__file__), "rows": rows})
+    write_result("default_cost.json", {**describe_run(__file__), "rows": rows})
 
 
 if __name__ == "__main__":

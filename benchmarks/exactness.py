@@ -22,7 +22,7 @@ from sklearn.datasets import load_breast_cancer
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from machine import described, written
+from machine import describe_run, write_result
 from tests.oracles import paper
 
 from robustnmf import EWRNMF, FWRNMF
@@ -34,12 +34,12 @@ GRID = [(FWRNMF, paper.fwrnmf, "p", value) for value in (1.5, 2.0, 6.0, 11.0)] +
 
 
 def tables() -> dict[str, tuple[np.ndarray, int]]:
-    """Data and ranks by name."""
+    """Return the tables with their ranks, by name."""
     rng = np.random.default_rng(0)
     low_rank = rng.gamma(1.0, size=(200, 5)) @ rng.gamma(1.0, size=(5, 40))
     wdbc = load_breast_cancer().data
     scaled = (wdbc - wdbc.min(axis=0)) / np.ptp(wdbc, axis=0)
-    found = {
+    by_name = {
         "random": (low_rank + rng.gamma(1.0, size=(200, 40)), 5),
         "wdbc, features in [0, 1]": (scaled, 2),
         "wdbc, as published": (wdbc, 2),
@@ -48,12 +48,12 @@ def tables() -> dict[str, tuple[np.ndarray, int]]:
     if folder:
         for name, k in (("yale", 15), ("orl", 40)):
             with np.load(Path(folder) / f"{name}.npz", allow_pickle=False) as archive:
-                found[f"{name}, 0..255"] = (archive["X"].astype(float), k)
-    return found
+                by_name[f"{name}, 0..255"] = (archive["X"].astype(float), k)
+    return by_name
 
 
 def compare(X: np.ndarray, k: int, cls, oracle, parameter: str, value: float) -> dict:
-    """One cell of the table."""
+    """Compare one method with its transcription; return one cell of the table."""
     rng = np.random.default_rng(1)
     size = 2 * np.sqrt(X.mean() / k)
     W, H = size * (0.01 + rng.random((len(X), k))), size * (0.01 + rng.random((k, X.shape[1])))
@@ -80,7 +80,7 @@ def compare(X: np.ndarray, k: int, cls, oracle, parameter: str, value: float) ->
 
 
 def main() -> None:
-    """Print the table and write it beside this file."""
+    """Run the benchmark, print its table and write the result file."""
     warnings.simplefilter("ignore")
     cells = []
     for name, (X, k) in tables().items():
@@ -89,9 +89,9 @@ def main() -> None:
             cell = {"data": name, **compare(X, k, cls, oracle, parameter, value)}
             cells.append(cell)
             difference = cell["difference"]
-            shown = "oracle 0/0" if difference is None else f"{difference:.1e}"
+            text = "oracle 0/0" if difference is None else f"{difference:.1e}"
             print(
-                f"  {cls.__name__} {parameter:5s} = {value:<7g} difference {shown:10s}   "
+                f"  {cls.__name__} {parameter:5s} = {value:<7g} difference {text:10s}   "
                 f"effective samples {cell['effective_sample_size']:7.1f}   "
                 f"{'finite' if cell['finite'] else 'NOT FINITE'}"
                 f"{', collapsed' if cell['collapsed'] else ''}"
@@ -99,8 +99,8 @@ def main() -> None:
     sound = [cell["difference"] for cell in cells if not cell["collapsed"]]
     print(f"largest difference over the {len(sound)} cells that do not collapse: {max(sound):.1e}")
     print(f"all {len(cells)} cells finite: {all(cell['finite'] for cell in cells)}")
-    content = {**described(__file__), "iterations": ITERATIONS, "cells": cells}
-    written("exactness.json", content)
+    content = {**describe_run(__file__), "iterations": ITERATIONS, "cells": cells}
+    write_result("exactness.json", content)
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ from threadpoolctl import threadpool_limits
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from machine import described, written
+from machine import describe_run, write_result
 from peers import low_rank, sparse_counts, start
 
 from robustnmf import Entropy, RobustNMF, fit_path
@@ -36,7 +36,7 @@ BASE = (16_000, 400, 16)
 
 
 def best(function, repeats: int) -> float:
-    """Least wall time of several calls."""
+    """Return the least wall time of several calls."""
     times = []
     for _ in range(repeats):
         begin = time.perf_counter()
@@ -45,8 +45,8 @@ def best(function, repeats: int) -> float:
     return min(times)
 
 
-def prepared(X, k: int, members: int = 1):
-    """A function that runs so many passes."""
+def make_run(X, k: int, members: int = 1):
+    """Return a function that fits X for a given number of passes."""
     squares = X.multiply(X).sum(axis=1) if not isinstance(X, np.ndarray) else (X**2).sum(axis=1)
     weighting = Entropy(0.01 * float(np.median(squares)))
     W, H = start(X, k, "float64")
@@ -67,58 +67,61 @@ def prepared(X, k: int, members: int = 1):
 
 
 def per_pass(runs: dict, repeats: int, passes: int = 12) -> dict:
-    """Best seconds per pass of every run, taking turns."""
-    found: dict = {size: ([], []) for size in runs}
+    """Return the best seconds per pass of every run; runs take turns."""
+    times: dict = {size: ([], []) for size in runs}
     for _ in range(repeats):
         for size, run in runs.items():
-            for times, count in zip(found[size], (2, 2 + passes), strict=True):
-                times.append(best(lambda r=run, c=count: r(c), 1))
+            for seconds, count in zip(times[size], (2, 2 + passes), strict=True):
+                seconds.append(best(lambda r=run, c=count: r(c), 1))
     # The best of each: a disturbed short fit would make a pass look shorter than it is.
-    return {size: (min(long) - min(short)) / passes for size, (short, long) in found.items()}
+    return {size: (min(long) - min(short)) / passes for size, (short, long) in times.items()}
 
 
 def slope(times: dict) -> float:
-    """Power with which times grow with sizes."""
+    """Return the slope of log times against log sizes."""
     return float(np.polyfit(np.log(list(times)), np.log(list(times.values())), 1)[0])
 
 
 def growth(repeats: int, size: int) -> dict[str, dict]:
-    """Seconds per pass against every size."""
+    """Measure the seconds per pass against every size, and against the threads."""
     n, m, k = BASE[0] // size, *BASE[1:]
     steps = (1, 2, 4, 8)
-    found = {}
+    results = {}
     cases = {
-        "samples": lambda s: (n * s, prepared(low_rank(n * s, m, k), k)),
-        "features": lambda s: (m * s, prepared(low_rank(n // 2, m * s, k), k)),
-        "rank": lambda s: (k * s // 2, prepared(low_rank(n, m, k), k * s // 2)),
-        "members": lambda s: (s, prepared(low_rank(n // 4, m, k), k, s)),
+        "samples": lambda s: (n * s, make_run(low_rank(n * s, m, k), k)),
+        "features": lambda s: (m * s, make_run(low_rank(n // 2, m * s, k), k)),
+        "rank": lambda s: (k * s // 2, make_run(low_rank(n, m, k), k * s // 2)),
+        "members": lambda s: (s, make_run(low_rank(n // 4, m, k), k, s)),
         "stored entries": lambda s: (
-            s, prepared(sparse_counts(20_000 // size * s, 5_000, 20, 2e-3), 20)),
+            s, make_run(sparse_counts(20_000 // size * s, 5_000, 20, 2e-3), 20)),
     }  # fmt: skip
     for name, case in cases.items():
         runs = dict(case(step) for step in steps)
         times = per_pass(runs, repeats)
-        found[name] = {"seconds_per_pass": times, "slope": slope(times)}
-        shown = ", ".join(f"{size}: {1e3 * t:.2f}" for size, t in times.items())
-        print(f"{name:15s} slope {found[name]['slope']:.3f}   ms per pass by size {shown}")
-    run = prepared(low_rank(n * 4, m, k), k)
+        results[name] = {"seconds_per_pass": times, "slope": slope(times)}
+        listing = ", ".join(f"{size}: {1e3 * t:.2f}" for size, t in times.items())
+        print(f"{name:15s} slope {results[name]['slope']:.3f}   ms per pass by size {listing}")
+    run = make_run(low_rank(n * 4, m, k), k)
     times = {}
     for threads in (1, 2):
         with threadpool_limits(threads):
             times[threads] = per_pass({threads: run}, repeats)[threads]
-    found["threads"] = {"seconds_per_pass": times, "slope": slope(times)}
+    results["threads"] = {"seconds_per_pass": times, "slope": slope(times)}
     print(f"threads         two over one: {times[1] / times[2]:.2f} times as fast")
-    return found
+    return results
 
 
 def profile(n: int, m: int, k: int, dtype: str, repeats: int) -> dict:
-    """Where the time of a pass goes, on one thread."""
+    """Measure the parts of a pass on one thread, as shares of its time."""
     X = low_rank(n, m, k).astype(dtype)
     W, H = start(X, k, dtype)
     engine = InMemory(X, columns=k)
     gram = (H @ H.T)[None]
-    rows = [(block, W[at : at + len(block)][None]) for at, block in _places(engine)]
-    seen = [block.project(H[None]) for block, _ in rows]
+    rows = [
+        (block, W[first : first + len(block)][None])
+        for first, block in _blocks_with_offsets(engine)
+    ]
+    projections = [block.project(H[None]) for block, _ in rows]
     square = np.random.default_rng(0).random((1500, 1500)).astype(dtype)
 
     def fit(passes):
@@ -137,41 +140,42 @@ def profile(n: int, m: int, k: int, dtype: str, repeats: int) -> dict:
             "sweeps": best(
                 lambda: [
                     sweep_coordinates(c, p, gram, SWEEPS)
-                    for (_, c), p in zip(rows, seen, strict=True)
+                    for (_, c), p in zip(rows, projections, strict=True)
                 ],
                 repeats,
             ),
             "energies": best(
                 lambda: [
-                    quadratic_part(c, p, gram) for (_, c), p in zip(rows, seen, strict=True)
+                    quadratic_part(c, p, gram) for (_, c), p in zip(rows, projections, strict=True)
                 ],
                 repeats,
             ),
         }  # fmt: skip
     parts["rest"] = max(0.0, whole - sum(parts.values()))
     flops = 4.0 * n * m * k
-    found = {
+    result = {
         "shape": [n, m, k], "dtype": dtype, "ms_per_pass": 1e3 * whole,
         "shares": {name: part / whole for name, part in parts.items()},
         "product_rate_over_square": flops / parts["products"] / rate,
     }  # fmt: skip
-    shares = ", ".join(f"{name} {100 * share:.0f}%" for name, share in found["shares"].items())
+    shares = ", ".join(f"{name} {100 * share:.0f}%" for name, share in result["shares"].items())
     print(
         f"{n} x {m}, k = {k}, {dtype}: {1e3 * whole:.1f} ms per pass on one thread; {shares}; "
-        f"products at {100 * found['product_rate_over_square']:.0f}% of the rate of square ones"
+        f"products at {100 * result['product_rate_over_square']:.0f}% of the rate of square ones"
     )
-    return found
+    return result
 
 
-def _places(engine: InMemory):
-    at = 0
+def _blocks_with_offsets(engine: InMemory):
+    """Yield the blocks of rows, each with the index of its first row."""
+    offset = 0
     for block in engine.blocks:
-        yield at, block
-        at += len(block)
+        yield offset, block
+        offset += len(block)
 
 
 def main() -> None:
-    """Measure, print, plot and write."""
+    """Run the benchmark, print its tables, write the result file and plot it."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="small tables, two repeats")
     quick = parser.parse_args().quick
@@ -182,27 +186,29 @@ def main() -> None:
         for n, m, k in ((20_000, 500, 20), (100_000, 100, 10), (5_000, 2_000, 50))
         for dtype in ("float64", "float32")
     ]
-    found = growth(repeats, size)
+    results = growth(repeats, size)
     print("\n| figure | target | measured | |\n|---|---|---|---|")
     for name in ("samples", "stored entries"):
-        power = found[name]["slope"]
+        power = results[name]["slope"]
         met = "met" if 0.95 <= power <= 1.05 else "MISSED"
         print(f"| slope of seconds per pass against {name} | 0.95 to 1.05 | {power:.3f} | {met} |")
     if not quick:
-        written("growth.json", {**described(__file__), "profiles": profiles, "growth": found})
-        plot(found)
+        write_result(
+            "growth.json", {**describe_run(__file__), "profiles": profiles, "growth": results}
+        )
+        plot(results)
 
 
-def plot(found: dict[str, dict]) -> None:
-    """Seconds per pass against every size."""
+def plot(results: dict[str, dict]) -> None:
+    """Plot the seconds per pass against every size."""
     import matplotlib
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
     from machine import RESULTS
 
-    figure, panels = plt.subplots(1, len(found), figsize=(3 * len(found), 3), sharey=True)
-    for axis, (name, case) in zip(panels, found.items(), strict=True):
+    figure, panels = plt.subplots(1, len(results), figsize=(3 * len(results), 3), sharey=True)
+    for axis, (name, case) in zip(panels, results.items(), strict=True):
         times = case["seconds_per_pass"]
         axis.loglog(list(times), [1e3 * t for t in times.values()], "o-", color="C3")
         axis.set_title(f"{name}: slope {case['slope']:.2f}", fontsize=10)

@@ -1,4 +1,4 @@
-"""What every result file says beside its numbers: versions, machine, command."""
+"""Writing of result files, with versions, machine and command beside the numbers."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from robustnmf import __version__
 RESULTS = Path(__file__).resolve().parent / "results"
 
 
-def described(script: str) -> dict:
-    """How the numbers of a script came about."""
+def describe_run(script: str) -> dict:
+    """Describe the command, versions and machine of a run."""
     return {
         "command": f"make bench (or: python benchmarks/{Path(script).name})",
         "versions": {
@@ -30,8 +30,8 @@ def described(script: str) -> dict:
     }
 
 
-def written(name: str, content: dict) -> None:
-    """Write a result file and say where it is."""
+def write_result(name: str, content: dict) -> None:
+    """Write a result file as JSON and print its path."""
     path = RESULTS / name
     path.parent.mkdir(exist_ok=True)
     path.write_text(json.dumps(content, indent=1) + "\n")
@@ -39,7 +39,7 @@ def written(name: str, content: dict) -> None:
 
 
 def _processor() -> str:
-    """Model name of the processor, where the system tells it."""
+    """Return the model name and number of the processors."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:

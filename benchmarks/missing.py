@@ -19,7 +19,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from machine import described, written
+from machine import describe_run, write_result
 
 from robustnmf import RobustNMF
 
@@ -28,7 +28,7 @@ SHARES = (0.0, 0.05, 0.3, 0.8)
 
 
 def seconds(X: np.ndarray, W: np.ndarray, H: np.ndarray, gamma: float, passes: int) -> float:
-    """Marginal seconds of a pass."""
+    """Return the seconds of a pass: a long fit less a short one, per pass."""
     from robustnmf import Entropy
 
     times = []
@@ -69,13 +69,13 @@ def main() -> None:
                 [[seconds(t, W, H, float(m), passes) for t in tables] for _ in range(repeats)]
             )
             ratios = times[:, 1:] / times[:, :1]
-            shown = [f"{np.median(r):.2f} ({r.min():.2f} to {r.max():.2f})" for r in ratios.T]
+            texts = [f"{np.median(r):.2f} ({r.min():.2f} to {r.max():.2f})" for r in ratios.T]
             head = f"{n} x {m}, k={k} | {dtype} | {1e3 * times[:, 0].min():.2f}"
-            print(f"| {head} | {' | '.join(shown)} |", flush=True)
-            found = {"shares": SHARES, "seconds": times.tolist()}
-            rows.append({"shape": [n, m, k], "dtype": dtype, **found})
+            print(f"| {head} | {' | '.join(texts)} |", flush=True)
+            row = {"shape": [n, m, k], "dtype": dtype}
+            rows.append({**row, "shares": SHARES, "seconds": times.tolist()})
     if not quick:
-        written("missing.json", {**described(__file__), "rows": rows})
+        write_result("missing.json", {**describe_run(__file__), "rows": rows})
 
 
 if __name__ == "__main__":

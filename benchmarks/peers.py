@@ -1,9 +1,8 @@
-"""Who is compared in benchmarks/speed.py, on which tables, from which start.
+"""Contenders, tables and starts of benchmarks/speed.py.
 
 A contender is a function of a table, a start and a number of iterations that returns codes and
-basis. All get the same start and run exactly so many iterations of their own kind, without a
-stopping rule: a contender is only charged for the iterations it needs. The whole call is timed,
-with its validation and set-up.
+basis. All get the same start and run exactly that many of their own iterations, without a stopping
+rule. The whole call is timed, with its validation and set-up.
 """
 
 from __future__ import annotations
@@ -23,14 +22,14 @@ Run = Callable[[object, np.ndarray, np.ndarray, int], Factors]
 
 
 def low_rank(n: int, m: int, k: int, seed: int = 0) -> np.ndarray:
-    """Gamma factors of rank k, and gamma noise a tenth of the mean."""
+    """Return a table (n, m) of gamma factors of rank k, with gamma noise a tenth of the mean."""
     rng = np.random.default_rng(seed)
     X = rng.gamma(1.0, size=(n, k)) @ rng.gamma(1.0, size=(k, m))
     return X + 0.1 * X.mean() * rng.gamma(1.0, size=(n, m))
 
 
 def sparse_counts(n: int, m: int, k: int, density: float, seed: int = 0) -> sp.csr_array:
-    """Places drawn from a mixture of k topics, counts of at least one."""
+    """Return a sparse table (n, m) of counts at entries drawn from a mixture of k topics."""
     rng = np.random.default_rng(seed)
     topics = np.stack([rng.permutation(m) for _ in range(k)])
     stored = int(n * m * density)
@@ -44,14 +43,14 @@ def sparse_counts(n: int, m: int, k: int, density: float, seed: int = 0) -> sp.c
 
 
 def seconds(run: Callable, *arguments) -> float:
-    """Wall time of one call."""
+    """Return the wall time of one call."""
     begin = time.perf_counter()
     run(*arguments)
     return time.perf_counter() - begin
 
 
 def start(X: object, k: int, dtype: str, seed: int = 1) -> Factors:
-    """Uniform positive factors whose product has about the mean of X."""
+    """Return random codes (n, k) and basis (k, m) whose product has about the mean of X."""
     rng = np.random.default_rng(seed)
     size = 2 * np.sqrt(X.mean() / k)
     shapes = (X.shape[0], k), (k, X.shape[1])
@@ -59,7 +58,7 @@ def start(X: object, k: int, dtype: str, seed: int = 1) -> Factors:
 
 
 def images(name: str) -> np.ndarray | None:
-    """A data set of the directory ``ROBUSTNMF_DATA``, pixels over 255; None where it is missing."""
+    """Read a dataset from ``ROBUSTNMF_DATA``, pixels over 255; None where its file is missing."""
     path = Path(os.environ.get("ROBUSTNMF_DATA", "")) / f"{name}.npz"
     if not path.is_file():
         return None
@@ -68,7 +67,7 @@ def images(name: str) -> np.ndarray | None:
 
 
 def sq_error(X: object, codes: np.ndarray, basis: np.ndarray) -> float:
-    """Squared Frobenius norm of the residual, in float64 and in pieces, whoever made it."""
+    """Return the squared Frobenius norm of the residual, in float64, block of rows by block."""
     codes, basis = codes.astype(np.float64), basis.astype(np.float64)
     if sp.issparse(X):
         wide = X.astype(np.float64)
@@ -79,12 +78,12 @@ def sq_error(X: object, codes: np.ndarray, basis: np.ndarray) -> float:
             + float(np.sum((codes.T @ codes) * (basis @ basis.T)))
         )
     step = max(1, 4_000_000 // X.shape[1])
-    pieces = (slice(at, at + step) for at in range(0, X.shape[0], step))
-    return sum(float(np.sum((X[at] - codes[at] @ basis) ** 2)) for at in pieces)
+    blocks = (slice(first, first + step) for first in range(0, X.shape[0], step))
+    return sum(float(np.sum((X[rows] - codes[rows] @ basis) ** 2)) for rows in blocks)
 
 
 def ours(weighting: object = "uniform", solver: str = "auto") -> Run:
-    """RobustNMF with some weighting."""
+    """Return a run of RobustNMF."""
 
     def run(X, W, H, iterations):
         from robustnmf import RobustNMF
@@ -99,7 +98,7 @@ def ours(weighting: object = "uniform", solver: str = "auto") -> Run:
 
 
 def scikit_learn(solver: str) -> Run:
-    """NMF of scikit-learn."""
+    """Return a run of scikit-learn's NMF."""
 
     def run(X, W, H, iterations):
         from sklearn.decomposition import NMF
@@ -111,7 +110,7 @@ def scikit_learn(solver: str) -> Run:
 
 
 def minibatch(batch_size: int) -> Run:
-    """MiniBatchNMF of scikit-learn; an iteration is a pass over X."""
+    """Return a run of scikit-learn's MiniBatchNMF; an iteration is a pass over X."""
 
     def run(X, W, H, iterations):
         from sklearn.decomposition import MiniBatchNMF
@@ -126,7 +125,7 @@ def minibatch(batch_size: int) -> Run:
 
 
 def nmf_torch(algorithm: str) -> Run:
-    """The batch HALS of nmf-torch, once as published and once with inner iterations."""
+    """Return a run of nmf-torch's batch HALS, with inner iterations for "halsvar"."""
 
     def run(X, W, H, iterations):
         import torch
@@ -143,7 +142,7 @@ def nmf_torch(algorithm: str) -> Run:
             fp_precision="float" if X.dtype == np.float32 else "double", device_type="cpu",
             max_iter=iterations, **inner,
         )  # fmt: skip
-        # It stops at a rise of its own loss, whatever tol says; that is for it to decide.
+        # It stops where its own loss rises, whatever tol is; that stop is left in.
         with contextlib.redirect_stdout(io.StringIO()):
             model.fit(torch.from_numpy(X))
         return model.H.numpy(), model.W.numpy()
@@ -152,7 +151,7 @@ def nmf_torch(algorithm: str) -> Run:
 
 
 def torchnmf() -> Run:
-    """Multiplicative updates by automatic differentiation."""
+    """Return a run of torchnmf: multiplicative updates by automatic differentiation."""
 
     def run(X, W, H, iterations):
         import torch

@@ -1,4 +1,4 @@
-"""Every loss with every weighting, structure and kind of data: what goes, and descends.
+"""Descent of the objective for every supported loss, weighting, structure and kind of data.
 
     make bench        (or: python benchmarks/product.py)
 
@@ -19,7 +19,7 @@ import scipy.sparse as sp
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from machine import described, written
+from machine import describe_run, write_result
 from tests.problems import KINDS, noisy_low_rank, positive_start, run, variants
 from tests.test_fit_laws import rounding
 
@@ -29,37 +29,38 @@ from robustnmf.losses import LOSSES
 N, M, K, ITERATIONS, TYPICAL = 40, 12, 3, 60, 5.0
 
 
-def checked(loss: str, weighting: str, structure: str, table: np.ndarray, given) -> Counter:
-    """How many steps were checked, and how many went up."""
+def count_rises(loss: str, weighting: str, structure: str, table: np.ndarray, X) -> Counter:
+    """Fit X (``table``, or its sparse form); count the steps and those on which phi rose."""
     members = [
         (part, *positive_start(N, M, K, seed))
         for part in variants(weighting, TYPICAL, (0.5, 1.0, 3.0))
         for seed in (1, 2, 3)
     ]
     parts, codes, basis = zip(*members, strict=True)
-    fitted = run(
-        given, list(parts), np.stack(codes), np.stack(basis), loss=loss, structure=structure,
+    fits = run(
+        X, list(parts), np.stack(codes), np.stack(basis), loss=loss, structure=structure,
         max_iter=ITERATIONS,
     )  # fmt: skip
-    found: Counter = Counter()
-    for part, member in zip(parts, fitted, strict=True):
+    counts: Counter = Counter()
+    for part, member in zip(parts, fits, strict=True):
         slack = rounding(part, member.energies, "float64", LOSSES[loss]().degree, table)
         steps = np.diff(member.history)
-        found += Counter(steps=len(steps), rises=int(np.sum(steps > slack)))
-    return found
+        counts += Counter(steps=len(steps), rises=int(np.sum(steps > slack)))
+    return counts
 
 
 def main() -> None:
     """Print the table by loss and structure, weightings in columns, and write all cells."""
     warnings.simplefilter("ignore")
-    X = noisy_low_rank(N, M, K, outliers=4)
-    tables = {kind: make(X) for kind, make in KINDS.items()}
+    complete = noisy_low_rank(N, M, K, outliers=4)
+    tables = {kind: make(complete) for kind, make in KINDS.items()}
     cells, reasons, total = [], Counter(), Counter()
     for cell in combinations():
         entry = cell._asdict()
         if cell.supported:
-            given = sp.csr_array(tables["sparse"]) if cell.data == "sparse" else tables[cell.data]
-            entry |= checked(cell.loss, cell.weighting, cell.structure, tables[cell.data], given)
+            table = tables[cell.data]
+            X = sp.csr_array(table) if cell.data == "sparse" else table
+            entry |= count_rises(cell.loss, cell.weighting, cell.structure, table, X)
             total += Counter(cells=1, steps=entry["steps"], rises=entry.get("rises", 0))
         else:
             reasons[cell.reason] += 1
@@ -78,11 +79,11 @@ def main() -> None:
         f"\n{len(cells)} cells, {total['cells']} supported; objective checked in "
         f"{total['cells']} cells at {total['steps']} steps, {total['rises']} rose"
     )
-    written("product.json", {**described(__file__), "total": total, "cells": cells})
+    write_result("product.json", {**describe_run(__file__), "total": total, "cells": cells})
 
 
 def _mark(cell: dict, reasons: list[str]) -> str:
-    """Steps checked and rises, or the number of the reason."""
+    """Return the numbers of steps and rises, or the number of the reason."""
     if cell["reason"] is not None:
         return f"[{reasons.index(cell['reason']) + 1}]"
     return f"{cell['steps']}, {cell.get('rises', 0)} rose"

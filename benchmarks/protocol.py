@@ -42,7 +42,7 @@ from robustnmf.experiments.scalings import (
     starts_needed,
     tied_scalings,
 )
-from robustnmf.experiments.trial import Task, clustered, fitted, scored
+from robustnmf.experiments.trial import Task, cluster_codes, fit_points, score_members
 from robustnmf.metrics import clustering_accuracy, normalized_mutual_info
 from robustnmf.report.files import write_whole
 from robustnmf.report.tables import comma_separated
@@ -73,12 +73,12 @@ def measured(
     protocol = Protocol(((dataset, scaling),), noise_on=noise_on, iterations=iterations)
     task = Task(dataset, "EucNMF", protocol.noise, protocol=protocol)
     X, y = task.table()
-    members = fitted([(task, None)], X, int(y.max()) + 1, device=device)
+    members = fit_points([(task, None)], X, int(y.max()) + 1, device=device)
     rows = []
     for codes, (init, starts) in itertools.product(CODES, KMEANS):
         variant = protocol.but(codes=codes, kmeans_init=init, kmeans_starts=starts)
         labels = Parallel(n_jobs=os.cpu_count())(
-            delayed(clustered)(m.codes, int(y.max()) + 1, variant, m.start) for m in members
+            delayed(cluster_codes)(m.codes, int(y.max()) + 1, variant, m.start) for m in members
         )
         scores = (
             100 * float(np.mean([measure(y, found) for found in labels]))
@@ -120,7 +120,8 @@ def score_scaling(
     )  # fmt: skip
     task = Task(dataset, "EucNMF", protocol.noise, starts=starts, protocol=protocol)
     X, y = task.table()
-    found = scored(protocol, fitted([(task, None)], X, int(y.max()) + 1, device=device), y)
+    members = fit_points([(task, None)], X, int(y.max()) + 1, device=device)
+    found = score_members(protocol, members, y)
     return ScalingScores(
         dataset,
         scaling,

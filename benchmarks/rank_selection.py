@@ -1,4 +1,4 @@
-"""Whether planted numbers of components are found among noise and outliers.
+"""How often select_rank returns the true number of components despite noise and outliers.
 
     python benchmarks/rank_selection.py
 
@@ -17,15 +17,15 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from machine import RESULTS, described, written
+from machine import RESULTS, describe_run, write_result
 
 from robustnmf import select_rank
 
 RANKS, NOISES, PROBLEMS = (2, 3, 4, 5, 6), (0.05, 0.2), 5
 
 
-def planted(k: int, noise: float, seed: int) -> np.ndarray:
-    """A table of some rank."""
+def low_rank_table(k: int, noise: float, seed: int) -> np.ndarray:
+    """Draw a table (200, 30) of rank k with noise and a tenth of outliers."""
     rng = np.random.default_rng([k, round(100 * noise), seed])
     X = rng.gamma(0.5, size=(200, k)) @ rng.gamma(0.5, size=(k, 30))
     mean = X.mean()
@@ -35,23 +35,25 @@ def planted(k: int, noise: float, seed: int) -> np.ndarray:
 
 
 def main() -> None:
-    """Choose, count, write."""
+    """Run the benchmark, print its rows and write the result files."""
     warnings.simplefilter("ignore")
     begin = time.perf_counter()
     rows = []
     for noise in NOISES:
         for k in RANKS:
-            found = [
-                select_rank(planted(k, noise, seed), range(1, 10), random_state=0).recommended
+            ranks = [
+                select_rank(
+                    low_rank_table(k, noise, seed), range(1, 10), random_state=0
+                ).recommended
                 for seed in range(PROBLEMS)
             ]
-            rows.append({"noise": noise, "parts": k, "found": found,
-                         "right": sum(r == k for r in found)})  # fmt: skip
+            rows.append({"noise": noise, "parts": k, "found": ranks,
+                         "right": sum(r == k for r in ranks)})  # fmt: skip
             print(rows[-1], flush=True)
     right = sum(row["right"] for row in rows)
-    content = {**described(__file__), "right": right, "of": len(rows) * PROBLEMS, "rows": rows}
+    content = {**describe_run(__file__), "right": right, "of": len(rows) * PROBLEMS, "rows": rows}
     content["seconds"] = time.perf_counter() - begin
-    written("rank_selection.json", content)
+    write_result("rank_selection.json", content)
     lines = ["| noise | parts | right | found |", "|---|---|---|---|"]
     lines += [
         f"| {row['noise']:.0%} | {row['parts']} | {row['right']} of {PROBLEMS} | "

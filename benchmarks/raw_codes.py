@@ -1,4 +1,4 @@
-"""What bringing codes to norm one does to the paper's most striking cells.
+"""Effect of scaling codes to norm one on the paper's most striking cells.
 
     python benchmarks/raw_codes.py [--out results/paper]
 
@@ -20,16 +20,16 @@ from robustnmf.experiments.methods import METHODS
 from robustnmf.experiments.paper._base import largest_class
 from robustnmf.experiments.paper.published import ACCURACY
 from robustnmf.experiments.protocol import PROTOCOL
-from robustnmf.experiments.summary import best, levels
+from robustnmf.experiments.summary import best_on_grid, summarise
 from robustnmf.experiments.trial import Task, run
 from robustnmf.report.files import write_whole
 
-SHOWN = ("winequality_red", "page_blocks", "thyroid", "dimdata")
-COMPARED = ("EucNMF", "FWRNMF", "EWRNMF")
+TABLES = ("winequality_red", "page_blocks", "thyroid", "dimdata")
+METHOD_NAMES = ("EucNMF", "FWRNMF", "EWRNMF")
 
 
 def main() -> None:
-    """Run, print and write."""
+    """Run the benchmark, print its table and write the result file."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, default=Path("results/paper"))
     out = parser.parse_args().out
@@ -42,18 +42,18 @@ def main() -> None:
         "largest class |",
         "|---|---|---|---|---|---|---|---|",
     ]
-    for dataset in SHOWN:
+    for dataset in TABLES:
         share = 100 * largest_class(dataset)
-        for method in COMPARED:
+        for method in METHOD_NAMES:
             task = Task(dataset, method, PROTOCOL.noise, protocol=PROTOCOL.but(codes="raw"))
-            points = [(task, value) for value in task.requested_weighting]
+            points = [(task, value) for value in task.parameter_values]
             scores = [s for part in run(points, jobs=os.cpu_count() or 1) for _, s in part]
-            level = best(levels(scores, "accuracy"), METHODS[method])
+            summary = best_on_grid(summarise(scores, "accuracy"), METHODS[method])
             lines.append(
-                f"| {DATASETS[dataset].title} | {method} | {100 * level.mean:.2f} ± "
-                f"{100 * level.deviation:.2f} | {ACCURACY[dataset, method]:.2f} | {level.value} | "
-                f"{100 * level.largest_cluster:.1f}% | {level.effective_sample_size:.1f} | "
-                f"{share:.2f}% |"
+                f"| {DATASETS[dataset].title} | {method} | {100 * summary.mean:.2f} ± "
+                f"{100 * summary.deviation:.2f} | {ACCURACY[dataset, method]:.2f} | "
+                f"{summary.value} | {100 * summary.largest_cluster:.1f}% | "
+                f"{summary.effective_sample_size:.1f} | {share:.2f}% |"
             )
             print(lines[-1], flush=True)
     write_whole(out / "raw_codes.md", ("\n".join(lines) + "\n").encode())

@@ -1,4 +1,4 @@
-"""Any size: files larger than memory, Dask, streams; and the table with the figures of a GPU.
+"""Benchmarks of large tables: files, Dask and streams, and a table that includes the GPU's.
 
     make bench-scale        (or: python benchmarks/scale.py [--gigabytes 16] [--only files ...])
 
@@ -21,128 +21,27 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import subprocess
 import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from threading import Event, Thread
 
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from machine import RESULTS, described, written
+from machine import RESULTS, describe_run, write_result
+from scale_files import FEATURES, SHORT, files, low_rank
 from targets import met
 
 from robustnmf import RobustNMF
 
-FEATURES = 1000
-SHORT, LONG = 3, 8
 LONG_IN_MEMORY = 15
-
-CHILD = """
-import json, re, sys, time, warnings
-import numpy as np
-from robustnmf import RobustNMF
-warnings.simplefilter("ignore")
-path, passes = sys.argv[1], int(sys.argv[2])
-begin = time.perf_counter()
-RobustNMF(20, weighting="entropy", init="random", random_state=0, max_iter=passes, tol=0).fit(path)
-seconds = time.perf_counter() - begin
-# Not ru_maxrss, which begins with what the process that started this one had.
-peak = re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())
-print(json.dumps([seconds, int(peak[1]) / 1024]))
-"""
-
-
-def low_rank(rows: int, seed: int, features: int = FEATURES, k: int = 20) -> np.ndarray:
-    """Nonnegative rows of some rank with noise, float32."""
-    parts = np.random.default_rng(0).gamma(0.5, size=(k, features)).astype(np.float32)
-    rng = np.random.default_rng(seed)
-    codes = rng.gamma(0.5, size=(rows, k)).astype(np.float32)
-    return codes @ parts + 0.1 * rng.random((rows, features), dtype=np.float32)
-
-
-def files(gigabytes: float, folder: Path) -> list[dict]:
-    """A file that is read block by block."""
-    block = 50_000
-    count = max(1, round(gigabytes * 2**30 / (4 * FEATURES) / block))
-    path = folder / "x.npy"
-    table = np.lib.format.open_memmap(path, "w+", np.float32, (count * block, FEATURES))
-    for i in range(count):
-        table[i * block : (i + 1) * block] = low_rank(block, i)
-        print(f"\rwriting {path.name}: {i + 1} of {count}", end="", flush=True)
-    table.flush()
-    del table
-    print()
-    memory: list[float] = []
-    ratios: dict[str, list[float]] = {"from disk": [], "from the system's cache": []}
-    for where in [place for place in ratios for _ in range(2)]:
-        with _emptied(path) if where == "from disk" else nullcontext():
-            read = min(_read_through(path) for _ in range(2))
-            (short, _), (long, peak) = (_child(path, n) for n in (SHORT, LONG))
-        a_pass = (long - short) / (LONG - SHORT)
-        ratios[where].append(a_pass / read)
-        memory.append(peak)
-        print(f"{where}: read {read:.2f} s, pass {a_pass:.2f} s, peak {peak:.0f} MB", flush=True)
-    codes = count * block * 20 * 4 / 2**20
-    size = path.stat().st_size / 2**30
-    path.unlink()
-    return [
-        {"figure": f"file of {size:.1f} GB, k = 20: MB at the peak ({codes:.0f} of them codes)",
-         "target": f"<= {1024 + codes:.0f}", "values": memory},
-        *({"figure": f"seconds of a pass over reading the file through, {where}",
-           "target": "<= 1.5", "values": values} for where, values in ratios.items()),
-    ]  # fmt: skip
-
-
-@contextmanager
-def _emptied(path: Path) -> Iterator[None]:
-    """Keep a file out of the system's cache meanwhile."""
-    over = Event()
-
-    def empty() -> None:
-        with path.open("rb") as file:
-            while not over.wait(0.1):
-                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-
-    with path.open("rb") as file:
-        os.fsync(file.fileno())
-        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-    thread = Thread(target=empty, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
-
-
-def _read_through(path: Path) -> float:
-    begin = time.perf_counter()
-    with path.open("rb", buffering=0) as file:
-        buffer = bytearray(8 * 2**20)
-        while file.readinto(buffer):
-            pass
-    return time.perf_counter() - begin
-
-
-def _child(path: Path, passes: int) -> tuple[float, float]:
-    done = subprocess.run(
-        [sys.executable, "-c", CHILD, str(path), str(passes)],
-        check=True, capture_output=True, text=True,
-    )  # fmt: skip
-    seconds, peak = json.loads(done.stdout.splitlines()[-1])
-    return seconds, peak
 
 
 def on_dask(gigabytes: float, repeats: int) -> list[dict]:
-    """One and two workers, and the same fit in memory."""
+    """Time a pass on one and two workers, and of the same fit in memory."""
     import dask.array as da
     from distributed import Client, LocalCluster, wait
     from threadpoolctl import threadpool_limits
@@ -152,7 +51,7 @@ def on_dask(gigabytes: float, repeats: int) -> list[dict]:
     X = np.concatenate([low_rank(chunk, i).astype(np.float64) for i in range(count)])
     arguments = {"weighting": "entropy", "init": "random", "random_state": 0, "tol": 0}
 
-    def a_pass(data: object) -> float:
+    def pass_seconds(data: object) -> float:
         times = []
         for passes in (SHORT, LONG_IN_MEMORY):
             begin = time.perf_counter()
@@ -163,7 +62,7 @@ def on_dask(gigabytes: float, repeats: int) -> list[dict]:
     seconds: dict[str, list[float]] = {"memory": [], "1": [], "2": []}
     for _ in range(repeats):
         with threadpool_limits(1):
-            seconds["memory"].append(a_pass(X))
+            seconds["memory"].append(pass_seconds(X))
         for workers in (1, 2):
             cluster = LocalCluster(
                 n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None,
@@ -171,10 +70,10 @@ def on_dask(gigabytes: float, repeats: int) -> list[dict]:
             )  # fmt: skip
             with cluster, Client(cluster):
                 data = da.map_blocks(
-                    _made, chunks=((chunk,) * count, (FEATURES,)), dtype=np.float64
+                    _draw_chunk, chunks=((chunk,) * count, (FEATURES,)), dtype=np.float64
                 ).persist()  # on the workers, instead of sending it there
                 wait(data)
-                seconds[str(workers)].append(a_pass(data))
+                seconds[str(workers)].append(pass_seconds(data))
         print({name: f"{times[-1]:.2f} s a pass" for name, times in seconds.items()}, flush=True)
     pairs = list(zip(seconds["1"], seconds["2"], seconds["memory"], strict=True))
     return [
@@ -185,14 +84,14 @@ def on_dask(gigabytes: float, repeats: int) -> list[dict]:
     ]  # fmt: skip
 
 
-def _made(block_info: dict | None = None) -> np.ndarray:
-    """A chunk of the table, by its number."""
-    at = block_info[None]
-    return low_rank(at["chunk-shape"][0], at["chunk-location"][0]).astype(np.float64)
+def _draw_chunk(block_info: dict | None = None) -> np.ndarray:
+    """Draw a chunk of the table, by its number."""
+    chunk = block_info[None]
+    return low_rank(chunk["chunk-shape"][0], chunk["chunk-location"][0]).astype(np.float64)
 
 
 def equal(folder: Path) -> list[dict]:
-    """The largest difference between components, relative to the largest component."""
+    """Compare components from other engines with NumPy's, relative to the largest entry."""
     import dask.array as da
     import torch
 
@@ -203,13 +102,13 @@ def equal(folder: Path) -> list[dict]:
     start = {"W": 0.1 + rng.random((20_000, 8)), "H": 0.1 + rng.random((8, 200))}
     model = RobustNMF(8, weighting="entropy", init="custom", max_iter=50, tol=0)
     expected = model.fit(X, **start).components_
-    found = {
+    inputs = {
         "torch": torch.asarray(X),
         "file": path,
         "Dask": da.from_array(X, chunks=(3000, 200)),
     }
     figures = []
-    for name, data in found.items():
+    for name, data in inputs.items():
         components = np.asarray(model.fit(data, **start).components_)
         worst = float(np.abs(components - expected).max() / expected.max())
         figures.append({"figure": f"{name} beside NumPy, 50 passes", "target": "<= 1e-9",
@@ -219,7 +118,7 @@ def equal(folder: Path) -> list[dict]:
 
 
 def stream(rows: int) -> list[dict]:
-    """Minibatches of 1,000 against MiniBatchNMF."""
+    """Time partial_fit on minibatches of 1,000 against MiniBatchNMF."""
     from sklearn.decomposition import MiniBatchNMF
 
     from robustnmf.experiments.residuals import squared_errors
@@ -249,7 +148,7 @@ def stream(rows: int) -> list[dict]:
 
 
 def table(figures: list[dict]) -> str:
-    """The figures in Markdown."""
+    """Return the figures as a table in Markdown."""
     rows = ["| figure | target | measured (median) | range | |", "|---|---|---|---|---|"]
     for figure in figures:
         values = np.array(figure["values"])
@@ -264,7 +163,7 @@ def table(figures: list[dict]) -> str:
 
 
 def main() -> None:
-    """Measure, write, print."""
+    """Run the benchmark, write the result files and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--gigabytes", type=float, default=16.0)
     parser.add_argument("--repeats", type=int, default=5, help="of the measurements on Dask")
@@ -273,28 +172,28 @@ def main() -> None:
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     path = RESULTS / "scale.json"
-    known = json.loads(path.read_text()) if path.is_file() else {"parts": {}}
-    parts = dict(known["parts"])
+    earlier = json.loads(path.read_text()) if path.is_file() else {"parts": {}}
+    parts = dict(earlier["parts"])
     with tempfile.TemporaryDirectory(dir=options.folder) as name:
         folder = Path(name)
-        measured = {
+        measurements = {
             "files": lambda: files(options.gigabytes, folder),
             "dask": lambda: on_dask(2.0, options.repeats),
             "equal": lambda: equal(folder),
             "stream": lambda: stream(100_000),
         }
-        for part in options.only or measured:
-            parts[part] = measured[part]()
+        for part in options.only or measurements:
+            parts[part] = measurements[part]()
             command = "make bench-scale (or: python benchmarks/scale.py)"
-            content = described(__file__) | {"command": command, "parts": parts}
-            written("scale.json", content)
-    figures = [figure for part in measured if part in parts for figure in parts[part]]
+            content = describe_run(__file__) | {"command": command, "parts": parts}
+            write_result("scale.json", content)
+    figures = [figure for part in measurements if part in parts for figure in parts[part]]
     gpu = RESULTS / "scale_gpu.json"
     if gpu.is_file():
         figures += json.loads(gpu.read_text())["figures"]
-    found = table(figures)
-    (RESULTS / "scale.md").write_text(found)
-    print(found)
+    text = table(figures)
+    (RESULTS / "scale.md").write_text(text)
+    print(text)
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-"""Where hals ends beside mu, from the same start: 200 random problems.
+"""Final objectives of hals and mu from the same start on 200 random problems.
 
     make bench        (or: python benchmarks/solvers.py [--quick])
 
 Shape, rank, noise, share of outliers, weighting and its hyperparameter are drawn at random. Both
-solvers run from one start to ``tol=1e-6`` or 3,000 iterations. Members are compared by
-their level: the objective up to the constant that makes it zero for a perfect fit. Reported:
+solvers run from one start to ``tol=1e-6`` or 3,000 iterations. They are compared by their shifted
+objective: up to the constant that makes it zero for a perfect fit. Reported:
 in how many problems hals ends no worse (to one part in a thousand), the distribution of the
 ratio, and the iterations. The same for extrapolated multiplicative updates against plain ones
 with Kullback-Leibler and beta losses, after equal numbers of iterations.
@@ -21,7 +21,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from machine import described, written
+from machine import describe_run, write_result
 
 from robustnmf import L21, Beta, Cauchy, Entropy, Fuzzy, KullbackLeibler, RobustNMF, Uniform
 
@@ -30,7 +30,7 @@ EQUAL = 1e-3
 
 
 def problem(seed: int):
-    """A random table, rank, weighting and start."""
+    """Draw a random table, weighting and start."""
     rng = np.random.default_rng(seed)
     n, m, k = int(rng.integers(30, 400)), int(rng.integers(10, 120)), int(rng.integers(2, 9))
     X = rng.gamma(1.0, size=(n, k)) @ rng.gamma(1.0, size=(k, m))
@@ -48,26 +48,26 @@ def problem(seed: int):
     return X, weighting, W, H
 
 
-def level(model: RobustNMF) -> float:
-    """Objective up to the constant that makes it zero for a perfect fit."""
+def shifted_objective(model: RobustNMF) -> float:
+    """Return the objective up to the constant that makes it zero for a perfect fit."""
     energies = model.energies_[None, :]
     objective_sums = model.weighting_.weigh(energies, np.ones(energies.shape[1])).objective_sums
     return float(model.weighting_.shifted_value_of(objective_sums)[0, 0])
 
 
-def fitted(X, W, H, **parameters) -> RobustNMF:
-    """A model fitted from a start."""
+def fit_from(X, W, H, **parameters) -> RobustNMF:
+    """Fit a model from a start."""
     return RobustNMF(W.shape[1], init="custom", **parameters).fit(X, W=W, H=H)
 
 
 def hals_beside_mu(count: int) -> dict:
-    """Level of hals over that of mu, and how often it rose on the way."""
+    """Compare the final objectives of hals and mu; count the steps on which that of hals rose."""
     ratios, rises, names, iterations = [], 0, [], []
     for seed in range(count):
         X, weighting, W, H = problem(seed)
         common = {"weighting": weighting, "tol": 1e-6, "max_iter": 3000}
-        mu, hals = (fitted(X, W, H, solver=solver, **common) for solver in ("mu", "hals"))
-        ratios.append(level(hals) / level(mu))
+        mu, hals = (fit_from(X, W, H, solver=solver, **common) for solver in ("mu", "hals"))
+        ratios.append(shifted_objective(hals) / shifted_objective(mu))
         names.append(type(weighting).__name__)
         iterations.append((mu.n_iter_, hals.n_iter_))
         history = hals.objective_history_
@@ -76,12 +76,12 @@ def hals_beside_mu(count: int) -> dict:
         rises += int(np.sum(np.diff(history) > slack))
     ratios_array = np.array(ratios)
     good = float(np.mean(ratios_array <= 1 + EQUAL))
-    shown = ", ".join(
+    listing = ", ".join(
         f"{q}%: {v:.4f}"
         for q, v in zip(PERCENTILES, np.percentile(ratios_array, PERCENTILES), strict=True)
     )
     print(f"hals no worse than mu in {100 * good:.1f}% of {count} problems (target >= 95%)")
-    print(f"  level of hals over mu, percentiles: {shown}")
+    print(f"  level of hals over mu, percentiles: {listing}")
     print(f"  steps of hals on which the objective rose: {rises}")
     middle = np.median(np.array(iterations), axis=0)
     print(f"  median iterations: mu {middle[0]:.0f}, hals {middle[1]:.0f}")
@@ -95,8 +95,8 @@ def hals_beside_mu(count: int) -> dict:
 
 
 def extrapolated_beside_plain(count: int) -> list[dict]:
-    """Level of extrapolated multiplicative updates over plain ones, after equal iterations."""
-    found = []
+    """Compare extrapolated multiplicative updates with plain ones after equal iterations."""
+    results = []
     for loss in (KullbackLeibler(), Beta(1.5)):
         for passes in (20, 100, 500):
             ratios = []
@@ -104,20 +104,21 @@ def extrapolated_beside_plain(count: int) -> list[dict]:
                 X, weighting, W, H = problem(seed)
                 common = {"weighting": weighting, "loss": loss, "tol": 0, "max_iter": passes}
                 plain, fast = (
-                    fitted(X, W, H, solver=solver, **common) for solver in ("mu", "mu-extrapolated")
+                    fit_from(X, W, H, solver=solver, **common)
+                    for solver in ("mu", "mu-extrapolated")
                 )
-                ratios.append(level(fast) / level(plain))
+                ratios.append(shifted_objective(fast) / shifted_objective(plain))
             worse = float(np.mean(np.array(ratios) > 1 + EQUAL))
             print(
                 f"{loss!r}, {passes} iterations: extrapolated over plain, median "
                 f"{np.median(ratios):.4f}, worst {max(ratios):.4f}, worse in {100 * worse:.0f}%"
             )
-            found.append({"loss": repr(loss), "iterations": passes, "ratios": ratios})
-    return found
+            results.append({"loss": repr(loss), "iterations": passes, "ratios": ratios})
+    return results
 
 
 def main() -> None:
-    """Run, print and write."""
+    """Run the benchmark, print its table and write the result file."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="20 problems")
     quick = parser.parse_args().quick
@@ -127,7 +128,7 @@ def main() -> None:
         "extrapolated_beside_plain": extrapolated_beside_plain(4 if quick else 20),
     }
     if not quick:
-        written("solvers.json", {**described(__file__), **result})
+        write_result("solvers.json", {**describe_run(__file__), **result})
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ import scipy.sparse as sp
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from machine import described, written
+from machine import describe_run, write_result
 from peers import sparse_counts
 
 SHORT, LONG = 1, 4
@@ -39,7 +39,7 @@ CONTENDERS = {
 
 
 def child(contender: str, folder: Path, k: int) -> None:
-    """Fit one contender and print what it took."""
+    """Fit one contender; print its seconds, memory and error as JSON."""
     kind, parameters = CONTENDERS[contender]
     X = sp.load_npz(folder / "X.npz").tocsr()
     rng = np.random.default_rng(1)
@@ -48,7 +48,7 @@ def child(contender: str, folder: Path, k: int) -> None:
     run = _sklearn if kind == "sklearn" else _ours
     run(X[:1000], W[:1000].copy(), H.copy(), k, 1, parameters)  # everything is compiled
     program = memory("VmRSS")
-    forget_peak()
+    reset_peak()
     times, objectives = {}, {}
     for iterations in (SHORT, LONG):
         codes, basis = W.copy(), H.copy()
@@ -86,18 +86,18 @@ def _sklearn(X, W, H, k, iterations, parameters) -> float:
 
 
 def memory(what: str) -> float:
-    """Memory of this process in MB: what it holds (VmRSS), or its peak (VmHWM); Linux only."""
+    """Return the memory of this process in MB, now (VmRSS) or its peak (VmHWM); Linux only."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith(what)) / 1024
 
 
-def forget_peak() -> None:
-    """From here on, the peak is counted anew."""
+def reset_peak() -> None:
+    """Reset the peak memory of this process (VmHWM) to what it holds now."""
     Path("/proc/self/clear_refs").write_text("5")
 
 
 def main() -> None:
-    """Run all contenders in turn and write the table."""
+    """Run all contenders in turn, print the table and write the result file."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a tenth of the rows, one repeat")
     parser.add_argument("--child", nargs=3, metavar=("CONTENDER", "FOLDER", "RANK"))
@@ -131,19 +131,19 @@ def main() -> None:
     print("|---|---|---|---|---|")
     reference = [run["seconds_per_pass"] for run in runs["scikit-learn mu"]]
     rows = []
-    for name, found in runs.items():
-        seconds = [run["seconds_per_pass"] for run in found]
+    for name, own_runs in runs.items():
+        seconds = [run["seconds_per_pass"] for run in own_runs]
         ratio = statistics.median(a / b for a, b in zip(seconds, reference, strict=True))
         spread = max(seconds) / min(seconds)
-        most, program = (max(run[key] for run in found) for key in ("peak_mb", "program_mb"))
+        peak, program = (max(run[key] for run in own_runs) for key in ("peak_mb", "program_mb"))
         print(
-            f"| {name} | {min(seconds):.2f} ({spread:.2f}) | {ratio:.2f} | {most:.0f} | "
+            f"| {name} | {min(seconds):.2f} ({spread:.2f}) | {ratio:.2f} | {peak:.0f} | "
             f"{program:.0f} |"
         )
-        rows.append({"contender": name, "ratio": ratio, "runs": found})
+        rows.append({"contender": name, "ratio": ratio, "runs": own_runs})
     if not arguments.quick:
         shape = {"n": n, "m": m, "k": k, "stored": int(X.nnz), "stored_mb": stored_mb}
-        written("sparse.json", {**described(__file__), "shape": shape, "rows": rows})
+        write_result("sparse.json", {**describe_run(__file__), "shape": shape, "rows": rows})
 
 
 if __name__ == "__main__":

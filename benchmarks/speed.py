@@ -26,7 +26,7 @@ from sklearn.datasets import load_digits
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from machine import described, written
+from machine import describe_run, write_result
 from peers import CONTENDERS, IN_TORCH, images, low_rank, seconds, sparse_counts, sq_error, start
 
 from robustnmf import RobustNMF
@@ -39,7 +39,7 @@ CURVE_SECONDS = 6.0
 
 
 def tables(quick: bool) -> dict[str, tuple]:
-    """Every table with its rank and the dtypes it is run in; None where a file is missing."""
+    """Return functions that load tables, with ranks and dtypes, by name."""
     size = 10 if quick else 1
     both = ("float64", "float32")
     return {
@@ -56,16 +56,16 @@ def tables(quick: bool) -> dict[str, tuple]:
 
 
 def passes_of_ours(X, W, H, target: float) -> int | None:
-    """Fewest iterations of ours, read off the history of one fit."""
+    """Return the fewest iterations of RobustNMF to the target, from the history of one fit."""
     model = RobustNMF(
         W.shape[1], weighting="uniform", init="custom", tol=0, max_iter=ITERATIONS
     ).fit(X, W=W, H=H)
-    reached = np.flatnonzero(model.objective_history_ <= target)
-    return int(reached[0]) if len(reached) else None
+    at_target = np.flatnonzero(model.objective_history_ <= target)
+    return int(at_target[0]) if len(at_target) else None
 
 
 def fewest(run, X, W, H, target: float, patience: float) -> int | None:
-    """Fewest iterations after which a contender is at the target; None where it takes too long."""
+    """Return the fewest iterations to the target, by bisection; None where it takes too long."""
     short, long = (seconds(run, X, W, H, iterations) for iterations in (2, 12))
     high = max(12, int(10 * patience / max(long - short, 1e-4)))
     if sq_error(X, *run(X, W, H, high)) > target:
@@ -81,14 +81,14 @@ def fewest(run, X, W, H, target: float, patience: float) -> int | None:
 
 
 def measure(name: str, X, k: int, dtype: str, repeats: int, plot: bool) -> dict:
-    """Iterations and times of every contender on one table in one dtype."""
+    """Measure iterations and times of every contender on one table in one dtype."""
     X = X.astype(dtype)
     W, H = start(X, k, dtype)
     sparse = not isinstance(X, np.ndarray)
     left_out = IN_TORCH if sparse or dtype == "float64" else ()
     runs = {n: r for n, r in CONTENDERS.items() if n not in left_out}
     for run in runs.values():
-        run(X[:500], W[:500], H, 2)  # imports and compilation are nobody's cost here
+        run(X[:500], W[:500], H, 2)  # imports and compilation are not timed
     begin = time.perf_counter()
     target = sq_error(X, *runs[REFERENCE](X, W, H, ITERATIONS))
     reference = time.perf_counter() - begin
@@ -114,41 +114,41 @@ def measure(name: str, X, k: int, dtype: str, repeats: int, plot: bool) -> dict:
             f"{np.median(ratios):6.2f} times as fast as cd ({ratios.min():.2f} to "
             f"{ratios.max():.2f})"
         )
-    found = {
+    result = {
         "table": name, "rank": k, "dtype": dtype, "iterations": counts, "seconds": times,
         "target": target / sq_error(X, np.zeros_like(W), H),
     }  # fmt: skip
     if plot:
-        found["curves"] = curves({n: runs[n] for n in runs if n in times or not sparse}, X, W, H)
-    return found
+        result["curves"] = curves({n: runs[n] for n in runs if n in times or not sparse}, X, W, H)
+    return result
 
 
 def curves(runs, X, W, H) -> dict[str, list]:
-    """Relative squared error against seconds, for complete fits of growing length."""
+    """Measure the relative squared error against seconds, for fits of growing length."""
     total = sq_error(X, np.zeros_like(W), H)
-    found = {}
+    points_by_name = {}
     for name, run in runs.items():
         points, spent = [], 0.0
         for iterations in CURVE:
             begin = time.perf_counter()
             factors = run(X, W, H, iterations)
-            took = time.perf_counter() - begin
-            points.append([took, sq_error(X, *factors) / total])
-            spent += took
-            if spent + 3 * took > CURVE_SECONDS:  # the next one would take about that
+            elapsed = time.perf_counter() - begin
+            points.append([elapsed, sq_error(X, *factors) / total])
+            spent += elapsed
+            if spent + 3 * elapsed > CURVE_SECONDS:  # the next one would take about that
                 break
-        found[name] = points
-    return found
+        points_by_name[name] = points
+    return points_by_name
 
 
 def figures(rows: list[dict]) -> list[dict]:
-    """The figures to reach, each with what was measured."""
+    """Return the figures that have targets, each with its measured ratios."""
     by_key = {(row["table"], row["dtype"]): row for row in rows}
-    found = []
+    results = []
 
     def add(what: str, target: float, upper: list[float], lower: list[float]) -> None:
         ratios = np.array(upper) / np.array(lower)
-        found.append({"figure": what, "target": f">= {target:g}", "ratios": ratios.tolist()})
+        results.append({"figure": what, "target": f">= {target:g}", "ratios": ratios.tolist()})
 
     names = dict.fromkeys(row["table"] for row in rows)
     shapes = [name for name in names if name[0].isdigit() and (name, "float32") in by_key]
@@ -163,11 +163,11 @@ def figures(rows: list[dict]) -> list[dict]:
         for peer in ("nmf-torch hals", "nmf-torch halsvar"):
             if peer in single and OURS in single:
                 add(f"{name}, float32: over {peer}", 3, single[peer], single[OURS])
-    return found
+    return results
 
 
 def main() -> None:
-    """Measure, print, plot, and write the result."""
+    """Run the benchmark, print its figures, write the result file and plot it."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="a tenth of the rows, two repeats")
     parser.add_argument("--only", nargs="*", help="names of tables")
@@ -188,7 +188,7 @@ def main() -> None:
             rows.append(measure(name, X, k, dtype, repeats, plot=dtype == "float32"))
         if write:  # after every table: a run that is cut off keeps what it has
             content = {"rows": rows, "figures": figures(rows), "left_out": missing}
-            written("speed.json", {**described(__file__), **content})
+            write_result("speed.json", {**describe_run(__file__), **content})
     print("\n| figure | target | measured | range |\n|---|---|---|---|")
     for figure in figures(rows):
         ratios = np.array(figure["ratios"])
@@ -201,26 +201,26 @@ def main() -> None:
 
 
 def plot_curves(rows: list[dict]) -> None:
-    """Relative squared error against seconds, one panel a table."""
+    """Plot the relative squared error against seconds, one panel a table."""
     import matplotlib
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
     from machine import RESULTS
 
-    shown = [row for row in rows if "curves" in row]
+    plot_rows = [row for row in rows if "curves" in row]
     columns = 3
     figure, panels = plt.subplots(
-        -(-len(shown) // columns), columns, figsize=(13, 3.4 * -(-len(shown) // columns))
+        -(-len(plot_rows) // columns), columns, figsize=(13, 3.4 * -(-len(plot_rows) // columns))
     )
-    for axis in panels.flat[len(shown) :]:
+    for axis in panels.flat[len(plot_rows) :]:
         axis.set_visible(False)
-    for axis, row in zip(panels.flat, shown, strict=False):
+    for axis, row in zip(panels.flat, plot_rows, strict=False):
         for name, points in row["curves"].items():
-            took, errors = np.array(points).T
-            mine = name == OURS
-            axis.loglog(took, errors, lw=2.5 if mine else 1.2, color="C3" if mine else None,
-                        label=name, zorder=3 if mine else 2)  # fmt: skip
+            times, errors = np.array(points).T
+            is_ours = name == OURS
+            axis.loglog(times, errors, lw=2.5 if is_ours else 1.2, color="C3" if is_ours else None,
+                        label=name, zorder=3 if is_ours else 2)  # fmt: skip
         axis.axhline(row["target"], color="0.6", lw=0.8, ls=":")
         axis.set_title(f"{row['table']}, k = {row['rank']}, {row['dtype']}", fontsize=10)
         axis.set_xlabel("seconds")

@@ -3,7 +3,7 @@
     make bench        (or: python benchmarks/starts.py [--quick])
 
 ``RobustNMF`` with its defaults but for the start is fitted on a table of which a share of the rows
-is spoiled. The basis is then asked to describe the clean rows; the root of their mean energy is
+is corrupted. The basis then describes the clean rows; the root of their mean energy is
 divided by that of plain NMF fitted on the clean rows alone (random start). Mean and worst over
 tables and seeds, for both solvers: multiplicative updates stay closer to where they start.
 """
@@ -22,7 +22,7 @@ from sklearn.preprocessing import minmax_scale
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from machine import described, written
+from machine import describe_run, write_result
 from peers import low_rank
 
 from robustnmf import RobustNMF
@@ -31,8 +31,8 @@ STARTS = ("robust", "nndsvda", "random")
 SHARE = 0.2
 
 
-def spoiled(X: np.ndarray, kind: str, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """X with bad rows, and which rows are clean."""
+def corrupt(X: np.ndarray, kind: str, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Corrupt rows of X; return the new table and the indices of clean rows."""
     n, m = X.shape
     X = X.copy()
     bad = rng.choice(n, size=int(SHARE * n), replace=False)
@@ -53,7 +53,7 @@ def spoiled(X: np.ndarray, kind: str, rng: np.random.Generator) -> tuple[np.ndar
 
 
 def main() -> None:
-    """Run, print and write."""
+    """Run the benchmark, print its table and write the result file."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="one seed")
     seeds = range(1 if parser.parse_args().quick else 4)
@@ -64,11 +64,11 @@ def main() -> None:
         "low rank": (low_rank(600, 60, 8), 8),
     }
     kinds = ("clean", "shuffled", "scaled", "huge", "occluded", "repeated")
-    found = []
+    rows = []
     for kind in kinds:
         for name, (X, k) in tables.items():
             for seed in seeds:
-                dirty, clean = spoiled(X, kind, np.random.default_rng(seed))
+                dirty, clean = corrupt(X, kind, np.random.default_rng(seed))
                 plain = RobustNMF(k, weighting="uniform", init="random", random_state=seed)
                 reference = plain.fit(dirty[clean]).energies_.mean()
                 for solver in ("hals", "mu"):
@@ -76,14 +76,15 @@ def main() -> None:
                         begin = time.perf_counter()
                         model = RobustNMF(k, init=init, solver=solver, random_state=seed)
                         model.fit(dirty)
-                        took = time.perf_counter() - begin
+                        seconds = time.perf_counter() - begin
                         error = float(np.sqrt(-model.score(dirty[clean]) / reference))
-                        found.append([kind, name, seed, solver, init, error, model.n_iter_, took])
+                        row = [kind, name, seed, solver, init, error, model.n_iter_, seconds]
+                        rows.append(row)
     print("| solver | start |" + "".join(f" {kind} |" for kind in kinds) + " all | passes |")
     print("|---|---|" + "---|" * (len(kinds) + 2))
     for solver in ("hals", "mu"):
         for init in STARTS:
-            own = [row for row in found if row[3:5] == [solver, init]]
+            own = [row for row in rows if row[3:5] == [solver, init]]
             cells = []
             for kind in (*kinds, None):
                 errors = [row[5] for row in own if kind in (row[0], None)]
@@ -92,7 +93,7 @@ def main() -> None:
             print(f"| {solver} | {init} |" + "".join(cells) + f" {passes:.0f} |")
     if len(seeds) > 1:
         columns = ["kind", "table", "seed", "solver", "start", "error", "passes", "seconds"]
-        written("starts.json", {**described(__file__), "columns": columns, "rows": found})
+        write_result("starts.json", {**describe_run(__file__), "columns": columns, "rows": rows})
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The table of all figures to reach, from the result files: target, measured, range, met or not.
+"""Table of all figures with targets, from the result files: measured, range, met or not.
 
 make bench        (or, after the others: python benchmarks/targets.py)
 """
@@ -12,8 +12,8 @@ from machine import RESULTS
 
 
 def lines() -> list[tuple[str, str, np.ndarray, float]]:
-    """Every figure with its target, the measured values and what stands for them."""
-    found = []
+    """Return every figure with its target, the measured values and their median or best."""
+    figures = []
     for name in ("speed.json", "batch.json"):
         path = RESULTS / name
         if not path.is_file():
@@ -21,23 +21,23 @@ def lines() -> list[tuple[str, str, np.ndarray, float]]:
         for figure in json.loads(path.read_text())["figures"]:
             values = np.array(figure.get("ratios", figure.get("values")))
             measured = figure.get("best", float(np.median(values)))
-            found.append((figure["figure"], figure["target"], values, measured))
+            figures.append((figure["figure"], figure["target"], values, measured))
     path = RESULTS / "growth.json"
     if path.is_file():
         for name in ("samples", "stored entries"):
             power = json.loads(path.read_text())["growth"][name]["slope"]
             what = f"slope of seconds per pass against {name}"
-            found.append((what, "0.95 to 1.05", np.array([power]), power))
+            figures.append((what, "0.95 to 1.05", np.array([power]), power))
     path = RESULTS / "solvers.json"
     if path.is_file():
         share = json.loads(path.read_text())["hals_beside_mu"]["no_worse"]
         what = "share of problems in which hals ends no worse than mu"
-        found.append((what, ">= 0.95", np.array([share]), share))
-    return found
+        figures.append((what, ">= 0.95", np.array([share]), share))
+    return figures
 
 
 def met(target: str, value: float) -> bool:
-    """Whether a value is where it should be."""
+    """Return whether a value meets a target such as ">= 3" or "0.95 to 1.05"."""
     words = target.split()
     if words[0] == ">=":
         return value >= float(words[1])
@@ -47,7 +47,7 @@ def met(target: str, value: float) -> bool:
 
 
 def table() -> str:
-    """The table in Markdown."""
+    """Return the table in Markdown."""
     rows = ["| figure | target | measured (median) | range | |", "|---|---|---|---|---|"]
     for what, target, values, measured in lines():
         spread = f"{values.min():.2f} to {values.max():.2f}" if len(values) > 1 else ""

@@ -56,5 +56,5 @@ sphinx_gallery_conf = {
 
 
 def setup(app):
-    """Tables are what the library says and the result files hold, at the time of the build."""
+    """Write the tables of results before the build, from the library and the result files."""
     app.connect("builder-inited", lambda app: write_tables(Path(app.srcdir) / "generated"))

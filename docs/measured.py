@@ -1,4 +1,4 @@
-"""Tables of the pages, made from the library and from the committed result files."""
+"""Write the tables that pages include, from the library and the committed result files."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ RESULTS = Path(__file__).resolve().parents[1] / "benchmarks" / "results"
 
 
 def write_tables(folder: Path) -> None:
-    """All of them, each in a file of its own that a page includes."""
+    """Write every table to a file of its own in a folder."""
     folder.mkdir(exist_ok=True)
     for make in (together, solvers, extrapolation, weights_cost, sparse, missing, provenance):
         (folder / f"{make.__name__}.md").write_text(make())
 
 
 def together() -> str:
-    """What goes together, and why the rest does not."""
+    """Return the table of supported combinations, with the reasons why others are not."""
     cells = combinations()
     reasons = list(dict.fromkeys(c.reason for c in cells if c.reason))
     weightings = list(dict.fromkeys(c.weighting for c in cells))
@@ -35,18 +35,18 @@ def together() -> str:
 
 
 def solvers() -> str:
-    """Passes of two solvers on the same problems."""
-    found = _read("solvers")["hals_beside_mu"]
-    slow, fast = np.median(np.array(found["iterations"]), axis=0)
+    """Return a sentence on the passes of two solvers on the same problems."""
+    result = _read("solvers")["hals_beside_mu"]
+    slow, fast = np.median(np.array(result["iterations"]), axis=0)
     return (
-        f"On {len(found['ratios'])} random problems (`benchmarks/solvers.py`) `hals` stops after "
+        f"On {len(result['ratios'])} random problems (`benchmarks/solvers.py`) `hals` stops after "
         f"{fast:.0f} passes (median) where `mu` takes {slow:,.0f}, ends no worse in "
-        f"{found['no_worse']:.0%} of them, and the objective rose {found['rises']} times.\n"
+        f"{result['no_worse']:.0%} of them, and the objective rose {result['rises']} times.\n"
     )
 
 
 def extrapolation() -> str:
-    """What extrapolation gains for the other losses."""
+    """Return the table of objectives with extrapolation over those without, by loss."""
     rows = [
         [f"`{row['loss']}`", row["iterations"], _spread(row["ratios"])]
         for row in _read("solvers")["extrapolated_beside_plain"]
@@ -55,49 +55,48 @@ def extrapolation() -> str:
 
 
 def weights_cost() -> str:
-    """An iteration of each method over one of plain NMF."""
-    found = _read("cost")
-    seconds = found["seconds_per_iteration"]
+    """Return the table of the time of an iteration over that of plain NMF, by method."""
+    seconds = _read("cost")["seconds_per_iteration"]
     plain = np.array(seconds["EucNMF"])
     rows = [[f"`{name}`", _spread(np.array(times) / plain)] for name, times in seconds.items()]
     return _table(["method", "time of an iteration over that of `EucNMF`"], rows)
 
 
 def sparse() -> str:
-    """Sparse X beside scikit-learn."""
-    found = _read("sparse")
-    shape = found["shape"]
+    """Return the table of seconds and memory with sparse X, beside scikit-learn's."""
+    result = _read("sparse")
+    shape = result["shape"]
     rows = []
-    for row in found["rows"]:
+    for row in result["rows"]:
         seconds = [run["seconds_per_pass"] for run in row["runs"]]
         peak = np.median([run["peak_mb"] for run in row["runs"]])
         rows.append([row["contender"], _spread(seconds), f"{peak:.0f}"])
     head = ["contender", "seconds a pass", "MB beyond the program"]
-    told = f"{shape['n']:,} x {shape['m']:,}, {shape['stored']:,} entries stored"
-    return f"{told} ({shape['stored_mb']:.0f} MB), k = {shape['k']}:\n\n" + _table(head, rows)
+    size = f"{shape['n']:,} x {shape['m']:,}, {shape['stored']:,} entries stored"
+    return f"{size} ({shape['stored_mb']:.0f} MB), k = {shape['k']}:\n\n" + _table(head, rows)
 
 
 def missing() -> str:
-    """What holes cost."""
-    found, rows = _read("missing")["rows"], []
-    for row in found:
+    """Return the table of the time of a pass with missing values over that without."""
+    results, rows = _read("missing")["rows"], []
+    for row in results:
         seconds = np.median(np.array(row["seconds"]), axis=0)
         n, m, k = row["shape"]
-        shares = [f"{value:.2g}" for value in seconds[1:] / seconds[0]]
-        rows.append([f"{n:,} x {m:,}, k = {k}, {row['dtype']}", *shares])
-    head = ["table", *(f"{share:.0%} missing" for share in found[0]["shares"][1:])]
+        ratios = [f"{value:.2g}" for value in seconds[1:] / seconds[0]]
+        rows.append([f"{n:,} x {m:,}, k = {k}, {row['dtype']}", *ratios])
+    head = ["table", *(f"{share:.0%} missing" for share in results[0]["shares"][1:])]
     return _table(head, rows)
 
 
 def provenance() -> str:
-    """Which file came from what."""
+    """Return the table of result files: command, machine and versions of each."""
     rows = []
     for path in sorted(RESULTS.glob("*.json")):
-        found = _read(path.stem)
-        versions = found.get("versions") or {"torch": found["torch"]}
-        machine = found.get("gpu") or found["machine"]["processor"]
-        told = ", ".join(f"{name} {version}" for name, version in versions.items())
-        rows.append([f"`{path.name}`", f"`{found['command']}`", machine, told])
+        result = _read(path.stem)
+        versions = result.get("versions") or {"torch": result["torch"]}
+        machine = result.get("gpu") or result["machine"]["processor"]
+        packages = ", ".join(f"{name} {version}" for name, version in versions.items())
+        rows.append([f"`{path.name}`", f"`{result['command']}`", machine, packages])
     return _table(["file", "command", "machine", "versions"], rows)
 
 

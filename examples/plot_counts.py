@@ -3,8 +3,8 @@ Counts with bad samples
 =======================
 
 Counts (of words, of transcripts, of photons) have noise that grows with them. The
-Kullback-Leibler divergence is the loss for that, and the weights work with it as with any other:
-robustness is in the weights of samples, not in the loss. Sparse matrices stay sparse.
+Kullback-Leibler divergence is the loss for that. Robustness comes from the weights of samples and
+not from the loss, so any loss can have them. Sparse matrices stay sparse.
 """
 
 # %%
@@ -43,7 +43,7 @@ models = {
 
 
 def best_cosines(components):
-    """For every true profile the cosine of the closest component."""
+    """Return the cosine of the closest component for every true profile."""
     unit = [p / np.linalg.norm(p, axis=1, keepdims=True) for p in (profiles, components)]
     return (unit[0] @ unit[1].T).max(axis=1)
 
@@ -51,10 +51,10 @@ def best_cosines(components):
 figure, axes = plt.subplots(1, 3, figsize=(11, 3.6), sharey=True, layout="constrained")
 for ax, (name, model) in zip(axes, models.items(), strict=True):
     model.fit(counts)
-    found = best_cosines(model.components_)
-    ax.bar(np.arange(types), found, color=["C0" if c > 0.95 else "C3" for c in found])
+    cosines = best_cosines(model.components_)
+    ax.bar(np.arange(types), cosines, color=["C0" if c > 0.95 else "C3" for c in cosines])
     ax.set(title=name, xlabel="cell type")
-    print(f"{name:26s}cosines {np.round(found, 2)}")
+    print(f"{name:26s}cosines {np.round(cosines, 2)}")
 axes[0].set_ylabel("cosine of the closest component")
 
 # %%

@@ -2,9 +2,9 @@
 On a cluster, with Dask
 =======================
 
-A Dask array is fitted where it is, on whatever client is active: a task for every chunk and pass,
-while codes and energies stay with their workers. The same lines run on a hundred machines; here
-the cluster is two workers of this one.
+A Dask array is fitted on the workers of the active client: a task for every chunk and pass, while
+codes and energies stay on the workers. The same lines run on a hundred machines; here the cluster
+is two workers on one machine.
 """
 
 # %%
@@ -27,8 +27,8 @@ rng = np.random.default_rng(0)
 basis = rng.gamma(0.5, size=(6, 80))
 
 
-def measured(block_info=None):
-    """One chunk of samples."""
+def draw_chunk(block_info=None):
+    """Draw one chunk of samples."""
     (number, _) = block_info[None]["chunk-location"]
     local = np.random.default_rng(number)
     samples = local.gamma(0.5, size=(4000, 6)) @ basis + 0.05 * local.random((4000, 80))
@@ -37,7 +37,7 @@ def measured(block_info=None):
     return samples
 
 
-X = da.map_blocks(measured, chunks=((4000,) * 4, (80,)), dtype=float).persist()
+X = da.map_blocks(draw_chunk, chunks=((4000,) * 4, (80,)), dtype=float).persist()
 wait(X)
 print(X)
 
@@ -48,8 +48,8 @@ print(f"{model.n_iter_} passes, effective sample size {model.effective_sample_si
 print(type(model.components_).__name__, model.components_.shape, codes)
 
 # %%
-# What is known of single samples are Dask arrays too: reduce them there, and bring home what is
-# small.
+# Importances and energies of samples are Dask arrays too: reduce them on the workers, and compute
+# only small results.
 
 shares = model.sample_importances_ * X.shape[0]
 by_chunk = da.stack([block.mean() for block in shares.blocks]).compute()

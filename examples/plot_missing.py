@@ -2,9 +2,9 @@
 Missing values
 ==============
 
-NaN in X is a value that is not known. It has no say, samples are judged by what is known of them,
-and ``inverse_transform`` fills it in. Other imputers copy from samples that are broken; this one
-does not listen to them.
+NaN in X marks a missing value. It is left out of the loss, samples are weighted by their other
+values, and ``inverse_transform`` fills it in. Other imputers copy from samples that are broken;
+here these are down-weighted.
 """
 
 # %%
@@ -47,10 +47,10 @@ filled = {
 plain = RobustNMF(sources, weighting="uniform", init="nndsvda").fit(X)
 filled["plain NMF"] = plain.inverse_transform(plain.transform(X))
 
-judged = hidden & ~garbled[:, None]
-spread = np.std(truth[judged])
+scored = hidden & ~garbled[:, None]
+spread = np.std(truth[scored])
 for name, guess in filled.items():
-    error = np.sqrt(np.mean((guess - truth)[judged] ** 2)) / spread
+    error = np.sqrt(np.mean((guess - truth)[scored] ** 2)) / spread
     print(f"{name:20s}error of hidden values {error:.3f} spreads")
 
 # %%

@@ -3,7 +3,7 @@ Finding bad samples, and why they are bad
 =========================================
 
 :class:`robustnmf.RobustNMFDetector` is an outlier detector of scikit-learn's kind: it learns
-parts from the samples that belong together, and what these do not describe is an outlier. Here
+parts from the majority of the samples, and samples that these describe badly are outliers. Here
 forty of 569 tissue samples of the breast cancer data have had their measurements shuffled, which
 leaves every single value plausible.
 """
@@ -27,12 +27,12 @@ bad[rng.choice(len(X), 40, replace=False)] = True
 X[bad] = rng.permuted(X[bad], axis=1)
 
 # %%
-# The detector finds how many there are by itself: ``contamination="auto"`` takes the cutoff at
-# which samples lose their say.
+# The detector chooses their number itself: ``contamination="auto"`` takes the cutoff above which
+# samples have no weight.
 
 detector = RobustNMFDetector(5, random_state=0).fit(X)
-found = detector.predict(X) == -1
-print(f"{found.sum()} found, {np.sum(found & bad)} of them among the 40 that are bad")
+outliers = detector.predict(X) == -1
+print(f"{outliers.sum()} found, {np.sum(outliers & bad)} of them among the 40 that are bad")
 
 # %%
 # Beside two detectors of scikit-learn, by how well scores rank the bad samples:

@@ -3,9 +3,9 @@ A path of hyperparameters, and how weights collapse
 ===================================================
 
 Entropy weights have a parameter :math:`\gamma`: how much more energy a sample may have before
-its importance falls by a factor e. Too large, and outliers have their say; too small, and a few
-samples that happen to fit have all of it. :func:`robustnmf.fit_path` runs a whole grid as one
-batch.
+its importance falls by a factor e. If it is too large, outliers keep their weight; if it is too
+small, a few samples that happen to fit have all of it. :func:`robustnmf.fit_path` runs a whole grid
+as one batch.
 """
 
 # %%
@@ -26,11 +26,11 @@ path = fit_path(X, 12, weightings=weightings, random_state=0, solver="hals", tol
 # %%
 # Three things against gamma: the error on clean samples, the share that bad samples have of all
 # importance, and the effective sample size, which a fit reports and warns about. The vertical
-# line is what ``gamma="auto"`` settles on, without seeing what is clean.
+# line is the value of ``gamma="auto"``, which is chosen without knowledge of the clean samples.
 
 
 def clean_error(components):
-    """Squared error of the clean samples on these components."""
+    """Return the squared error of the clean samples under these components."""
     model = RobustNMF(12, weighting="uniform", fixed_components=components, init="random")
     return model.fit(clean[~bad]).energies_.sum()
 

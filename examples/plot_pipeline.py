@@ -2,9 +2,9 @@
 In a pipeline with a grid search
 ================================
 
-An estimator of robustnmf goes wherever one of scikit-learn goes. Here codes are features for a
+Estimators of robustnmf follow the scikit-learn API. Here codes are features for a
 classifier, the number of parts and the weighting are chosen by cross-validation, and the training
-samples are spoiled (the test samples are not).
+samples are corrupted (the test samples are not).
 """
 
 # %%
@@ -45,7 +45,7 @@ print("chosen:", search.best_params_)
 print(f"accuracy on clean test images: {search.score(X_test, y_test):.3f}")
 
 # %%
-# The weighting matters most where parts are few: none may be wasted.
+# The weighting matters most where parts are few.
 
 results = pd.DataFrame(search.cv_results_["params"])
 results["score"] = [
@@ -61,7 +61,7 @@ ax.set(xlabel="parts", ylabel="accuracy on clean test images")
 ax.figure.tight_layout()
 
 # %%
-# Names of columns travel along, as scikit-learn's ``set_output`` has them.
+# Outputs have column names, by scikit-learn's ``set_output``.
 
 named = RobustNMF(5, random_state=0).set_output(transform="pandas")
 codes = named.fit_transform(pd.DataFrame(np.asarray(X), columns=load_digits().feature_names))

@@ -33,7 +33,7 @@ curve.plot(ax=ax)
 ax.set_title("hidden entries, as select_rank sees them")
 
 # %%
-# What the errors of the fit itself say: they fall and fall, and the bad samples are most of them.
+# The errors of the fit itself fall with every part, and the bad samples are most of them.
 
 ranks = range(1, 11)
 models = [RobustNMF(k, weighting="uniform", init="nndsvda").fit(X) for k in ranks]

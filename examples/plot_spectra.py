@@ -4,7 +4,7 @@ Unmixing spectra with bad pixels
 
 Every pixel of a hyperspectral image is a mixture of the spectra of a few materials. Detectors
 have dead lines and saturated pixels, and cosmic rays leave spikes. Plain NMF explains those with
-materials of their own; robust NMF sets such pixels aside and draws them on a map.
+materials of their own; robust NMF down-weights such pixels, and their energies are a map of them.
 """
 
 # %%
@@ -50,8 +50,8 @@ plain = RobustNMF(materials, weighting="uniform", init="nndsvda").fit(X)
 robust = RobustNMF(materials).fit(X)
 
 
-def matched(model):
-    """Learned spectra of unit length in the order of the true ones, and their cosines."""
+def match_spectra(model):
+    """Return learned spectra of unit length in the order of the true ones, and their cosines."""
     unit = [s / np.linalg.norm(s, axis=1, keepdims=True) for s in (spectra, model.components_)]
     cosines = unit[0] @ unit[1].T
     order = linear_sum_assignment(-cosines)[1]
@@ -60,7 +60,7 @@ def matched(model):
 
 figure, axes = plt.subplots(2, materials, figsize=(11, 4), sharex=True, layout="constrained")
 for row, (name, model) in zip(axes, {"plain": plain, "robust": robust}.items(), strict=True):
-    learned, cosines = matched(model)
+    learned, cosines = match_spectra(model)
     print(f"{name:8s}cosines with the true spectra: {np.round(cosines, 3)}")
     for ax, true, part in zip(row, spectra, learned, strict=True):
         ax.plot(true / np.linalg.norm(true), color="0.6", lw=4)
@@ -88,7 +88,7 @@ for ax, (title, image) in zip(
     ax.imshow(image)
     ax.set_title(title)
     ax.set_axis_off()
-kept = robust.sample_importances_ > 0.5 * robust.sample_importances_.max()
-print(f"{np.sum(bad & ~kept)} of {bad.sum()} bad pixels lost their say, "
-      f"and {np.sum(~bad & ~kept)} of {np.sum(~bad)} good ones")  # fmt: skip
+has_weight = robust.sample_importances_ > 0.5 * robust.sample_importances_.max()
+print(f"{np.sum(bad & ~has_weight)} of {bad.sum()} bad pixels lost their say, "
+      f"and {np.sum(~bad & ~has_weight)} of {np.sum(~bad)} good ones")  # fmt: skip
 plt.show()

@@ -2,9 +2,9 @@
 Parts of images, some of which are broken
 =========================================
 
-A fifth of scikit-learn's digits is spoiled: drowned in noise, with pixels shuffled, or covered by
-a block. Plain NMF spends parts on that; robust NMF learns what it would have learned from the
-clean images, and says which ones it did not listen to.
+A fifth of scikit-learn's digits is corrupted: replaced by noise, with pixels shuffled, or covered
+by a block. Plain NMF spends parts on that; robust NMF learns what it would have learned from the
+clean images, and reports which ones it down-weighted.
 """
 
 # %%
@@ -22,7 +22,7 @@ X, bad = spoil(clean, 0.2, ["noise", "shuffled", "occluded"], (8, 8), seed=0)
 
 
 def show(rows, title, columns=8):
-    """Images in a grid."""
+    """Show images in a grid."""
     figure, axes = plt.subplots(-(-len(rows) // columns), columns, figsize=(columns, 2.4))
     for ax, row in zip(axes.ravel(), rows, strict=True):
         ax.imshow(row.reshape(8, 8), cmap="gray_r")
@@ -44,12 +44,12 @@ show(plain.components_, "parts of plain NMF")
 show(robust.components_, "parts of robust NMF")
 
 # %%
-# How well do the parts describe the *clean* images? One is what plain NMF reaches when it has
-# seen nothing else.
+# How well do the parts describe the *clean* images? One is the error of plain NMF fitted to these
+# alone.
 
 
 def clean_error(model):
-    """Squared error of the clean images with the parts that a model has learned."""
+    """Return the squared error of the clean images under the parts of a model."""
     images = clean[~bad]
     return np.sum((images - model.inverse_transform(model.transform(images))) ** 2)
 
@@ -59,8 +59,8 @@ for name, model in {"plain": plain, "robust": robust}.items():
     print(f"{name:8s}{clean_error(model) / best:.3f}")
 
 # %%
-# Every image has an importance: its say in the parts. Noise and shuffled pixels have none. An
-# image with a block in front of it still fits in part, and some of these keep their say.
+# Every image has an importance: its weight in the parts. Noise and shuffled pixels have none. An
+# image with a block in front of it still fits in part, and some of these keep their weight.
 
 figure, ax = plt.subplots(figsize=(7, 3), layout="constrained")
 shares = robust.sample_importances_ * len(X)

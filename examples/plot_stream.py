@@ -3,8 +3,8 @@ A stream that drifts
 ====================
 
 ``partial_fit`` takes one minibatch after the other. Sums of earlier ones fade by
-``forget_factor``, so parts follow a process that changes, and a burst of broken samples does not
-carry them away: a batch is weighted by energies as the stream has known them.
+``forget_factor``, so parts follow a process that changes. A burst of broken samples changes them
+little: the weights of a batch follow from the energies of earlier ones.
 """
 
 # %%
@@ -19,13 +19,13 @@ grid = np.arange(features)
 
 
 def basis_at(moment):
-    """Three peaks, one of which wanders."""
+    """Return three peaks, one of which moves with time."""
     centres = np.array([12, 30 + 15 * moment / batches, 52])
     return np.exp(-0.5 * ((grid - centres[:, None]) / 3.0) ** 2)
 
 
 def batch_at(moment):
-    """A hundred samples; for a while two fifths of them are broken."""
+    """Draw a hundred samples; between batches 50 and 60 two fifths of them are broken."""
     X = rng.gamma(0.6, size=(100, parts)) @ basis_at(moment) + 0.02 * rng.random((100, features))
     if 50 <= moment < 60:
         X[:40] = 3 * rng.random((40, features))

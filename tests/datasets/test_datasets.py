@@ -34,12 +34,12 @@ def test_the_files_hold_what_is_said_of_them(name):
     dataset = DATASETS[name]
     if dataset.made is None and dataset.path() is None:
         pytest.skip(f"{name}.npz is not in ROBUSTNMF_DATA")
-    found = load_dataset(name, download=False)
-    assert found.data.shape == (dataset.samples, dataset.features)
-    assert found.data.dtype == np.float64
-    assert sorted(set(found.target.tolist())) == list(range(dataset.classes))
-    assert dataset.title in found.DESCR
-    assert dataset.licence in found.DESCR
+    bunch = load_dataset(name, download=False)
+    assert bunch.data.shape == (dataset.samples, dataset.features)
+    assert bunch.data.dtype == np.float64
+    assert sorted(set(bunch.target.tolist())) == list(range(dataset.classes))
+    assert dataset.title in bunch.DESCR
+    assert dataset.licence in bunch.DESCR
     if dataset.image_shape is not None:
         assert np.prod(dataset.image_shape) == dataset.features
 
@@ -81,9 +81,9 @@ def test_a_folder_goes_before_the_environment(tmp_path, monkeypatch):
 def test_data_that_are_not_here_are_explained(bare):
     with pytest.raises(DatasetNotFoundError) as raised:
         load_dataset("gtfd")
-    told = str(raised.value)
+    message = str(raised.value)
     for part in ("gtfd.npz", "750 x 1024", DATASETS["gtfd"].source, VARIABLE, "data_dir"):
-        assert part in told
+        assert part in message
     assert isinstance(raised.value, FileNotFoundError)
 
 
@@ -117,15 +117,15 @@ def test_a_pickle_is_never_loaded(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("arrays", "told"),
+    ("arrays", "message"),
     [
         ({"X": np.ones((625, 4))}, "cannot be read"),
         ({"X": np.ones((625, 3)), "y": np.zeros(625)}, "has shape"),
         ({"X": np.ones((625, 4)), "y": np.zeros(624)}, "has shape"),
     ],
 )
-def test_a_wrong_file_is_refused(tmp_path, arrays, told):
-    with pytest.raises(DatasetError, match=told):
+def test_a_wrong_file_is_refused(tmp_path, arrays, message):
+    with pytest.raises(DatasetError, match=message):
         hostile(tmp_path, archive(tmp_path, **arrays)).load(tmp_path)
 
 
@@ -144,28 +144,28 @@ def test_a_giant_file_is_not_even_read(tmp_path):
 
 
 def test_tables_come_from_openml_where_it_has_them(bare, monkeypatch):
-    def fetch(**asked):
-        assert asked["data_id"] == 30
+    def fetch(**arguments):
+        assert arguments["data_id"] == 30
         labels = np.array(["5", "1", "2", "3", "4"])[np.arange(5473) % 5]
         return SimpleNamespace(data=np.ones((5473, 10)), target=labels)
 
     monkeypatch.setattr(sklearn.datasets, "fetch_openml", fetch)
-    found = load_dataset("page_blocks")
-    assert found.origin == "downloaded"
-    assert found.target[:5].tolist() == [4, 0, 1, 2, 3]
+    bunch = load_dataset("page_blocks")
+    assert bunch.origin == "downloaded"
+    assert bunch.target[:5].tolist() == [4, 0, 1, 2, 3]
 
 
 def test_faces_come_from_olivetti_and_are_halved(bare, monkeypatch):
     images = np.random.default_rng(0).random((400, 64, 64))
     faces = SimpleNamespace(images=images, target=np.repeat(np.arange(40), 10))
-    monkeypatch.setattr(sklearn.datasets, "fetch_olivetti_faces", lambda **asked: faces)
-    found = load_dataset("orl")
-    face = found.data[3].reshape(found.image_shape, order="F")
+    monkeypatch.setattr(sklearn.datasets, "fetch_olivetti_faces", lambda **arguments: faces)
+    bunch = load_dataset("orl")
+    face = bunch.data[3].reshape(bunch.image_shape, order="F")
     assert face[5, 7] == np.rint(255 * images[3, 10:12, 14:16].mean())
 
 
 def test_a_failed_download_says_where_else_to_look(bare, monkeypatch):
-    def fetch(**asked):
+    def fetch(**arguments):
         raise ConnectionError("no route")
 
     monkeypatch.setattr(sklearn.datasets, "fetch_openml", fetch)

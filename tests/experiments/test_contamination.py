@@ -1,4 +1,4 @@
-"""The contamination benchmark: fair scenarios, resumable, and honest tables."""
+"""Scenarios, scores, baselines and runs of the contamination benchmark."""
 
 from dataclasses import replace
 
@@ -10,9 +10,8 @@ from robustnmf.corruptions import CORRUPTIONS
 from robustnmf.experiments.contamination import benchmark, detection, tables
 from robustnmf.experiments.contamination.benchmark import MINORITY, SHARES, Plan, plan, run
 from robustnmf.experiments.contamination.generated import GENERATED, SAMPLES
-from robustnmf.experiments.contamination.goals import PARTS, Place, means
-from robustnmf.experiments.contamination.judge import Judge, Score, plain_basis
-from robustnmf.experiments.contamination.methods import CEILING, GROUPS, scored
+from robustnmf.experiments.contamination.judge import Judge, plain_basis
+from robustnmf.experiments.contamination.methods import GROUPS, score_groups
 from robustnmf.experiments.contamination.scenario import Data, Scenario, ranks_of, table_of
 from robustnmf.experiments.contamination.store import ScenarioStore
 from robustnmf.experiments.contamination.two_step import (
@@ -32,14 +31,14 @@ SMALL = Scenario("wdbc", "noise", 0.2, 0)
 @pytest.mark.parametrize("kind", CORRUPTIONS)
 @pytest.mark.parametrize("dataset", ["digits", "wdbc", "synthetic"])
 def test_the_samples_held_back_are_clean_and_the_same_for_all_shares(dataset, kind):
-    none, some = (Scenario(dataset, kind, share, 3).data() for share in (0.0, 0.3))
-    np.testing.assert_array_equal(none.held_back, some.held_back)
-    np.testing.assert_array_equal(none.dirty[~some.bad], some.clean)
-    assert some.bad.mean() == pytest.approx(0.3, abs=0.01)
-    assert np.isfinite(some.dirty).all()
-    assert some.dirty.min() >= 0
-    changed = np.any(none.dirty != some.dirty, axis=1)
-    np.testing.assert_array_equal(changed, some.bad)
+    clean, corrupted = (Scenario(dataset, kind, share, 3).data() for share in (0.0, 0.3))
+    np.testing.assert_array_equal(clean.held_back, corrupted.held_back)
+    np.testing.assert_array_equal(clean.dirty[~corrupted.bad], corrupted.clean)
+    assert corrupted.bad.mean() == pytest.approx(0.3, abs=0.01)
+    assert np.isfinite(corrupted.dirty).all()
+    assert corrupted.dirty.min() >= 0
+    changed = np.any(clean.dirty != corrupted.dirty, axis=1)
+    np.testing.assert_array_equal(changed, corrupted.bad)
 
 
 @pytest.mark.parametrize("name", GENERATED)
@@ -82,15 +81,15 @@ def test_scores_mean_what_they_say():
     assert perfect.parts_distance == pytest.approx(0.0, abs=1e-12)
     assert perfect.relative_error == pytest.approx(1.0, abs=0.1)
     assert np.isnan(perfect.auroc)
-    undisturbed = judge.basis("undisturbed", judge.undisturbed)
-    assert undisturbed.relative_error == undisturbed.geometric_error == 1.0
+    reference = judge.basis("reference", judge.reference_basis)
+    assert reference.relative_error == reference.geometric_error == 1.0
     data = SMALL.data()
     assert Judge(data).ranking("oracle", data.bad.astype(float)).auroc == 1.0
 
 
 def test_the_geometric_error_is_that_of_the_typical_sample():
     judge = Judge(SMALL.data())
-    errors = judge._reference.copy()
+    errors = judge._reference_errors.copy()
     errors[0] *= 1e6
     assert judge.relative_error(errors) > 100
     assert judge.geometric_error(errors) == pytest.approx(1e6 ** (1 / len(errors)))
@@ -109,7 +108,7 @@ def test_lost_samples_are_good_ones_without_weight():
 
 
 def test_robust_parts_are_better_than_plain_ones_and_bad_samples_are_found():
-    groups = scored(SMALL.data(), ("methods", "two_step", "detectors"))
+    groups = score_groups(SMALL.data(), ("methods", "two_step", "detectors"))
     scores = {score.method: score for group in groups.values() for score in group}
     assert scores["RobustNMF"].relative_error < 1.05 < scores["EucNMF"].relative_error
     assert scores["RobustNMFDetector"].auroc > 0.99
@@ -129,7 +128,7 @@ def small_data(bad=0) -> Data:
 
 
 def two_step_scores(data):
-    return {score.method: score for score in scored(data, ("two_step",))["two_step"]}
+    return {score.method: score for score in score_groups(data, ("two_step",))["two_step"]}
 
 
 def test_two_step_baselines_drop_what_they_flag_and_the_oracle_nothing_of_clean_data():
@@ -194,135 +193,37 @@ def test_a_baseline_that_fails_says_so_and_spares_the_others(monkeypatch):
 
 
 def test_the_plan_has_clean_tables_at_every_rank_and_bad_samples_at_their_own():
-    wanted = plan(["iris", "small_cluster"], [], 2)
-    assert wanted.groups == tuple(GROUPS)
-    assert {scenario.seed for scenario in wanted.scenarios} == {0, 1}
-    iris = [s for s in wanted.scenarios if s.dataset == "iris" and s.seed == 0]
+    run_plan = plan(["iris", "small_cluster"], [], 2)
+    assert run_plan.groups == tuple(GROUPS)
+    assert {scenario.seed for scenario in run_plan.scenarios} == {0, 1}
+    iris = [s for s in run_plan.scenarios if s.dataset == "iris" and s.seed == 0]
     assert [s.rank for s in iris if not s.share] == [0, 2]
     assert [s.rank for s in iris if s.share] == [0] * 6 * (len(SHARES) - 1)
-    assert Scenario(*MINORITY, 1) in wanted.scenarios
+    assert Scenario(*MINORITY, 1) in run_plan.scenarios
     assert not plan(["iris"], quick=True).missing
-    chosen = plan(["iris"], groups=["two_step", "grids", "detectors"], grids=False)
-    assert chosen.groups == ("two_step", "detectors")
-    assert chosen.groups_of(Scenario("iris", "noise", 0.0, 0, rank=2)) == ("two_step",)
+    smaller = plan(["iris"], groups=["two_step", "grids", "detectors"], grids=False)
+    assert smaller.groups == ("two_step", "detectors")
+    assert smaller.groups_of(Scenario("iris", "noise", 0.0, 0, rank=2)) == ("two_step",)
 
 
 def test_a_run_that_was_cut_short_goes_on_where_it_was(tmp_path):
-    wanted = plan(["iris"], ["noise"], 1, quick=True)
-    own_rank = tuple(scenario for scenario in wanted.scenarios if not scenario.rank)
+    run_plan = plan(["iris"], ["noise"], 1, quick=True)
+    own_rank = tuple(scenario for scenario in run_plan.scenarios if not scenario.rank)
     part = Plan(own_rank[:1], ("detectors",))
     store = ScenarioStore(tmp_path / "scenarios.sqlite")
     run(part, store)
     first = store.scores(part.scenarios[0], "detectors")
-    seen = []
+    calls = []
     both = Plan(own_rank[:2], ("detectors",))
-    run(both, store, progress=lambda what, done, total: seen.append((done, total)))
-    assert seen[0] == (1, 2)
-    assert seen[-1] == (2, 2)
+    run(both, store, progress=lambda what, done, total: calls.append((done, total)))
+    assert calls[0] == (1, 2)
+    assert calls[-1] == (2, 2)
     again = store.scores(part.scenarios[0], "detectors")
     assert [s.method for s in again] == [s.method for s in first]
     assert store.scores(part.scenarios[0], "methods") == []
     (tmp_path / "other.sqlite").write_text("no database")
     with pytest.raises(StoreError, match="cannot be used"):
         ScenarioStore(tmp_path / "other.sqlite")
-
-
-def rows_with(relative, auroc=0.99, lost=0.0, baseline=1.5):
-    """Rows in which every cell has these numbers, for ours and for the others."""
-    rows = []
-    scenarios = [
-        Scenario(dataset, "noise", share, seed)
-        for dataset in ("digits", "thyroid") for share in (0.0, 0.2, 0.4) for seed in (0, 7)
-    ]  # fmt: skip
-    scenarios += [replace(scenario, rank=5) for scenario in scenarios if not scenario.share]
-    for scenario in scenarios:
-        ours = Score("RobustNMF", relative, relative, lost)
-        rows += [(scenario, score) for score in (ours, Score("EucNMF", 2.0, 2.0, 0.0))]
-        rows += [(scenario, Score(name, baseline, baseline, 0.1)) for name in TWO_STEP]
-        rows.append((scenario, Score(ORACLE_FIRST, 1.0, 1.0, 0.0)))
-        areas = {"RobustNMFDetector": auroc, "IsolationForest": 0.97, "LocalOutlierFactor": 0.5,
-                 "EllipticEnvelope": 0.5, "PCA error": 0.5, CEILING: 0.99}  # fmt: skip
-        if not scenario.rank:
-            rows += [(scenario, Score(name, auroc=v, lost=lost)) for name, v in areas.items()]
-    return rows
-
-
-def outcomes_by_key(rows):
-    return {outcome.key: outcome for outcome in tables.outcomes(rows)}
-
-
-def test_parts_are_tuned_other_draws_and_held_out():
-    assert [
-        [part for part, inside in PARTS.items() if inside(Scenario(name, "noise", 0.1, seed))]
-        for name, seed in (("iris", 4), ("iris", 5), ("yale", 0), ("yale", 9))
-    ] == [["tuned"], ["other draws"], ["held out"], ["held out"]]
-
-
-def test_tables_keep_the_parts_apart_and_say_what_is_missed():
-    by_key = outcomes_by_key(rows_with(1.2, 0.9, lost=0.1))
-    grids = by_key["errors"].grids
-    titles = [grid.title.split(":")[0] for grid in grids]
-    assert titles == ["tuned", "other draws", "held out"]
-    assert "digits; 1 seeds" in grids[0].title
-    verdicts = [note for note in by_key["errors"].notes if note.startswith("RobustNMF")]
-    assert len(verdicts) == 9
-    assert all("missed" in note and "met" not in note for note in verdicts)
-    assert all("missed" in note for note in by_key["lost"].notes)
-    assert "does in 0 of these" in by_key["detection"].notes[0]
-    assert "missed" in by_key["detection"].notes[1]
-    by_key = outcomes_by_key(rows_with(1.0))
-    for key in ("errors", "lost", "detection"):
-        assert not any("missed" in note for note in by_key[key].notes)
-    assert "does in 2 of these." in by_key["detection"].notes[0]
-
-
-def test_a_cell_shows_mean_percentile_and_worst():
-    rows = [
-        (Scenario("yale", "noise", 0.1, seed), Score("RobustNMF", error))
-        for seed, error in ((0, 1.0), (1, 2.0))
-    ]
-    rows.append((Scenario("yale", "shuffled", 0.1, 0), Score("RobustNMF", 2.5)))
-    assert means(rows, "RobustNMF", "error") == {
-        Place("yale", "noise", 0.1): 1.5, Place("yale", "shuffled", 0.1): 2.5,
-    }  # fmt: skip
-    (row,) = tables.outcomes(rows)[0].grids[0].rows
-    assert [cell.text for cell in row] == ["RobustNMF", "", "2.000 / 2.450 / 2.500", ""]
-    assert row[2].hint == "worst: yale, shuffled, 10%"
-    (note,) = [note for note in tables.outcomes(rows)[0].notes if "5 to 20%" in note]
-    assert "mean 2.000 (goal 1.04, missed), 95th percentile 2.450 (goal 1.15, missed)" in note
-
-
-def test_two_step_baselines_that_are_ahead_are_named():
-    notes = [n for n in outcomes_by_key(rows_with(1.2))["errors"].notes if n.startswith("Ahead")]
-    assert len(notes) == 9
-    assert all(": met." in note and "Behind the oracle: mean 1.200" in note for note in notes)
-    by_key = outcomes_by_key(rows_with(1.2, baseline=1.1))
-    notes = [note for note in by_key["errors"].notes if note.startswith("Ahead")]
-    assert all(f"missed: behind {FOREST_FIRST} (mean 1.200 against 1.100" in n for n in notes)
-    assert "in 8 of 8 cells" in by_key["cells"].notes[0]
-
-
-def test_page_blocks_is_judged_by_the_geometric_mean():
-    rows = [(Scenario("page_blocks", "noise", 0.0, 0), Score("RobustNMF", 3.0, 0.7))]
-    outcome = tables.outcomes(rows)[0]
-    assert outcome.grids[0].rows[0][1].text == "0.700 / 0.700 / 0.700"
-    assert "page_blocks is judged by the geometric mean" in outcome.caption
-    assert any("by squared error too: clean mean 3.000" in note for note in outcome.notes)
-
-
-def test_clean_tables_are_shown_by_rank():
-    grid = outcomes_by_key(rows_with(1.2, lost=0.1))["ranks"].grids[0]
-    texts = [[cell.text for cell in row] for row in grid.rows]
-    assert texts[0] == ["digits", "own", "1.200", "1.200", "10.0%", "1.500", "1.500", "10.0%"]
-    assert [row[1] for row in texts] == ["own", "5", "own", "5"]
-
-
-def test_a_small_cluster_has_to_survive_noise_in_every_draw():
-    for errors, expected in (((1.0, 1.1), "met"), ((1.0, 500.0), "missed")):
-        rows = [(Scenario(*MINORITY, seed), Score("RobustNMF", error))
-                for seed, error in enumerate(errors)]  # fmt: skip
-        (note,) = [n for n in tables.outcomes(rows)[0].notes if "small_cluster (15%" in n]
-        assert f"({expected})" in note
 
 
 @needs_cli

@@ -22,7 +22,7 @@ from robustnmf.experiments.paper import ITEMS, published
 from robustnmf.experiments.protocol import PROTOCOL, SCALINGS
 from robustnmf.experiments.reproduce import plan, reproduce, scope_of
 from robustnmf.experiments.store import Store
-from robustnmf.experiments.trial import Scores, Task, fitted, run
+from robustnmf.experiments.trial import Scores, Task, fit_points, run
 from tests.oracles import paper
 from tests.problems import needs_cli
 
@@ -53,11 +53,11 @@ def test_the_paper_has_three_tables_and_nine_figures():
 
 
 def test_a_full_run_needs_as_many_fits_as_the_paper(monkeypatch):
-    monkeypatch.setattr("robustnmf.experiments.reproduce.is_here", lambda name, data_dir: True)
-    wanted = plan(["table2", "table3"], scope_of())
-    assert wanted.fits == 9 * 10 * (1 + 1 + 1 + (9 + 1) + (20 + 1) + (9 + 1))
+    monkeypatch.setattr("robustnmf.experiments.reproduce.is_available", lambda name, data_dir: True)
+    run_plan = plan(["table2", "table3"], scope_of())
+    assert run_plan.fits == 9 * 10 * (1 + 1 + 1 + (9 + 1) + (20 + 1) + (9 + 1))
     everything = plan(ITEMS, scope_of())
-    assert everything.fits > wanted.fits
+    assert everything.fits > run_plan.fits
     assert len(set(everything.tasks)) == len(everything.tasks)
 
 
@@ -65,7 +65,7 @@ def test_trials_run_the_equations_of_the_paper():
     task = Task("wdbc", "FWRNMF", 0.05, starts=1, values=(3.0,), protocol=SHORT)
     X, _ = task.table()
     start, end = (
-        fitted([(replace(task, protocol=p), 3.0)], X, 3)[0]
+        fit_points([(replace(task, protocol=p), 3.0)], X, 3)[0]
         for p in (SHORT.but(iterations=0), SHORT)
     )
     base, representation, _ = paper.fwrnmf(X.T, start.components.T, start.codes.T, 3.0, 5)
@@ -76,13 +76,13 @@ def test_trials_run_the_equations_of_the_paper():
 def test_scores_do_not_depend_on_the_batch():
     task = Task("wdbc", "EWRNMF", 0.05, values=(0.1, 1.0, 10.0), protocol=SHORT)
     other = Task("wdbc", "EucNMF", 0.05, protocol=SHORT)
-    points = [(task, value) for value in task.asked]
-    together = [found for part in run([*points, (other, None)]) for _, found in part]
-    alone = [found for point in points for part in run([point]) for _, found in part]
+    points = [(task, value) for value in task.parameter_values]
+    together = [trial for part in run([*points, (other, None)]) for _, trial in part]
+    alone = [trial for point in points for part in run([point]) for _, trial in part]
     strip = {"seconds": 0.0, "objective": 0.0, "effective_sample_size": 0.0}
-    assert [replace(f, **strip) for f in together[:6]] == [replace(f, **strip) for f in alone]
+    assert [replace(t, **strip) for t in together[:6]] == [replace(t, **strip) for t in alone]
     np.testing.assert_allclose(
-        [f.objective for f in together[:6]], [f.objective for f in alone], rtol=1e-9
+        [t.objective for t in together[:6]], [t.objective for t in alone], rtol=1e-9
     )
 
 
@@ -107,52 +107,54 @@ def test_subsets_are_drawn_alike_for_all_methods():
 
 def test_the_best_value_is_chosen_on_the_grid_and_the_default_without_labels():
     method = METHODS["EWRNMF"]
-    found = summary.levels(
+    summaries = summary.summarise(
         [scores(v, s, a) for v, a in ((0.1, 0.6), (1.0, 0.7), ("auto", 0.9)) for s in (0, 1)],
         "accuracy",
     )
-    assert summary.best(found, method).value == 1.0
-    assert summary.blind(found, method).value == "auto"
+    assert summary.best_on_grid(summaries, method).value == 1.0
+    assert summary.at_default(summaries, method).value == "auto"
 
 
 def test_cells_are_marked_where_an_accuracy_says_little():
-    def level(**more):
-        return summary.levels([scores(None, s, 0.9, **more) for s in (0, 1)], "accuracy")[None]
+    def summarised(**more):
+        return summary.summarise([scores(None, s, 0.9, **more) for s in (0, 1)], "accuracy")[None]
 
-    assert summary.marks(level(), "accuracy", 0.5, 5) == ()
-    assert summary.marks(level(largest_cluster=0.96), "accuracy", 0.5, 5) == ("one",)
-    assert summary.marks(level(), "accuracy", 0.8953, 5) == ("class",)
-    assert summary.marks(level(), "information", 0.8953, 5) == ()
-    assert summary.marks(level(effective_sample_size=4.9), "accuracy", 0.5, 5) == ("few",)
+    assert summary.marks(summarised(), "accuracy", 0.5, 5) == ()
+    assert summary.marks(summarised(largest_cluster=0.96), "accuracy", 0.5, 5) == ("one",)
+    assert summary.marks(summarised(), "accuracy", 0.8953, 5) == ("class",)
+    assert summary.marks(summarised(), "information", 0.8953, 5) == ()
+    assert summary.marks(summarised(effective_sample_size=4.9), "accuracy", 0.5, 5) == ("few",)
     once = [scores(None, 0, 0.9, largest_cluster=0.99), scores(None, 1, 0.9, largest_cluster=0.3)]
-    found = summary.levels(once, "accuracy")[None]
-    assert summary.marks(found, "accuracy", 0.5, 5) == ("one",)
-    assert found.in_one_cluster == 1
+    collapsed_once = summary.summarise(once, "accuracy")[None]
+    assert summary.marks(collapsed_once, "accuracy", 0.5, 5) == ("one",)
+    assert collapsed_once.one_cluster_starts == 1
 
 
 def test_finished_trials_are_not_run_again(small, tmp_path, monkeypatch):
     store = Store(tmp_path / "trials.sqlite")
-    wanted = plan(["table2", "figure7"], small)
-    first = reproduce(wanted, store)
+    run_plan = plan(["table2", "figure7"], small)
+    first = reproduce(run_plan, store)
     monkeypatch.setattr(
-        "robustnmf.experiments.reproduce.fitted", lambda *a, **k: pytest.fail("fitted again")
+        "robustnmf.experiments.reproduce.fit_points", lambda *a, **k: pytest.fail("fitted again")
     )
     monkeypatch.setattr(
-        "robustnmf.experiments.trial.fitted", lambda *a, **k: pytest.fail("fitted again")
+        "robustnmf.experiments.trial.fit_points", lambda *a, **k: pytest.fail("fitted again")
     )
     calls = []
-    again = reproduce(wanted, store, progress=lambda what, done, total: calls.append((done, total)))
+    again = reproduce(
+        run_plan, store, progress=lambda what, done, total: calls.append((done, total))
+    )
     assert again == first
-    assert calls[-1] == (wanted.fits, wanted.fits)
+    assert calls[-1] == (run_plan.fits, run_plan.fits)
 
 
 def test_what_else_is_in_the_store_changes_nothing(small, tmp_path):
     store = Store(tmp_path / "trials.sqlite")
-    wanted = plan(["table2"], small)
-    first = reproduce(wanted, store)
+    run_plan = plan(["table2"], small)
+    first = reproduce(run_plan, store)
     more = replace(small, quick=False, protocol=SHORT.but(starts=3))
     reproduce(plan(["table2"], more), store)
-    assert reproduce(wanted, store) == first
+    assert reproduce(run_plan, store) == first
 
 
 def test_a_device_that_is_not_there_is_one_line(tmp_path, capsys):
@@ -218,7 +220,7 @@ def test_a_killed_run_goes_on_where_it_was_and_ends_the_same(tmp_path):
 
 @needs_cli
 def test_the_command_line_speaks_of_mistakes_in_one_line(bare, tmp_path, capsys):
-    for arguments, told, code in (
+    for arguments, message, code in (
         (["--figures", "12"], "tables 1 to 3 and figures 1 to 9", 2),
         (["--tables"], "no table or figure was named", 2),
         (["--datasets", "gtfd"], "gtfd.npz", 1),
@@ -229,7 +231,7 @@ def test_the_command_line_speaks_of_mistakes_in_one_line(bare, tmp_path, capsys)
         assert main(["reproduce", "--out", str(tmp_path / "out"), *arguments]) == code
         error = capsys.readouterr().err
         assert error.startswith("robustnmf: ")
-        assert told in error
+        assert message in error
         assert error.count("\n") == 1
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import robustnmf
-from robustnmf.experiments.database import SHOWS
+from robustnmf.experiments.database import PRESENTATION
 from robustnmf.experiments.database import code_version as code_version_of
 from robustnmf.experiments.protocol import PROTOCOL
 from robustnmf.experiments.store import Store, StoreError
@@ -31,11 +31,11 @@ def scores(value=1.0, start=0, accuracy=0.5):
 
 def test_what_is_added_is_known(tmp_path):
     store = Store(tmp_path / "new" / "trials.sqlite")
-    assert store.known(TASK) == {}
+    assert store.finished(TASK) == {}
     added = [scores(), scores("auto", 3)]
     store.add(TASK, added)
-    assert Store(store.path).known(TASK) == {(s.value, s.start): s for s in added}
-    assert [found for _, found in store.rows([TASK])].count(added[0]) == 1
+    assert Store(store.path).finished(TASK) == {(s.value, s.start): s for s in added}
+    assert [trial for _, trial in store.rows([TASK])].count(added[0]) == 1
 
 
 @pytest.mark.parametrize(
@@ -53,21 +53,21 @@ def test_what_is_added_is_known(tmp_path):
 def test_trials_of_another_specification_are_others(tmp_path, other):
     store = Store(tmp_path / "trials.sqlite")
     store.add(TASK, [scores()])
-    assert store.known(other) == {}
+    assert store.finished(other) == {}
 
 
 def test_more_starts_or_values_are_the_same_task(tmp_path):
     store = Store(tmp_path / "trials.sqlite")
     store.add(TASK, [scores()])
     more = replace(TASK, starts=2, values=(1.0, 5.0))
-    assert list(store.known(more)) == [(1.0, 0)]
+    assert list(store.finished(more)) == [(1.0, 0)]
 
 
 def test_only_what_a_task_asks_for_is_known(tmp_path):
     store = Store(tmp_path / "trials.sqlite")
     store.add(TASK, [scores(value, start) for value in (1.0, 2.0) for start in range(5)])
     fewer = replace(TASK, starts=2, values=(2.0,))
-    assert set(store.known(fewer)) == {(2.0, 0), (2.0, 1)}
+    assert set(store.finished(fewer)) == {(2.0, 0), (2.0, 1)}
     assert len(list(store.rows([fewer]))) == 2
 
 
@@ -78,7 +78,7 @@ from robustnmf.experiments.trial import Scores, Task
 
 store = Store(sys.argv[1])
 task = Task("wdbc", "EWRNMF", 0.05, starts=99, values=(1.0,))
-print(len(store.known(task)))
+print(len(store.finished(task)))
 store.add(task, [Scores(1.0, 0, 0.5, 0.25, 10.0, 0.5, 2, -1.5, 0.1, "CPU")])
 """
 
@@ -127,7 +127,7 @@ def test_every_file_that_numbers_come_from_is_in_the_version(copied_package):
         if versions[-1] == versions[-2]:
             unseen.add(path.relative_to(copied_package).parts[:2])
     shows = {parts for parts in unseen if parts[0] != "experiments"}
-    assert {parts[0] for parts in shows} == SHOWS
+    assert {parts[0] for parts in shows} == PRESENTATION
     experiments = {parts[1] for parts in unseen - shows}
     assert not experiments & {"methods.py", "protocol.py", "trial.py"}
     assert len(set(versions)) > 80
@@ -162,7 +162,7 @@ def test_two_runs_at_once_do_not_get_in_the_way(tmp_path):
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(write, range(24)))
-    assert len(Store(path).known(TASK)) == 48
+    assert len(Store(path).finished(TASK)) == 48
 
 
 def test_a_file_of_something_else_is_refused(tmp_path):
@@ -186,7 +186,7 @@ def test_a_file_that_breaks_later_is_one_error(tmp_path):
     content[4096:] = b"x" * (len(content) - 4096)
     store.path.write_bytes(bytes(content))
     with pytest.raises(StoreError, match="cannot be used for trials"):
-        store.known(TASK)
+        store.finished(TASK)
 
 
 def test_a_full_disk_loses_the_batch_and_nothing_else(tmp_path, monkeypatch):
@@ -204,4 +204,4 @@ def test_a_full_disk_loses_the_batch_and_nothing_else(tmp_path, monkeypatch):
     with pytest.raises(StoreError, match="full"):
         store.add(TASK, [scores(start=start) for start in range(1, 2000)])
     monkeypatch.setattr(sqlite3, "connect", connect)
-    assert list(store.known(TASK)) == [(1.0, 0)]
+    assert list(store.finished(TASK)) == [(1.0, 0)]

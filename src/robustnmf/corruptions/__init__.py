@@ -30,15 +30,15 @@ __all__ = ["CORRUPTIONS", "Corruption", "gaussian", "spoil"]
 def spoil(
     X: np.ndarray, share: float, kinds: Sequence[str], shape: Shape, seed: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Spoil a share of the samples, each kind its part of them.
+    """Replace a share of the samples by corrupted ones, split evenly among the kinds.
 
-    Returns the spoiled table and the mask of spoiled samples.
+    Returns the new table (n_samples, n_features) and the mask (n_samples,) of corrupted samples.
     """
     rng = np.random.default_rng(seed)
-    chosen = rng.permutation(len(X))[: round(share * len(X))]
+    bad_rows = rng.permutation(len(X))[: round(share * len(X))]
     spoiled, bad = X.copy(), np.zeros(len(X), dtype=bool)
-    bad[chosen] = True
-    for kind, rows in zip(kinds, np.array_split(chosen, len(kinds)), strict=True):
+    bad[bad_rows] = True
+    for kind, rows in zip(kinds, np.array_split(bad_rows, len(kinds)), strict=True):
         if not len(rows):
             continue
         spoiled[rows] = CORRUPTIONS[kind](X[rows], rng, shape)

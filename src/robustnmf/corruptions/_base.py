@@ -1,4 +1,4 @@
-"""What a corruption is."""
+"""Types of a corruption."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 Shape = tuple[int, int] | None
-"""Of images; None where samples are none."""
+"""Height and width of images; None where samples are not images."""
 
 Corruption = Callable[[np.ndarray, np.random.Generator, Shape], np.ndarray]
-"""Rows to be spoiled, a source of chance and the shape of images; the spoiled rows."""
+"""Takes clean rows, a random generator and the shape of images; returns the corrupted rows."""

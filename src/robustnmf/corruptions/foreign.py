@@ -13,23 +13,24 @@ DIGITS = (8, 8)
 
 
 def foreign(rows: np.ndarray, rng: np.random.Generator, shape: Shape) -> np.ndarray:
-    """Handwritten digits in their place, brought to the size and the range of the data.
+    """Replace samples by handwritten digits, resized to the shape and range of the data.
 
-    Among images of eight by eight, which are likely to be those digits, rows of the breast cancer
-    table.
+    Images of eight by eight are likely to be those digits: rows of the breast cancer table replace
+    them.
     """
     donors = _breast_cancer() if shape == DIGITS else _digits()
-    chosen = donors[rng.choice(len(donors), size=len(rows))]
+    samples = donors[rng.choice(len(donors), size=len(rows))]
     if shape is not None and shape != DIGITS:
-        across = np.kron(*(_averages(old, new) for old, new in zip(DIGITS, shape, strict=True)))
+        resampling = np.kron(
+            *(_averaging_matrix(old, new) for old, new in zip(DIGITS, shape, strict=True))
+        )
     else:
-        across = _averages(chosen.shape[1], rows.shape[1])
-    resized = chosen @ across
-    return rows.max() * np.clip(resized, 0.0, 1.0)
+        resampling = _averaging_matrix(samples.shape[1], rows.shape[1])
+    return rows.max() * np.clip(samples @ resampling, 0.0, 1.0)
 
 
-def _averages(old: int, new: int) -> np.ndarray:
-    """Matrix (old, new) that averages what lies within each of the new ones: no blank is hit."""
+def _averaging_matrix(old: int, new: int) -> np.ndarray:
+    """Return the matrix (old, new) that averages over the part of the old grid in each new cell."""
     edges = np.linspace(0.0, old, new + 1)
     begin, end = edges[:-1], edges[1:]
     cells = np.arange(old)[:, None]

@@ -9,13 +9,13 @@ from sklearn.utils import check_random_state
 def gaussian(
     X: np.ndarray, c: float, random_state: int | np.random.RandomState | None = None
 ) -> np.ndarray:
-    r"""Noise in proportion to the root of each value, cut off at zero.
+    r"""Add Gaussian noise with variance in proportion to each value, and clip at zero.
 
     .. math:: X_{ij} \leftarrow \max(0,\; X_{ij} + c\, \epsilon_{ij}), \qquad
         \epsilon_{ij} \sim N(0, X_{ij})
 
-    with :math:`X_{ij}` the variance, as the paper says. What falls below zero becomes zero, which
-    it does not say but nonnegative methods need.
+    with :math:`X_{ij}` the variance, as the paper says. Clipping at zero is not in the paper, but
+    nonnegative methods need it.
 
     Parameters
     ----------
@@ -39,5 +39,5 @@ def gaussian(
     X = np.asarray(X, dtype=float)
     if not (X >= 0).all():
         raise ValueError("X holds negative values or NaN, and no variance is negative.")
-    drawn = check_random_state(random_state).standard_normal(X.shape)
-    return np.maximum(X + c * np.sqrt(X) * drawn, 0.0)
+    noise = check_random_state(random_state).standard_normal(X.shape)
+    return np.maximum(X + c * np.sqrt(X) * noise, 0.0)

@@ -1,4 +1,4 @@
-"""Samples drowned in noise of the size of the data."""
+"""Samples replaced by noise of the size of the data."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ from robustnmf.corruptions._base import Shape
 
 
 def noise(rows: np.ndarray, rng: np.random.Generator, shape: Shape) -> np.ndarray:
-    """Uniform noise up to the largest entry in place of the sample."""
+    """Replace every sample by uniform noise up to the largest entry."""
     return rows.max() * rng.random(rows.shape)

@@ -8,9 +8,9 @@ from robustnmf.corruptions._base import Shape
 
 
 def occluded(rows: np.ndarray, rng: np.random.Generator, shape: Shape) -> np.ndarray:
-    """A block of half the height and width at the largest value, somewhere in each image.
+    """Set a block of half the height and width to the largest value, at a random place.
 
-    Samples that are no images lose half of their features, in a row, to the largest value.
+    Where samples are not images, half of the features, side by side, are set.
     """
     shape = (1, rows.shape[1]) if shape is None else shape
     images = rows.copy().reshape(len(rows), *shape)

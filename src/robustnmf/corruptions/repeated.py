@@ -1,4 +1,4 @@
-"""The same wrong sample over and over, as a stuck sensor gives it."""
+"""One wrong sample repeated, as from a sensor that is stuck."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ from robustnmf.corruptions._base import Shape
 
 
 def repeated(rows: np.ndarray, rng: np.random.Generator, shape: Shape) -> np.ndarray:
-    """One sample of uniform noise in place of all of them."""
+    """Replace all samples by the same sample of uniform noise."""
     return np.tile(rows.max() * rng.random((1, rows.shape[1])), (len(rows), 1))

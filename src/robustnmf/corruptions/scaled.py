@@ -10,5 +10,5 @@ SMALLEST_FACTOR, LARGEST_FACTOR = 2.0, 10.0
 
 
 def scaled(rows: np.ndarray, rng: np.random.Generator, shape: Shape) -> np.ndarray:
-    """Each sample two to ten times as large as it should be."""
+    """Multiply each sample by a random factor between two and ten."""
     return rng.uniform(SMALLEST_FACTOR, LARGEST_FACTOR, size=(len(rows), 1)) * rows

@@ -1,4 +1,4 @@
-"""Samples whose features have changed places."""
+"""Samples whose features are permuted."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ from robustnmf.corruptions._base import Shape
 
 
 def shuffled(rows: np.ndarray, rng: np.random.Generator, shape: Shape) -> np.ndarray:
-    """The same values in another order, a different one for every sample."""
+    """Permute the features of every sample, each in its own random order."""
     return rng.permuted(rows, axis=1)

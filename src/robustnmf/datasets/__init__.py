@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
-
 from sklearn.utils import Bunch
 
-from robustnmf.datasets._base import VARIABLE, Dataset, DatasetError, DatasetNotFoundError
+from robustnmf.datasets._base import VARIABLE, DataDir, Dataset, DatasetError, DatasetNotFoundError
 from robustnmf.datasets.balance import BALANCE
 from robustnmf.datasets.digits import DIGITS
 from robustnmf.datasets.dimdata import DIMDATA
@@ -47,9 +45,7 @@ __all__ = [
 ]
 
 
-def load_dataset(
-    name: str, data_dir: str | os.PathLike | None = None, *, download: bool = True
-) -> Bunch:
+def load_dataset(name: str, data_dir: DataDir = None, *, download: bool = True) -> Bunch:
     """Load one of the datasets by name.
 
     Looks for ``<name>.npz`` in ``data_dir`` and in the folder that the environment variable
@@ -64,7 +60,7 @@ def load_dataset(
     data_dir : path, optional
         Folder of the npz files; downloads are kept there too.
     download : bool, default=True
-        Whether to go to the network where nothing else helps.
+        Whether to download data that are found nowhere else.
 
     Returns
     -------
@@ -84,7 +80,7 @@ def load_dataset(
 
 
 def dataset_called(name: str) -> Dataset:
-    """Facts about one of the datasets."""
+    """Return the facts about one of the datasets, by name."""
     if name not in DATASETS:
         raise ValueError(f"no dataset is called {name!r}. Known ones are {', '.join(DATASETS)}.")
     return DATASETS[name]

@@ -1,4 +1,4 @@
-"""What is known of a dataset, and the ways to its data: a file, a rule, a download."""
+"""Facts about a dataset, and loading it: from a file, by a rule, or by a download."""
 
 from __future__ import annotations
 
@@ -19,37 +19,40 @@ LARGEST_FILE = 64 * 2**20
 Tables = tuple[np.ndarray, np.ndarray]
 """Data (samples, features) and labels (samples,)."""
 
+DataDir = str | os.PathLike[str] | None
+"""Folder of the npz files, if any."""
+
 
 class DatasetNotFoundError(FileNotFoundError):
-    """The data are not here and cannot be made or fetched; the message says where to get them."""
+    """Raised where data are neither on this machine nor available by rule or download."""
 
 
 class DatasetError(ValueError):
-    """A file of a dataset is not what it should be."""
+    """Raised where the file of a dataset has the wrong digest, content or shape."""
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """Facts about a dataset, and how to come by it.
+    """Facts about a dataset, and the functions that load it.
 
     Parameters
     ----------
     name : str
-        Also that of its file, ``<name>.npz``.
+        Name of the dataset; its file is ``<name>.npz``.
     title : str
-        As tables call it.
+        Name in tables of results.
     samples, features, classes : int
     sha256 : str
-        Of the file; empty where there is none.
+        Digest of the file; empty where there is no file.
     licence, source, citation : str
     image_shape : tuple of int, optional
-        Where samples are images; pixels lie column by column.
+        Height and width where samples are images; pixels are stored column by column.
     made : callable, optional
-        Data and labels from what scikit-learn ships or a rule generates.
+        Returns data and labels that scikit-learn ships or a rule generates.
     fetched : callable, optional
-        Data and labels through one of scikit-learn's fetchers, given its cache folder or None.
+        Downloads data and labels by one of scikit-learn's fetchers; takes its cache folder or None.
     remark : str
-        What a reader of results should know.
+        Note for readers of results.
     """
 
     name: str
@@ -68,11 +71,11 @@ class Dataset:
 
     @property
     def file(self) -> str:
-        """Name of the file."""
+        """Return the name of the file."""
         return f"{self.name}.npz"
 
-    def path(self, data_dir: str | os.PathLike | None = None) -> Path | None:
-        """Where its file lies: in ``data_dir``, else where ``ROBUSTNMF_DATA`` points to."""
+    def path(self, data_dir: DataDir = None) -> Path | None:
+        """Return the path of the file, in ``data_dir`` or else in ``ROBUSTNMF_DATA``, if any."""
         if not self.sha256:
             return None
         for folder in (data_dir, os.environ.get(VARIABLE)):
@@ -80,8 +83,8 @@ class Dataset:
                 return path
         return None
 
-    def load(self, data_dir: str | os.PathLike | None = None, *, download: bool = True) -> Bunch:
-        """The data from the first place that has them."""
+    def load(self, data_dir: DataDir = None, *, download: bool = True) -> Bunch:
+        """Load the data from the file, by the rule or by a download, whichever comes first."""
         path = self.path(data_dir)
         if path is not None:
             data, target = self._read(path)
@@ -111,7 +114,7 @@ class Dataset:
 
     @property
     def description(self) -> str:
-        """A few lines for people."""
+        """Return size, source, citation and licence as text."""
         lines = [
             f"{self.title}: {self.samples} samples, {self.features} features, "
             f"{self.classes} classes.",
@@ -122,14 +125,14 @@ class Dataset:
         return "\n".join([*lines, self.remark] if self.remark else lines)
 
     def _read(self, path: Path) -> Tables:
-        """Data and labels of a file that is the one we know, never unpickled."""
+        """Read data and labels from a file after a check of its digest, without unpickling."""
         size = path.stat().st_size
         content = path.read_bytes() if size <= LARGEST_FILE else b""
-        found = hashlib.sha256(content).hexdigest()
-        if found != self.sha256:
-            told = f"SHA-256 {found}" if content else f"{size} bytes"
+        digest = hashlib.sha256(content).hexdigest()
+        if digest != self.sha256:
+            actual = f"SHA-256 {digest}" if content else f"{size} bytes"
             raise DatasetError(
-                f"{path} ({told}) is not the file this library knows as {self.name} (SHA-256 "
+                f"{path} ({actual}) is not the file this library knows as {self.name} (SHA-256 "
                 f"{self.sha256}). Replace it, or load your own data with NumPy."
             )
         try:
@@ -142,7 +145,7 @@ class Dataset:
         assert self.fetched is not None
         try:
             return self.fetched(folder)
-        except Exception as error:  # whatever the network and the other end come up with
+        except Exception as error:  # network errors come in many types
             raise DatasetNotFoundError(
                 f"{self._where_to_get()} (The download failed: {error})"
             ) from error
@@ -156,18 +159,18 @@ class Dataset:
         )
 
 
-def numbered(labels: np.ndarray) -> np.ndarray:
-    """Labels that are numbers, also as texts, as 0, 1, ... in their order."""
+def encode_labels(labels: np.ndarray) -> np.ndarray:
+    """Replace numeric labels (samples,), also those given as text, by 0, 1, ... in their order."""
     return np.unique(np.asarray(labels).astype(float), return_inverse=True)[1]
 
 
 def from_openml(data_id: int) -> Callable[[str | None], Tables]:
-    """A fetcher for a table that OpenML carries with numbers as labels."""
+    """Return a function that fetches a table with numeric labels from OpenML by its id."""
 
     def fetch(folder: str | None) -> Tables:
         from sklearn.datasets import fetch_openml
 
-        found = fetch_openml(data_id=data_id, as_frame=False, parser="liac-arff", data_home=folder)
-        return np.asarray(found.data, dtype=float), numbered(found.target)
+        bunch = fetch_openml(data_id=data_id, as_frame=False, parser="liac-arff", data_home=folder)
+        return np.asarray(bunch.data, dtype=float), encode_labels(bunch.target)
 
     return fetch

@@ -9,8 +9,8 @@ import numpy as np
 from robustnmf.datasets._base import Dataset, Tables
 
 
-def weighed() -> Tables:
-    """All 625 rows by the rule: which side of the scale goes down, if any."""
+def generate() -> Tables:
+    """Generate all 625 rows; the label is the side of the scale that goes down, or neither."""
     data = np.array(list(product(range(1, 6), repeat=4)), dtype=float)
     left, right = data[:, 0] * data[:, 1], data[:, 2] * data[:, 3]
     return data, np.where(left == right, 0, np.where(left > right, 1, 2))
@@ -26,5 +26,5 @@ BALANCE = Dataset(
     licence="CC BY 4.0",
     source="https://archive.ics.uci.edu/dataset/12/balance+scale",
     citation="R. Siegler, 1976, doi:10.24432/C5488X",
-    made=weighed,
+    made=generate,
 )

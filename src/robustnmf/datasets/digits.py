@@ -5,12 +5,12 @@ from __future__ import annotations
 from robustnmf.datasets._base import Dataset, Tables
 
 
-def shipped() -> Tables:
-    """1797 digits of 8 x 8 pixels, column by column as all images here."""
+def load_from_sklearn() -> Tables:
+    """Load 1797 digits of 8 x 8 pixels, stored column by column as all images here."""
     from sklearn.datasets import load_digits
 
-    found = load_digits()
-    return found.images.transpose(0, 2, 1).reshape(len(found.images), -1), found.target
+    bunch = load_digits()
+    return bunch.images.transpose(0, 2, 1).reshape(len(bunch.images), -1), bunch.target
 
 
 DIGITS = Dataset(
@@ -24,6 +24,6 @@ DIGITS = Dataset(
     source="https://archive.ics.uci.edu/dataset/80/optical+recognition+of+handwritten+digits",
     citation="E. Alpaydin, C. Kaynak, 1998, doi:10.24432/C50P49",
     image_shape=(8, 8),
-    made=shipped,
+    made=load_from_sklearn,
     remark="Not in the paper; needs no file, for trying things out.",
 )

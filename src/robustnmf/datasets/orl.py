@@ -7,13 +7,13 @@ import numpy as np
 from robustnmf.datasets._base import Dataset, Tables
 
 
-def olivetti(folder: str | None) -> Tables:
-    """The same pictures as scikit-learn carries them, shrunk: other crops than the file's."""
+def fetch_olivetti(folder: str | None) -> Tables:
+    """Fetch scikit-learn's version of the pictures at half size; its crops are wider."""
     from sklearn.datasets import fetch_olivetti_faces
 
-    found = fetch_olivetti_faces(data_home=folder)
-    small = found.images.reshape(-1, 32, 2, 32, 2).mean(axis=(2, 4))
-    return np.rint(255 * small.transpose(0, 2, 1).reshape(len(small), -1)), found.target
+    bunch = fetch_olivetti_faces(data_home=folder)
+    small = bunch.images.reshape(-1, 32, 2, 32, 2).mean(axis=(2, 4))
+    return np.rint(255 * small.transpose(0, 2, 1).reshape(len(small), -1)), bunch.target
 
 
 ORL = Dataset(
@@ -28,7 +28,7 @@ ORL = Dataset(
     citation="Samaria, Harter, IEEE Workshop on Applications of Computer Vision, 1994; "
     "32x32 crops by Deng Cai",
     image_shape=(32, 32),
-    fetched=olivetti,
+    fetched=fetch_olivetti,
     remark="Downloaded, they are scikit-learn's 64x64 crops at half the size, which are wider "
     "than those of the file: results are close, not equal.",
 )

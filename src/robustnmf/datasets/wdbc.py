@@ -5,8 +5,8 @@ from __future__ import annotations
 from robustnmf.datasets._base import Dataset, Tables
 
 
-def shipped() -> Tables:
-    """scikit-learn's copy, labels as in the file: 0 benign, 1 malignant."""
+def load_from_sklearn() -> Tables:
+    """Load scikit-learn's copy, with the labels of the file: 0 benign, 1 malignant."""
     from sklearn.datasets import load_breast_cancer
 
     data, target = load_breast_cancer(return_X_y=True)
@@ -23,6 +23,6 @@ WDBC = Dataset(
     licence="CC BY 4.0",
     source="https://archive.ics.uci.edu/dataset/17/breast+cancer+wisconsin+diagnostic",
     citation="Wolberg, Mangasarian, Street, doi:10.24432/C5DW2B",
-    made=shipped,
+    made=load_from_sklearn,
     remark="The paper's 32 dimensions count the patient's number and the diagnosis.",
 )

@@ -1,1 +1,1 @@
-"""Experiments on top of the estimators: what spoils data, and what that does to methods."""
+"""Experiments with the estimators: the paper's, the contamination benchmark, and the demo."""

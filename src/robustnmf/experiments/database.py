@@ -1,7 +1,7 @@
-"""Results in one SQLite file: written batch by batch, never twice, never half.
+"""Results in one SQLite file, written batch by batch.
 
-Results are keyed by what they depend on, the code among it. SQLite's transactions see to the rest:
-a run that is killed loses the batch in flight, and two runs at once wait for each other.
+Results are keyed by what they depend on, the code included. Each batch is one transaction: a run
+that is killed loses only the batch it was writing, and two runs at once wait for each other.
 """
 
 from __future__ import annotations
@@ -17,33 +17,33 @@ from typing import ClassVar
 
 import robustnmf
 
-APPLICATION = 0x524E4D46
-WAIT = 120.0
+APPLICATION_ID = 0x524E4D46
+LOCK_TIMEOUT = 120.0
 """Seconds to wait for another run to finish writing."""
 
-SHOWS = frozenset(("__main__.py", "cli", "displays", "report", "tables", "text_format.py"))
-"""Code that shows results, or reads tables of users; no number of an experiment comes from it."""
+PRESENTATION = frozenset(("__main__.py", "cli", "displays", "report", "tables", "text_format.py"))
+"""Code that presents results or reads tables of users; no result of an experiment depends on it."""
 
 EXPERIMENTS = "experiments"
 
 
 class StoreError(RuntimeError):
-    """The file of results cannot be used; the message says why and what to do."""
+    """Raised where the file of results cannot be used; the message says why and what to do."""
 
 
 @cache
 def code_version(*names: str, root: Path | None = None) -> str:
-    """Version of the package and a digest of the code that numbers come from.
+    """Return the version of the package with a digest of the code that results depend on.
 
-    That is all of the package but for what only shows results, and of the experiments the named
-    files with what they import.
+    That is the package without its ``PRESENTATION`` and, of the experiments, the named files with
+    those that they import.
 
     Parameters
     ----------
     *names : str
-        Files of experiments, relative to the package.
+        Files of experiments, relative to the folder of the package.
     root : Path, optional
-        Folder of the package; this one by default.
+        Folder of the package; the imported one by default.
     """
     root = Path(robustnmf.__file__).parent if root is None else root
     files = {
@@ -51,7 +51,7 @@ def code_version(*names: str, root: Path | None = None) -> str:
         for path in root.rglob("*")
         if path.is_file()
         and "__pycache__" not in path.parts
-        and path.relative_to(root).parts[0] not in SHOWS | {EXPERIMENTS}
+        and path.relative_to(root).parts[0] not in PRESENTATION | {EXPERIMENTS}
     }
     digest = hashlib.sha256()
     for path in sorted(files | _with_imports({root / name for name in names}, root)):
@@ -60,11 +60,11 @@ def code_version(*names: str, root: Path | None = None) -> str:
 
 
 def _with_imports(files: set[Path], root: Path) -> set[Path]:
-    """Files of experiments, and those of experiments that they import, directly or not."""
-    complete: set[Path] = set()
+    """Add to files of experiments those of experiments that they import, directly or not."""
+    visited: set[Path] = set()
     while files:
         path = files.pop()
-        complete.add(path)
+        visited.add(path)
         for node in ast.walk(ast.parse(path.read_bytes())):
             if isinstance(node, ast.Import):
                 modules = [alias.name for alias in node.names]
@@ -72,27 +72,27 @@ def _with_imports(files: set[Path], root: Path) -> set[Path]:
                 modules = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
             else:
                 continue
-            inside = f"{root.name}.{EXPERIMENTS}"
+            prefix = f"{root.name}.{EXPERIMENTS}"
             for module in modules:
-                if module == inside or module.startswith(f"{inside}."):
+                if module == prefix or module.startswith(f"{prefix}."):
                     target = root.joinpath(*module.split(".")[1:])
-                    places = (target.with_suffix(".py"), target / "__init__.py")
-                    files |= {place for place in places if place.is_file()} - complete
-    return complete
+                    candidates = (target.with_suffix(".py"), target / "__init__.py")
+                    files |= {file for file in candidates if file.is_file()} - visited
+    return visited
 
 
 def digest_of(*parts: object) -> str:
-    """A key that differs where any of the parts does."""
+    """Return a digest of the parts, to be used as a key."""
     return hashlib.sha256("\0".join(map(str, parts)).encode()).hexdigest()[:32]
 
 
 class Database:
-    """A file of results; a subclass says of what kind.
+    """An SQLite file of results; subclasses define its tables.
 
     Parameters
     ----------
     path : path
-        Made where it is not there yet; a file that is something else is refused.
+        Created if it does not exist; a file of another kind raises `StoreError`.
     """
 
     schema: ClassVar[str]
@@ -101,18 +101,18 @@ class Database:
         self.path = Path(path)
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self.open() as connection:
-            self._claim(connection)
+            self._create_tables(connection)
 
-    def write(self, statement: str, rows: Iterable[tuple]) -> None:
-        """Write some rows, all or none."""
+    def write(self, statement: str, rows: Iterable[tuple[object, ...]]) -> None:
+        """Write rows in one transaction."""
         with self.open() as connection, connection:
             connection.executemany(statement, rows)
 
     @contextmanager
     def open(self) -> Iterator[sqlite3.Connection]:
-        """A connection; its errors say what to do."""
+        """Open a connection; errors of SQLite become `StoreError`."""
         try:
-            with closing(sqlite3.connect(self.path, timeout=WAIT)) as connection:
+            with closing(sqlite3.connect(self.path, timeout=LOCK_TIMEOUT)) as connection:
                 yield connection
         except sqlite3.Error as error:
             raise StoreError(
@@ -121,15 +121,16 @@ class Database:
                 "to go on; else move the file away."
             ) from error
 
-    def _claim(self, connection: sqlite3.Connection) -> None:
+    def _create_tables(self, connection: sqlite3.Connection) -> None:
+        """Create the tables that do not exist, unless the file belongs to another application."""
         connection.execute("BEGIN IMMEDIATE")  # another run may be doing the same
         (owner,) = connection.execute("PRAGMA application_id").fetchone()
         (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-        if owner != APPLICATION and tables:
+        if owner != APPLICATION_ID and tables:
             raise StoreError(
                 f"{self.path} is a database of something else. Name another file for the trials."
             )
         with connection:
-            connection.execute(f"PRAGMA application_id = {APPLICATION}")
+            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             for statement in filter(str.strip, self.schema.split(";")):
                 connection.execute(statement)

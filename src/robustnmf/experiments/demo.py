@@ -1,8 +1,8 @@
-"""The demo: handwritten digits with a fifth of the samples spoiled, all methods.
+"""The demo: all methods on handwritten digits, a fifth of which are corrupted.
 
-Every method learns its basis from the spoiled table. It is judged by how well that basis
-describes the clean samples, relative to plain NMF that has seen the clean samples
-only, and by how well its energies tell the spoiled samples from the clean ones.
+Every method learns its basis from the corrupted table. Its scores are the squared error of the
+clean samples under that basis, relative to plain NMF fitted to the clean samples only, and the
+AUROC of its energies for telling corrupted samples from clean ones.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
 
 import numpy as np
 from sklearn.datasets import load_digits
@@ -27,13 +29,13 @@ RANK = 16
 SHARE = 0.2
 KINDS = ["noise", "shuffled", "occluded"]
 SEED = 0
-SETTINGS = {"random_state": SEED, "max_iter": 3000, "tol": 2e-5}
+SETTINGS: dict[str, Any] = {"random_state": SEED, "max_iter": 3000, "tol": 2e-5}
 REFERENCE = "EucNMF on clean"
 
 
 @dataclass(frozen=True)
 class Row:
-    """What the demo shows of one method."""
+    """Scores, basis, importances and history of one method."""
 
     method: str
     relative_error: float
@@ -49,37 +51,44 @@ class Row:
 
 @dataclass(frozen=True)
 class Demo:
-    """Rows of all methods; the data they were fitted to."""
+    """Rows of all methods, and the table they were fitted to with the mask of its bad samples."""
 
     rows: list[Row]
     bad: np.ndarray
     spoiled: np.ndarray
 
 
-def methods() -> dict[str, Callable]:
-    """What the demo fits, by name: everything the library has."""
+def methods() -> dict[str, Callable[[], Any]]:
+    """Return functions that make the estimators, by name: all of the library, RobustNMF last."""
     names = [name for name in ESTIMATORS if name != "RobustNMF"] + ["RobustNMF"]
-    return {name: lambda name=name: ESTIMATORS[name](RANK, **SETTINGS) for name in names}
+    return {name: partial(_make, name) for name in names}
+
+
+def _make(name: str) -> Any:
+    return ESTIMATORS[name](RANK, **SETTINGS)
 
 
 def run(progress: Callable[[list[str]], Iterator[str]] = iter) -> Demo:
-    """Fit everything; ``progress`` wraps the list of method names as it is worked off."""
+    """Fit all methods; ``progress`` iterates over the list of their names."""
     clean = load_digits().data
     spoiled, bad = spoil(clean, SHARE, KINDS, SHAPE, SEED)
     good = spoiled[~bad]
-    fits = {REFERENCE: lambda: EucNMF(RANK, **SETTINGS), **methods()}
+    makers: dict[str, Callable[[], Any]] = {
+        REFERENCE: partial(EucNMF, RANK, **SETTINGS),
+        **methods(),
+    }
     rows: list[Row] = []
-    floor = 0.0
-    for name in progress(list(fits)):
-        model = fits[name]()
-        only_clean = name == REFERENCE
-        seconds, caught = _fit(model, good if only_clean else spoiled)
+    reference_error = 0.0
+    for name in progress(list(makers)):
+        model = makers[name]()
+        is_reference = name == REFERENCE
+        seconds, messages = _fit(model, good if is_reference else spoiled)
         error = float(squared_errors(good, model.components_).sum())
-        floor = error if only_clean else floor
+        reference_error = error if is_reference else reference_error
         rows.append(
             Row(
                 name,
-                error / floor,
+                error / reference_error,
                 roc_auc_score(bad, -model.score_samples(spoiled)),
                 model.effective_sample_size_,
                 seconds,
@@ -87,19 +96,19 @@ def run(progress: Callable[[list[str]], Iterator[str]] = iter) -> Demo:
                 model.components_,
                 model.sample_importances_,
                 model.objective_history_,
-                caught,
+                messages,
             )
         )
     return Demo(rows, bad, spoiled)
 
 
-def _fit(model, X: np.ndarray) -> tuple[float, tuple[str, ...]]:
-    """Seconds of the fit, and what it warned of."""
-    with warnings.catch_warnings(record=True) as caught:
+def _fit(model: Any, X: np.ndarray) -> tuple[float, tuple[str, ...]]:
+    """Fit a model; return the seconds it takes, and the messages of its warnings."""
+    with warnings.catch_warnings(record=True) as records:
         warnings.simplefilter("ignore")
         warnings.simplefilter("always", WeightCollapseWarning)
         warnings.simplefilter("always", ConvergenceWarning)
         begin = time.perf_counter()
         model.fit(X)
         seconds = time.perf_counter() - begin
-    return seconds, tuple(str(warning.message) for warning in caught)
+    return seconds, tuple(str(record.message) for record in records)

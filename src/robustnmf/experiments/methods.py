@@ -1,4 +1,4 @@
-"""The paper's six methods, with the grids it searches and what one would use without labels."""
+"""The paper's six methods, with the grids it searches and the defaults that need no labels."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from robustnmf.weightings import L21, Entropy, Fuzzy, Huber, Uniform, Weighting
+
+ParameterValue = float | str | None
+"""Value of a hyperparameter: a number, "auto", or None for a method that has none."""
 
 
 @dataclass(frozen=True)
@@ -16,13 +19,13 @@ class Method:
     ----------
     name : str
     weighting : callable
-        Makes the weighting from a value of its hyperparameter; from nothing where it has none.
+        Makes the weighting from the value of its hyperparameter, if it has one.
     parameter : str, optional
-        What the hyperparameter is called.
+        Name of the hyperparameter.
     grid : tuple of float
         Values that the paper chooses from, by the labels.
     default : float or "auto", optional
-        Value without a look at labels: read off the energies.
+        Value that needs no labels; "auto" follows from the energies.
     structure : str
     """
 
@@ -30,19 +33,19 @@ class Method:
     weighting: Callable[..., Weighting]
     parameter: str | None = None
     grid: tuple[float, ...] = ()
-    default: float | str | None = None
+    default: ParameterValue = None
     structure: str = "free"
 
     @property
-    def values(self) -> tuple[float | str | None, ...]:
-        """Every value that is run: the grid, and the default where it is not on it."""
+    def values(self) -> tuple[ParameterValue, ...]:
+        """Return every value that is run: the grid, and the default if it is not on it."""
         if self.parameter is None:
             return (None,)
         extra = () if self.default in self.grid else (self.default,)
         return (*self.grid, *extra)
 
-    def make(self, value: float | str | None) -> Weighting:
-        """The weighting with this value."""
+    def make(self, value: ParameterValue) -> Weighting:
+        """Make the weighting with this value."""
         return self.weighting() if self.parameter is None else self.weighting(value)
 
 

@@ -1,4 +1,4 @@
-"""What experiments hand to reports: tables, charts and images, free of any drawing."""
+"""Results of experiments as tables, charts and images, which reports draw."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell of a table: its text, what to sort by, marks, and what to say about it."""
+    """A cell of a table: its text, the number to sort by, names of marks, and a tooltip."""
 
     text: str
     number: float | None = None
@@ -20,7 +20,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Grid:
-    """A table; ``suffix`` tells the files of several tables of one outcome apart."""
+    """A table; ``suffix`` distinguishes the files of several tables of one outcome."""
 
     title: str
     header: Sequence[str]
@@ -34,7 +34,7 @@ class Line:
     """A series of a chart; ``error`` is one standard deviation."""
 
     name: str
-    x: Sequence
+    x: Sequence[float]
     y: Sequence[float]
     error: Sequence[float] | None = None
     dashed: bool = False
@@ -61,7 +61,7 @@ class Images:
 
 @dataclass(frozen=True)
 class Outcome:
-    """A table or figure of the paper, as it came out here."""
+    """A table or figure with our results: grids, charts and images under one title."""
 
     key: str
     title: str

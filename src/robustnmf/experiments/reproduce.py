@@ -1,4 +1,4 @@
-"""The paper, reproduced: plan the trials, run those that are not finished, show what came out."""
+"""Reproduction of the paper: plan the trials, run the unfinished ones, build tables and figures."""
 
 from __future__ import annotations
 
@@ -6,42 +6,47 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
-from typing import Any
 
 import numpy as np
 
 from robustnmf.datasets import dataset_called
+from robustnmf.datasets._base import DataDir
 from robustnmf.experiments.outcome import Outcome
 from robustnmf.experiments.paper import ITEMS, Item, Results, Scope
 from robustnmf.experiments.paper._base import QUICK_DATASETS, QUICK_PROTOCOL
 from robustnmf.experiments.paper.published import DATASETS as PAPER_DATASETS
+from robustnmf.experiments.protocol import PROTOCOL
 from robustnmf.experiments.store import Store
-from robustnmf.experiments.trial import Point, Task, fitted, run
+from robustnmf.experiments.trial import Point, Task, fit_points, run
 
 Progress = Callable[[str, int, int], None]
-"""Told what is being worked on, and how many fits of how many are done."""
+"""Called with a description of the current tasks, the number of finished fits, and the total."""
 
 
-def scope_of(datasets: Sequence[str] = (), *, quick: bool = False, data_dir: Any = None) -> Scope:
-    """What a run covers: the datasets that were asked for, or all that are here."""
-    asked = tuple(dict.fromkeys(datasets)) or (QUICK_DATASETS if quick else PAPER_DATASETS)
-    here = tuple(name for name in asked if is_here(name, data_dir))
-    missing = tuple(name for name in asked if name not in here)
-    if missing and (datasets or not here):
-        dataset_called(missing[0]).load(data_dir, download=False)  # says where to get it
-    settings = {"protocol": QUICK_PROTOCOL} if quick else {}
-    return Scope(here, quick=quick, missing=missing, data_dir=data_dir, **settings)
+def scope_of(
+    datasets: Sequence[str] = (), *, quick: bool = False, data_dir: DataDir = None
+) -> Scope:
+    """Return the scope of a run: the named datasets, or all whose data are on this machine."""
+    names = tuple(dict.fromkeys(datasets)) or (QUICK_DATASETS if quick else PAPER_DATASETS)
+    available = tuple(name for name in names if is_available(name, data_dir))
+    missing = tuple(name for name in names if name not in available)
+    if missing and (datasets or not available):
+        dataset_called(missing[0]).load(
+            data_dir, download=False
+        )  # raises, and says where to get it
+    protocol = QUICK_PROTOCOL if quick else PROTOCOL
+    return Scope(available, protocol, quick=quick, missing=missing, data_dir=data_dir)
 
 
-def is_here(name: str, data_dir: Any) -> bool:
-    """Whether the data of a dataset can be had without a download."""
+def is_available(name: str, data_dir: DataDir) -> bool:
+    """Return whether a dataset can be loaded without a download."""
     dataset = dataset_called(name)
     return dataset.made is not None or dataset.path(data_dir) is not None
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The items of a run and the trials behind them; and items for which there are no data."""
+    """The items of a run with the trials they need, and items left out for lack of data."""
 
     items: tuple[Item, ...]
     scope: Scope
@@ -50,71 +55,73 @@ class Plan:
 
     @property
     def fits(self) -> int:
-        """Number of fits behind it all."""
-        return sum(len(task.asked) * task.n_starts for task in self.tasks)
+        """Return the number of fits of all tasks."""
+        return sum(len(task.parameter_values) * task.n_starts for task in self.tasks)
 
 
 def plan(keys: Iterable[str], scope: Scope) -> Plan:
-    """The trials that some tables and figures need, each once."""
-    items, left_out = [], []
+    """Plan the trials of tables and figures; tasks that several of them need are planned once."""
+    items: list[Item] = []
+    left_out: list[Item] = []
     tasks: dict[Task, None] = {}
     for key in keys:
         item = ITEMS[key]
-        needed = item.tasks(scope)
-        (items if needed or key == "table1" else left_out).append(item)
-        tasks |= dict.fromkeys(needed)
+        item_tasks = item.tasks(scope)
+        (items if item_tasks or key == "table1" else left_out).append(item)
+        tasks |= dict.fromkeys(item_tasks)
     return Plan(tuple(items), scope, tuple(tasks), tuple(left_out))
 
 
 def reproduce(
-    wanted: Plan,
+    run_plan: Plan,
     store: Store,
     *,
     jobs: int = 1,
     device: str | None = None,
     progress: Progress = lambda what, done, total: None,
 ) -> list[Outcome]:
-    """Run what is not finished, and build all tables and figures."""
-    done, total = 0, wanted.fits
-    data_dir = wanted.scope.data_dir
-    for tasks in _batches(wanted.tasks):
+    """Run the unfinished trials of a plan, and build its tables and figures."""
+    done, total = 0, run_plan.fits
+    data_dir = run_plan.scope.data_dir
+    for tasks in _batches(run_plan.tasks):
         points = [point for task in tasks for point in _unfinished(task, store)]
-        done += sum(len(task.asked) * task.n_starts for task in tasks)
+        done += sum(len(task.parameter_values) * task.n_starts for task in tasks)
         done -= len(points) * tasks[0].n_starts
-        progress(_told(tasks), done, total)
+        progress(_describe(tasks), done, total)
         if not points:
             continue
-        for found in run(points, data_dir=data_dir, jobs=jobs, device=device):
-            for task, trials in groupby(found, key=itemgetter(0)):
+        for batch in run(points, data_dir=data_dir, jobs=jobs, device=device):
+            for task, trials in groupby(batch, key=itemgetter(0)):
                 store.add(task, [scores for _, scores in trials])
-            done += len(found)
-            progress(_told(tasks), done, total)
-    results = Results(store, wanted.scope)
-    for item in wanted.items:
-        for task in item.extra(results):
+            done += len(batch)
+            progress(_describe(tasks), done, total)
+    results = Results(store, run_plan.scope)
+    for item in run_plan.items:
+        for task in item.array_tasks(results):
             if store.arrays(task) is None:
-                store.add_arrays(task, _arrays(task, data_dir, device))
-    return [item.build(results) for item in wanted.items]
+                store.add_arrays(task, _fit_arrays(task, data_dir, device))
+    return [item.build(results) for item in run_plan.items]
 
 
 def _batches(tasks: Iterable[Task]) -> list[list[Task]]:
-    """Tasks that can be fitted as one batch, together."""
-    found: dict[tuple, list[Task]] = {}
+    """Group tasks that can be fitted as one batch."""
+    batches: dict[tuple[object, ...], list[Task]] = {}
     for task in tasks:
-        found.setdefault(task.batch, []).append(task)
-    return list(found.values())
+        batches.setdefault(task.batch_key, []).append(task)
+    return list(batches.values())
 
 
 def _unfinished(task: Task, store: Store) -> list[Point]:
-    """The values of a task of which some start is missing."""
-    known = store.known(task)
+    """Return the points of a task with starts that are not finished."""
+    finished = store.finished(task)
     return [
-        (task, value) for value in task.asked
-        if any((value, start) not in known for start in range(task.n_starts))
+        (task, value) for value in task.parameter_values
+        if any((value, start) not in finished for start in range(task.n_starts))
     ]  # fmt: skip
 
 
-def _told(tasks: list[Task]) -> str:
+def _describe(tasks: list[Task]) -> str:
+    """Describe a batch by its dataset, methods, and number of classes or noise level."""
     task = tasks[0]
     parts = [task.dataset, ", ".join(task.method for task in tasks)]
     if task.subset is not None:
@@ -124,10 +131,10 @@ def _told(tasks: list[Task]) -> str:
     return ", ".join(parts)
 
 
-def _arrays(task: Task, data_dir: Any, device: str | None) -> dict[str, np.ndarray]:
-    """What figures show of a single fit."""
+def _fit_arrays(task: Task, data_dir: DataDir, device: str | None) -> dict[str, np.ndarray]:
+    """Fit the first value of a task once; return codes, basis and objective history."""
     X, y = task.table(data_dir)
-    (member,) = fitted([(task, task.asked[0])], X, len(np.unique(y)), device=device)
+    (member,) = fit_points([(task, task.parameter_values[0])], X, len(np.unique(y)), device=device)
     return {
         "codes": member.codes, "basis": member.components, "history": member.objective_history
     }  # fmt: skip

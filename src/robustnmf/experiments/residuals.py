@@ -1,4 +1,4 @@
-"""How well a basis describes samples, the same for all methods."""
+"""Squared errors of samples under a basis, computed alike for all methods."""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ from robustnmf.solvers import nonnegative_least_squares
 
 
 def squared_errors(X: np.ndarray, basis: np.ndarray) -> np.ndarray:
-    """Squared error of every sample with the best codes for a basis."""
+    """Return the squared error (n_samples,) of every sample with the best codes for a basis."""
     codes = nonnegative_least_squares(X @ basis.T, basis @ basis.T)
     return ((X - codes @ basis) ** 2).sum(axis=1)

@@ -1,8 +1,8 @@
 """Finished trials of the paper's experiments.
 
 A row is keyed by what its numbers depend on: the specification of its task, the value of the
-hyperparameter, the start, and the code. Machines and devices agree to rounding, which k-means may
-turn into a sample or two; which one computed a trial is written down beside it.
+hyperparameter, the start, and the code. Machines and devices agree to rounding, after which k-means
+may differ in a sample or two; each row names the machine that computed it.
 """
 
 from __future__ import annotations
@@ -17,19 +17,20 @@ import numpy as np
 
 from robustnmf.experiments import database
 from robustnmf.experiments.database import Database, StoreError, digest_of
+from robustnmf.experiments.methods import ParameterValue
 from robustnmf.experiments.trial import Scores, Task
 
 __all__ = ["Store", "StoreError", "code_version", "task_key"]
 
 
 def code_version() -> str:
-    """Version of the package and a digest of the code that trials come from."""
+    """Return the version of the package with a digest of the code that trials depend on."""
     names = ("methods.py", "protocol.py", "trial.py")
     return database.code_version(*(f"experiments/{name}" for name in names))
 
 
 class Store(Database):
-    """Trials that are finished."""
+    """Store of finished trials."""
 
     schema = """
     CREATE TABLE IF NOT EXISTS trials (
@@ -43,35 +44,35 @@ class Store(Database):
         key TEXT PRIMARY KEY, task TEXT NOT NULL, content BLOB NOT NULL, created TEXT NOT NULL);
     """
 
-    def known(self, task: Task) -> dict[tuple, Scores]:
-        """Finished trials of a task by value and start; no others than it asks for."""
+    def finished(self, task: Task) -> dict[tuple[ParameterValue, int], Scores]:
+        """Return the finished trials among the values and starts of a task, by both."""
         names = ", ".join(field.name for field in fields(Scores))
         with self.open() as connection:
             rows = connection.execute(
                 f"SELECT {names} FROM trials WHERE task = ?", (task_key(task),)
             ).fetchall()
-        found = (Scores(json.loads(row[0]), *row[1:]) for row in rows)
+        trials = (Scores(json.loads(row[0]), *row[1:]) for row in rows)
         return {
             (scores.value, scores.start): scores
-            for scores in found
-            if scores.value in task.asked and scores.start < task.n_starts
+            for scores in trials
+            if scores.value in task.parameter_values and scores.start < task.n_starts
         }
 
-    def add(self, task: Task, scores: Iterable[Scores]) -> None:
-        """Write the trials of a batch, all or none."""
-        key, now = task_key(task), datetime.now(UTC).isoformat(timespec="seconds")
-        told = json.dumps(task.specification, sort_keys=True)
+    def add(self, task: Task, trials: Iterable[Scores]) -> None:
+        """Write the trials of a batch in one transaction."""
+        key, created = task_key(task), datetime.now(UTC).isoformat(timespec="seconds")
+        specification = json.dumps(task.specification, sort_keys=True)
         rows = []
-        for found in scores:
-            value = json.dumps(found.value)
-            unique = digest_of(key, value, found.start)
-            numbers = astuple(found)[1:]
-            rows.append((unique, key, code_version(), told, value, *numbers, now))
-        holes = ", ".join("?" * 15)
-        self.write(f"INSERT OR REPLACE INTO trials VALUES ({holes})", rows)
+        for scores in trials:
+            value = json.dumps(scores.value)
+            trial_key = digest_of(key, value, scores.start)
+            columns = astuple(scores)[1:]
+            rows.append((trial_key, key, code_version(), specification, value, *columns, created))
+        placeholders = ", ".join("?" * 15)
+        self.write(f"INSERT OR REPLACE INTO trials VALUES ({placeholders})", rows)
 
     def arrays(self, task: Task) -> dict[str, np.ndarray] | None:
-        """Arrays kept for a task, if any."""
+        """Return the arrays stored for a task, if any."""
         with self.open() as connection:
             row = connection.execute(
                 "SELECT content FROM arrays WHERE key = ?", (_arrays_key(task),)
@@ -82,24 +83,24 @@ class Store(Database):
             return dict(file)
 
     def add_arrays(self, task: Task, arrays: dict[str, np.ndarray]) -> None:
-        """Keep arrays for a task."""
+        """Store arrays for a task."""
         buffer = BytesIO()
-        np.savez_compressed(buffer, **arrays)
-        key, now = task_key(task), datetime.now(UTC).isoformat(timespec="seconds")
-        row = (_arrays_key(task), key, buffer.getvalue(), now)
+        np.savez_compressed(buffer, allow_pickle=False, **arrays)
+        key, created = task_key(task), datetime.now(UTC).isoformat(timespec="seconds")
+        row = (_arrays_key(task), key, buffer.getvalue(), created)
         self.write("INSERT OR REPLACE INTO arrays VALUES (?, ?, ?, ?)", [row])
 
     def rows(self, tasks: Iterable[Task]) -> Iterator[tuple[Task, Scores]]:
-        """All finished trials of some tasks."""
+        """Yield the finished trials of tasks, each with its task."""
         for task in tasks:
-            for _, scores in sorted(self.known(task).items(), key=lambda item: str(item[0])):
+            for _, scores in sorted(self.finished(task).items(), key=lambda item: str(item[0])):
                 yield task, scores
 
 
 def task_key(task: Task) -> str:
-    """Digest of all that the numbers of a task depend on."""
+    """Return the digest of all that the scores of a task depend on."""
     return digest_of(json.dumps(task.specification, sort_keys=True), code_version())
 
 
 def _arrays_key(task: Task) -> str:
-    return digest_of(task_key(task), json.dumps(task.asked), task.n_starts)
+    return digest_of(task_key(task), json.dumps(task.parameter_values), task.n_starts)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from robustnmf.experiments.methods import Method
+from robustnmf.experiments.methods import Method, ParameterValue
 from robustnmf.experiments.trial import Scores
 
 MEASURES = {"accuracy": "ACC", "information": "NMI"}
@@ -24,10 +24,10 @@ MARKS = {
 
 
 @dataclass(frozen=True)
-class Level:
-    """Scores of one value of the hyperparameter over all starts, as shares of one."""
+class ValueSummary:
+    """One measure for one value of the hyperparameter over all starts, as a share of one."""
 
-    value: float | str | None
+    value: ParameterValue
     mean: float
     deviation: float
     effective_sample_sizes: tuple[float, ...]
@@ -35,66 +35,70 @@ class Level:
 
     @property
     def starts(self) -> int:
-        """Number of starts."""
+        """Return the number of starts."""
         return len(self.largest_clusters)
 
     @property
     def effective_sample_size(self) -> float:
-        """Mean over the starts."""
+        """Return the mean effective sample size over the starts."""
         return float(np.mean(self.effective_sample_sizes))
 
     @property
     def largest_cluster(self) -> float:
-        """Mean share over the starts."""
+        """Return the mean share of the largest cluster over the starts."""
         return float(np.mean(self.largest_clusters))
 
     @property
-    def in_one_cluster(self) -> int:
-        """From how many starts one cluster holds nearly everything."""
+    def one_cluster_starts(self) -> int:
+        """Count the starts from which one cluster holds over ``ONE_CLUSTER`` of the samples."""
         return sum(share > ONE_CLUSTER for share in self.largest_clusters)
 
-    def collapsed(self, rank: int) -> int:
-        """From how many starts fewer samples have a say than there are components."""
+    def collapsed_starts(self, rank: int) -> int:
+        """Count the starts from which the effective sample size is below the rank."""
         return sum(size < rank for size in self.effective_sample_sizes)
 
 
-def levels(scores: Iterable[Scores], measure: str) -> dict[float | str | None, Level]:
-    """The scores of every value."""
-    groups: dict = {}
-    for found in scores:
-        groups.setdefault(found.value, []).append(found)
-    return {value: _level(value, group, measure) for value, group in groups.items()}
+Summaries = dict[ParameterValue, ValueSummary]
+"""Summaries by value of the hyperparameter."""
 
 
-def _level(value: float | str | None, group: list[Scores], measure: str) -> Level:
-    numbers = np.array([getattr(found, measure) for found in group])
-    return Level(
+def summarise(scores: Iterable[Scores], measure: str) -> Summaries:
+    """Summarise one measure of trials, by value of the hyperparameter."""
+    groups: dict[ParameterValue, list[Scores]] = {}
+    for trial in scores:
+        groups.setdefault(trial.value, []).append(trial)
+    return {value: _summarise_value(value, group, measure) for value, group in groups.items()}
+
+
+def _summarise_value(value: ParameterValue, group: list[Scores], measure: str) -> ValueSummary:
+    numbers = np.array([getattr(trial, measure) for trial in group])
+    return ValueSummary(
         value,
         float(numbers.mean()),
         float(numbers.std(ddof=1)) if len(numbers) > 1 else 0.0,
-        tuple(found.effective_sample_size for found in group),
-        tuple(found.largest_cluster for found in group),
+        tuple(trial.effective_sample_size for trial in group),
+        tuple(trial.largest_cluster for trial in group),
     )
 
 
-def best(found: dict[float | str | None, Level], method: Method) -> Level:
-    """The paper's choice: the value of the grid with the best score, by the labels."""
-    grid = [found[value] for value in (method.grid or (None,)) if value in found]
-    return max(grid, key=lambda level: level.mean)
+def best_on_grid(summaries: Summaries, method: Method) -> ValueSummary:
+    """Return the value of the grid with the best score by the labels, as the paper chooses."""
+    grid = [summaries[value] for value in (method.grid or (None,)) if value in summaries]
+    return max(grid, key=lambda summary: summary.mean)
 
 
-def blind(found: dict[float | str | None, Level], method: Method) -> Level:
-    """The choice without labels: the default."""
-    return found[method.default]
+def at_default(summaries: Summaries, method: Method) -> ValueSummary:
+    """Return the default value of the method, which needs no labels."""
+    return summaries[method.default]
 
 
-def marks(level: Level, measure: str, largest_class: float, rank: int) -> tuple[str, ...]:
-    """What a reader should know before being impressed."""
-    told = []
-    if level.in_one_cluster:
-        told.append("one")
-    if measure == "accuracy" and abs(level.mean - largest_class) <= LARGEST_CLASS:
-        told.append("class")
-    if level.collapsed(rank):
-        told.append("few")
-    return tuple(told)
+def marks(summary: ValueSummary, measure: str, largest_class: float, rank: int) -> tuple[str, ...]:
+    """Return the names of the ``MARKS`` that apply: reasons why a score may say little."""
+    names = []
+    if summary.one_cluster_starts:
+        names.append("one")
+    if measure == "accuracy" and abs(summary.mean - largest_class) <= LARGEST_CLASS:
+        names.append("class")
+    if summary.collapsed_starts(rank):
+        names.append("few")
+    return tuple(names)

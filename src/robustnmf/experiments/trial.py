@@ -1,4 +1,4 @@
-"""Trials: one method with one hyperparameter from one start on one table, and its scores.
+"""Trials: scores of one method with one value of its hyperparameter, one start, one table.
 
 Trials that share a table and a method are a :class:`Task`, fitted as one batch.
 """
@@ -18,8 +18,9 @@ from sklearn.cluster import KMeans
 from threadpoolctl import threadpool_limits
 
 from robustnmf.datasets import load_dataset
+from robustnmf.datasets._base import DataDir
 from robustnmf.estimators.path import PathMember, fit_path
-from robustnmf.experiments.methods import METHODS, Method
+from robustnmf.experiments.methods import METHODS, Method, ParameterValue
 from robustnmf.experiments.protocol import PROTOCOL, Protocol, unit_rows
 from robustnmf.metrics import (
     clustering_accuracy,
@@ -30,16 +31,16 @@ from robustnmf.metrics import (
 
 BATCH_BYTES, DEVICE_BYTES = 2**30, 2**34
 IDLE_SECONDS = 30
-AT_ONCE = 50
-"""Members of a batch in NumPy; if a run is killed, no more than these are lost."""
+BATCH_MEMBERS = 50
+"""Members of a batch in NumPy; a run that is killed loses at most these."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """A table and a method.
+    """The trials of one method on one table, for several values and starts.
 
-    ``subset`` is (number of classes, number of the draw) where only some classes, drawn at random,
-    take part.
+    ``subset`` is (number of classes, number of the draw) where the table holds a random subset of
+    the classes only.
     """
 
     dataset: str
@@ -47,40 +48,40 @@ class Task:
     noise: float
     subset: tuple[int, int] | None = None
     starts: int | None = None
-    values: tuple[float | str | None, ...] | None = None
+    values: tuple[ParameterValue, ...] | None = None
     protocol: Protocol = PROTOCOL
 
     @property
-    def how(self) -> Method:
-        """The method."""
+    def method_spec(self) -> Method:
+        """Return the method that ``method`` names."""
         return METHODS[self.method]
 
     @property
     def n_starts(self) -> int:
-        """Starts of every value."""
+        """Return the number of starts of every value."""
         return self.protocol.starts if self.starts is None else self.starts
 
     @property
-    def asked(self) -> tuple[float | str | None, ...]:
-        """Values of the hyperparameter."""
-        return self.how.values if self.values is None else self.values
+    def parameter_values(self) -> tuple[ParameterValue, ...]:
+        """Return the values of the hyperparameter."""
+        return self.method_spec.values if self.values is None else self.values
 
     @property
     def per_entry(self) -> bool:
-        """Whether entries have weights of their own."""
-        return self.how.make(self.asked[0]).per_entry
+        """Return whether the method has a weight for every entry."""
+        return self.method_spec.make(self.parameter_values[0]).per_entry
 
     @property
-    def batch(self) -> tuple:
-        """Tasks that have this in common can be fitted as one batch."""
+    def batch_key(self) -> tuple[object, ...]:
+        """Return a key that tasks share if they can be fitted as one batch."""
         return (
             self.dataset, self.noise, self.subset, self.n_starts, self.protocol,
-            self.how.structure, self.per_entry,
+            self.method_spec.structure, self.per_entry,
         )  # fmt: skip
 
     @property
     def specification(self) -> dict[str, Any]:
-        """All that the scores of this task depend on, but the code, the value and the start."""
+        """Return what the scores depend on besides the code, the value and the start."""
         settings = asdict(self.protocol) | {
             "scaling": self.protocol.scaling_of(self.dataset),
             "noise": self.noise,
@@ -89,24 +90,24 @@ class Task:
         subset = list(self.subset) if self.subset else None
         return {"dataset": self.dataset, "method": self.method, "subset": subset, **settings}
 
-    def table(self, data_dir: Any = None) -> tuple[np.ndarray, np.ndarray]:
-        """The noisy table and its labels."""
-        found = load_dataset(self.dataset, data_dir)
-        data, target = found.data, found.target
+    def table(self, data_dir: DataDir = None) -> tuple[np.ndarray, np.ndarray]:
+        """Return the noisy table (n_samples, n_features) and its labels (n_samples,)."""
+        bunch = load_dataset(self.dataset, data_dir)
+        data, target = bunch.data, bunch.target
         if self.subset is not None:
             count, draw = self.subset
             rng = np.random.default_rng([self.protocol.seed, count, draw])
-            chosen = rng.choice(int(target.max()) + 1, size=count, replace=False)
-            keep = np.isin(target, chosen)
-            data, target = data[keep], target[keep]
+            classes = rng.choice(int(target.max()) + 1, size=count, replace=False)
+            mask = np.isin(target, classes)
+            data, target = data[mask], target[mask]
         return self.protocol.table(self.dataset, data, self.noise), target
 
 
 @dataclass(frozen=True)
 class Scores:
-    """What a trial gives; ``seconds`` is its share of the time its batch took to fit."""
+    """Scores of a trial; ``seconds`` is the fitting time of its batch over the batch's members."""
 
-    value: float | str | None
+    value: ParameterValue
     start: int
     accuracy: float
     information: float
@@ -118,33 +119,33 @@ class Scores:
     machine: str = ""
 
 
-Point = tuple[Task, float | str | None]
+Point = tuple[Task, ParameterValue]
 """A task and a value of its hyperparameter; all starts of it are fitted together."""
 
 
 def run(
-    points: Sequence[Point], *, data_dir: Any = None, jobs: int = 1, device: str | None = None
+    points: Sequence[Point], *, data_dir: DataDir = None, jobs: int = 1, device: str | None = None
 ) -> Iterator[list[tuple[Task, Scores]]]:
-    """Fit and score points that can share a batch; one batch after the other."""
+    """Fit and score points with one ``batch_key``; yield the scores batch by batch."""
     first = points[0][0]
     X, y = first.table(data_dir)
-    size = _points_at_once(first, X, device) or len(points)
+    size = _points_per_batch(first, X, device) or len(points)
     machine = machine_of(device)
-    for at in range(0, len(points), size):
-        chosen = points[at : at + size]
+    for offset in range(0, len(points), size):
+        batch = points[offset : offset + size]
         begin = time.perf_counter()
-        members = fitted(chosen, X, len(np.unique(y)), device=device)
+        members = fit_points(batch, X, len(np.unique(y)), device=device)
         seconds = (time.perf_counter() - begin) / len(members)
-        of_members = [point for point in chosen for _ in range(first.n_starts)]
-        scores = scored(first.protocol, members, y, jobs)
+        member_points = [point for point in batch for _ in range(first.n_starts)]
+        member_scores = score_members(first.protocol, members, y, jobs)
         yield [
-            (task, replace(found, value=value, seconds=seconds, machine=machine))
-            for (task, value), found in zip(of_members, scores, strict=True)
+            (task, replace(scores, value=value, seconds=seconds, machine=machine))
+            for (task, value), scores in zip(member_points, member_scores, strict=True)
         ]
 
 
 def machine_of(device: str | None) -> str:
-    """What computes the fits, in words."""
+    """Describe the processor or GPU that fits, and its array library."""
     if device is None:
         return f"CPU, {os.cpu_count()} cores, NumPy {np.__version__}"
     import torch
@@ -153,20 +154,20 @@ def machine_of(device: str | None) -> str:
     return f"{name}, PyTorch {torch.__version__}"
 
 
-def fitted(
+def fit_points(
     points: Sequence[Point], X: np.ndarray, rank: int, *, device: str | None = None
 ) -> list[PathMember]:
-    """Members of these points, starts within."""
+    """Fit points as one batch; return the members, all starts of a point in a row."""
     task = points[0][0]
     protocol = task.protocol
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of collapse: effective sample sizes are in the table
+        warnings.simplefilter("ignore")  # collapse shows in the effective sample sizes of the table
         return fit_path(
             X,
             rank,
-            weightings=[task.how.make(value) for task, value in points],
+            weightings=[task.method_spec.make(value) for task, value in points],
             n_init=task.n_starts,
-            structure=task.how.structure,
+            structure=task.method_spec.structure,
             solver="mu",
             init="random",
             tol=0,
@@ -176,33 +177,34 @@ def fitted(
         )
 
 
-def scored(
+def score_members(
     protocol: Protocol, members: list[PathMember], y: np.ndarray, jobs: int = 1
 ) -> list[Scores]:
-    """Scores of members, k-means in processes."""
+    """Score members by k-means of their codes, in ``jobs`` processes; values are left None."""
     count = len(np.unique(y))
-    # Codes are small and need no files; workers whose run was killed must not stay for long.
+    # Codes are small enough to be sent without files; idle workers of a killed run end soon.
     with parallel_config("loky", n_jobs=jobs, max_nbytes=None, idle_worker_timeout=IDLE_SECONDS):
-        labels = Parallel()(
-            delayed(clustered)(member.codes, count, protocol, member.start) for member in members
+        clusterings = Parallel()(
+            delayed(cluster_codes)(member.codes, count, protocol, member.start)
+            for member in members
         )
     return [
         Scores(
             None,
             member.start,
-            clustering_accuracy(y, found),
-            normalized_mutual_info(y, found),
+            clustering_accuracy(y, labels),
+            normalized_mutual_info(y, labels),
             float(member.effective_sample_size),
-            largest_cluster_share(found),
-            n_clusters(found),
+            largest_cluster_share(labels),
+            n_clusters(labels),
             float(member.objective),
         )
-        for member, found in zip(members, labels, strict=True)
+        for member, labels in zip(members, clusterings, strict=True)
     ]
 
 
-def clustered(codes: np.ndarray, count: int, protocol: Protocol, start: int) -> np.ndarray:
-    """Clusters of the codes by k-means."""
+def cluster_codes(codes: np.ndarray, count: int, protocol: Protocol, start: int) -> np.ndarray:
+    """Return the labels (n_samples,) of ``count`` clusters of codes (n_samples, k) by k-means."""
     table = unit_rows(codes) if protocol.codes == "unit" else codes
     model = KMeans(
         count,
@@ -211,13 +213,13 @@ def clustered(codes: np.ndarray, count: int, protocol: Protocol, start: int) -> 
         random_state=protocol.seed + start,
     )
     with warnings.catch_warnings(), threadpool_limits(1):
-        warnings.simplefilter("ignore")  # of fewer distinct points than clusters
+        warnings.simplefilter("ignore")  # fewer distinct points than clusters
         return model.fit_predict(table)
 
 
-def _points_at_once(task: Task, X: np.ndarray, device: str | None) -> int | None:
-    """How many points make a batch: what fits into memory, and is no great loss; None is all."""
+def _points_per_batch(task: Task, X: np.ndarray, device: str | None) -> int | None:
+    """Return how many points make a batch, by memory and by ``BATCH_MEMBERS``; None is all."""
     if task.per_entry:  # a weight for every entry of every member
         room = BATCH_BYTES if device is None else DEVICE_BYTES
         return max(1, room // (6 * X.nbytes * task.n_starts))
-    return max(1, AT_ONCE // task.n_starts) if device is None else None
+    return max(1, BATCH_MEMBERS // task.n_starts) if device is None else None

@@ -1,4 +1,4 @@
-"""The benchmark: every scenario, as far as it is not finished, on all cores."""
+"""Plan the scenarios of the benchmark, and run those that are not finished."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from typing import Any
 from joblib import Parallel, delayed, parallel_config
 
 from robustnmf.corruptions import CORRUPTIONS
+from robustnmf.datasets._base import DataDir
 from robustnmf.experiments.contamination.generated import GENERATED, SYNTHETIC
 from robustnmf.experiments.contamination.judge import Score
-from robustnmf.experiments.contamination.methods import GROUPS, scored
+from robustnmf.experiments.contamination.methods import GROUPS, score_groups
 from robustnmf.experiments.contamination.scenario import EMBEDDED, IRIS, Scenario, ranks_of
 from robustnmf.experiments.contamination.store import ScenarioStore, key_of
-from robustnmf.experiments.reproduce import is_here
+from robustnmf.experiments.reproduce import is_available as is_dataset_available
 from robustnmf.experiments.trial import IDLE_SECONDS, machine_of
 
 DATASETS = (
@@ -25,10 +26,10 @@ SHARES = (0.0, 0.05, 0.1, 0.2, 0.3, 0.4)
 SEEDS = tuple(range(10))
 TUNED_DATASETS = ("digits", "wdbc", "orl", "two_clusters", "three_clusters", IRIS)
 TUNED_SEEDS = tuple(range(5))
-"""What the rules were derived from; other draws of the same tables, and other tables, were not."""
+"""Tables and seeds that the rules of the library were derived from; all others are held out."""
 
 MINORITY = ("small_cluster", "noise", 0.15)
-"""A cluster of 15% of the samples beside as much noise: one more share for this table."""
+"""Dataset, corruption and share of one more scenario: a cluster as small as its noise."""
 
 QUICK = {
     "datasets": ("digits", "wdbc", SYNTHETIC, "three_clusters", IRIS),
@@ -37,12 +38,12 @@ QUICK = {
 }  # fmt: skip
 
 Progress = Callable[[str, int, int], None]
-"""Called with what has just been finished, and how many scenarios of how many are done."""
+"""Called with a description of the last scenario, the number of finished ones, and the total."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The scenarios of a run, and the groups of methods that are judged by them."""
+    """The scenarios of a run, and the groups of methods that are scored in them."""
 
     scenarios: tuple[Scenario, ...]
     groups: tuple[str, ...]
@@ -62,16 +63,16 @@ def plan(
     quick: bool = False,
     grids: bool = True,
     groups: Sequence[str] = (),
-    data_dir: Any = None,
+    data_dir: DataDir = None,
 ) -> Plan:
-    """Plan a run: all datasets with data on this machine, unless some are named."""
+    """Plan a run; by default of all datasets whose data are on this machine."""
     settings: dict[str, Any] = QUICK if quick else {}
     names = tuple(dict.fromkeys(datasets)) or settings.get("datasets", DATASETS)
     methods = tuple(dict.fromkeys(groups)) or settings.get("groups", tuple(GROUPS))
-    for given, known in ((names, DATASETS), (corruptions, CORRUPTIONS), (methods, GROUPS)):
-        unknown = [name for name in given if name not in known]
+    for requests, valid in ((names, DATASETS), (corruptions, CORRUPTIONS), (methods, GROUPS)):
+        unknown = [name for name in requests if name not in valid]
         if unknown:
-            raise ValueError(f"{unknown[0]!r} is none of {', '.join(known)}.")
+            raise ValueError(f"{unknown[0]!r} is none of {', '.join(valid)}.")
     available = tuple(name for name in names if is_available(name, data_dir))
     missing = tuple(name for name in names if name not in available)
     if datasets and missing:
@@ -82,7 +83,7 @@ def plan(
     draws = settings.get("seeds", SEEDS) if seeds is None else tuple(range(seeds))
     shares = settings.get("shares", SHARES)
     ranks = {name: ranks_of(name, data_dir) for name in available}
-    # Seed by seed, so that a run that is cut short has results of all datasets.
+    # Seeds are the outer loop, so that an interrupted run has results of all datasets.
     scenarios = tuple(
         scenario
         for seed in draws
@@ -93,9 +94,9 @@ def plan(
     return Plan(scenarios, methods, missing, quick)
 
 
-def is_available(dataset: str, data_dir: Any = None) -> bool:
+def is_available(dataset: str, data_dir: DataDir = None) -> bool:
     """Return whether a table needs no file, or has one on this machine."""
-    return dataset in EMBEDDED or is_here(dataset, data_dir)
+    return dataset in EMBEDDED or is_dataset_available(dataset, data_dir)
 
 
 def _scenarios(
@@ -118,29 +119,34 @@ def _scenarios(
 
 
 def run(
-    wanted: Plan,
+    run_plan: Plan,
     store: ScenarioStore,
     *,
     jobs: int = 1,
-    data_dir: Any = None,
+    data_dir: DataDir = None,
     device: str | None = None,
     progress: Progress = lambda what, done, total: None,
 ) -> None:
-    """Judge what is not finished; each scenario is written as it ends."""
-    known = store.known()
-    open_groups = {
-        scenario: tuple(g for g in wanted.groups_of(scenario) if key_of(scenario, g) not in known)
-        for scenario in wanted.scenarios
+    """Score the unfinished scenarios of a plan; each is written to the store as it ends."""
+    finished = store.finished_keys()
+    missing_groups = {
+        scenario: tuple(
+            group
+            for group in run_plan.groups_of(scenario)
+            if key_of(scenario, group) not in finished
+        )
+        for scenario in run_plan.scenarios
     }
-    left = [scenario for scenario, groups in open_groups.items() if groups]
-    total, machine = len(wanted.scenarios), machine_of(device)
-    done = total - len(left)
+    unfinished = [scenario for scenario, groups in missing_groups.items() if groups]
+    total, machine = len(run_plan.scenarios), machine_of(device)
+    done = total - len(unfinished)
     progress("", done, total)
     with parallel_config(
         "loky", n_jobs=jobs, inner_max_num_threads=1, idle_worker_timeout=IDLE_SECONDS
     ):
         results = Parallel(return_as="generator_unordered", pre_dispatch="4*n_jobs")(
-            delayed(_judged)(scenario, open_groups[scenario], data_dir, device) for scenario in left
+            delayed(_score_scenario)(scenario, missing_groups[scenario], data_dir, device)
+            for scenario in unfinished
         )
         for scenario, scores in results:
             store.add(scenario, scores, machine)
@@ -148,7 +154,7 @@ def run(
             progress(f"{scenario.dataset}, {scenario.corruption}", done, total)
 
 
-def _judged(
-    scenario: Scenario, groups: tuple[str, ...], data_dir: Any, device: str | None
+def _score_scenario(
+    scenario: Scenario, groups: tuple[str, ...], data_dir: DataDir, device: str | None
 ) -> tuple[Scenario, dict[str, list[Score]]]:
-    return scenario, scored(scenario.data(data_dir), groups, device)
+    return scenario, score_groups(scenario.data(data_dir), groups, device)

@@ -1,9 +1,9 @@
-"""Outlier detectors of scikit-learn, ours, and errors of plain models: order and flags."""
+"""Outlier detectors of scikit-learn and of this library, and errors under plain PCA."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from sklearn.covariance import EllipticEnvelope
@@ -24,11 +24,11 @@ class Detection(NamedTuple):
 
 def isolation_forest(X: np.ndarray, rank: int) -> Detection:
     """Run IsolationForest with its defaults."""
-    return _fitted(IsolationForest(random_state=0), X)
+    return _detect(IsolationForest(random_state=0), X)
 
 
 MANY_FEATURES = 20
-"""Features from which on a robust covariance takes seconds, or is singular."""
+"""Number of features above which a robust covariance takes seconds, or is singular."""
 
 
 def local_outlier_factor(X: np.ndarray, rank: int) -> Detection:
@@ -43,9 +43,9 @@ def elliptic_envelope(X: np.ndarray, rank: int) -> Detection:
 
     It flags a tenth of the samples whatever they are, so its flags are left out.
     """
-    many = X.shape[1] > MANY_FEATURES
-    table = PCA(min(rank, MANY_FEATURES), random_state=0).fit_transform(X) if many else X
-    return Detection(_fitted(EllipticEnvelope(random_state=0), table).outlyingness)
+    if X.shape[1] > MANY_FEATURES:
+        X = PCA(min(rank, MANY_FEATURES), random_state=0).fit_transform(X)
+    return Detection(_detect(EllipticEnvelope(random_state=0), X).outlyingness)
 
 
 def robust_nmf(X: np.ndarray, rank: int) -> Detection:
@@ -60,7 +60,8 @@ def pca_error(X: np.ndarray, rank: int) -> Detection:
     return Detection(((X - model.inverse_transform(model.transform(X))) ** 2).sum(axis=1))
 
 
-def _fitted(detector: Any, X: np.ndarray) -> Detection:
+def _detect(detector: IsolationForest | EllipticEnvelope, X: np.ndarray) -> Detection:
+    """Fit a detector; return its scores and the samples below its offset."""
     scores = detector.fit(X).score_samples(X)
     return Detection(-scores, scores < detector.offset_)
 
@@ -75,4 +76,4 @@ DETECTORS: dict[str, Callable[[np.ndarray, int], Detection]] = {
     "PCA error": pca_error,
 }
 FLAGGING = (OUR_DETECTOR, FOREST, FACTOR)
-"""Detectors that decide by themselves how many samples are outliers."""
+"""Detectors that choose the number of outliers themselves."""

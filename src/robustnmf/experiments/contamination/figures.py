@@ -1,4 +1,4 @@
-"""Detection, known parts, and the error over the share of bad samples, at each table's own rank."""
+"""Detection, known parts, and error against the share of bad samples, at each table's own rank."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from robustnmf.experiments.contamination.generated import SYNTHETIC
 from robustnmf.experiments.contamination.goals import (
     CLEAN,
     Row,
+    cells_in,
     flagged_verdict,
-    inside,
     means,
     parts_of,
 )
@@ -24,17 +24,17 @@ DETECTION_SHARE = 0.2
 
 
 def over_shares(rows: Sequence[Row], methods: Sequence[str]) -> Outcome:
-    """Draw the error over the share of bad samples."""
+    """Draw the error of each method against the share of bad samples."""
     charts = []
-    chosen = [row for row in _own_rank(rows) if row[0].dataset != SYNTHETIC]
-    for part, of_part in parts_of(chosen).items():
+    selection = [row for row in _own_rank(rows) if row[0].dataset != SYNTHETIC]
+    for part, part_rows in parts_of(selection).items():
         lines = []
         for method in methods:
-            cells = means(of_part, method, "error")
+            cells = means(part_rows, method, "error")
             shares = sorted({place.share for place in cells})
-            levels = [np.mean([v for p, v in cells.items() if p.share == s]) for s in shares]
+            errors = [np.mean([v for p, v in cells.items() if p.share == s]) for s in shares]
             if shares:
-                lines.append(Line(method, [100 * s for s in shares], [float(v) for v in levels]))
+                lines.append(Line(method, [100 * s for s in shares], [float(v) for v in errors]))
         charts.append(Chart(part, "bad samples in percent", "relative error", lines))
     return Outcome(
         "shares",
@@ -58,24 +58,24 @@ def detection(rows: Sequence[Row]) -> Outcome | None:
     if not places:
         return None
     ours, ceiling = auroc[OUR_DETECTOR], auroc[CEILING]
-    good = [p for p in places
-            if max(auroc[name].get(p, 0.0) for name in names[1:]) >= GOOD]  # fmt: skip
-    missed = [place for place in good if ours[place] < GOOD]
+    detectable = [p for p in places
+                  if max(auroc[name].get(p, 0.0) for name in names[1:]) >= GOOD]  # fmt: skip
+    misses = [place for place in detectable if ours[place] < GOOD]
     table = []
     for place in places:
         values = [auroc[name].get(place, np.nan) for name in names]
         best = np.nanmax(values)
         cells = [_number(v, ".3f", ("best",) if v == best else ()) for v in values]
-        ends = (Cell(place.dataset), Cell(place.corruption))
-        table.append([*ends, *cells, _number(ceiling[place], ".3f")])
-    which = ", ".join(
-        f"{p.dataset} {p.corruption} {ours[p]:.2f} (ceiling {ceiling[p]:.2f})" for p in missed
+        names_of_place = (Cell(place.dataset), Cell(place.corruption))
+        table.append([*names_of_place, *cells, _number(ceiling[place], ".3f")])
+    listing = ", ".join(
+        f"{p.dataset} {p.corruption} {ours[p]:.2f} (ceiling {ceiling[p]:.2f})" for p in misses
     )
     share = f"{nearest:.0%}"
     note = (
         f"At {share} bad samples a detector of scikit-learn reaches an AUROC of {GOOD} in "
-        f"{len(good)} of {len(places)} cells; {OUR_DETECTOR} does in {len(good) - len(missed)} "
-        f"of these{f', not in: {which}' if missed else ''}."
+        f"{len(detectable)} of {len(places)} cells; {OUR_DETECTOR} does in "
+        f"{len(detectable) - len(misses)} of these{f', not in: {listing}' if misses else ''}."
     )
     grid = Grid("AUROC", ("dataset", "corruption", *names, CEILING), table)
     return Outcome(
@@ -85,13 +85,14 @@ def detection(rows: Sequence[Row]) -> Outcome | None:
         "sees principal components where features are many. The last column is a ceiling: the "
         "errors of a plain NMF that knows which samples are good, and learns from these alone. "
         "The second table is the share of the samples of clean tables that each detector flags.",
-        [grid, *_flagged(rows)],
+        [grid, *_flags_of_clean_tables(rows)],
         notes=[text for text in (note, flagged_verdict(rows)) if text],
     )
 
 
-def _flagged(rows: Sequence[Row]) -> list[Grid]:
-    flagged = {name: inside(means(rows, name, "lost"), CLEAN) for name in FLAGGING}
+def _flags_of_clean_tables(rows: Sequence[Row]) -> list[Grid]:
+    """Tabulate the share of the samples of clean tables that each detector flags, if any."""
+    flagged = {name: cells_in(means(rows, name, "lost"), CLEAN) for name in FLAGGING}
     places = sorted(flagged[OUR_DETECTOR])
     if not places:
         return []
@@ -104,13 +105,13 @@ def _flagged(rows: Sequence[Row]) -> list[Grid]:
 
 def known_parts(rows: Sequence[Row], methods: Sequence[str]) -> Outcome | None:
     """Tabulate the distance from the known parts of the synthetic table."""
-    chosen = [row for row in _own_rank(rows) if row[0].dataset == SYNTHETIC]
-    shares = sorted({scenario.share for scenario, _ in chosen})
+    selection = [row for row in _own_rank(rows) if row[0].dataset == SYNTHETIC]
+    shares = sorted({scenario.share for scenario, _ in selection})
     table = []
     for method in methods:
-        cells = means(chosen, method, "parts_distance")
-        levels = [[v for p, v in cells.items() if p.share == s] for s in shares]
-        numbers = [float(np.mean(of_share)) if of_share else np.nan for of_share in levels]
+        cells = means(selection, method, "parts_distance")
+        distances = [[v for p, v in cells.items() if p.share == s] for s in shares]
+        numbers = [float(np.mean(values)) if values else np.nan for values in distances]
         if cells:
             table.append([Cell(method), *(_number(v, ".4f") for v in numbers)])
     if not table:
@@ -126,6 +127,7 @@ def known_parts(rows: Sequence[Row], methods: Sequence[str]) -> Outcome | None:
 
 
 def _own_rank(rows: Sequence[Row]) -> list[Row]:
+    """Return the rows of scenarios at the table's own rank."""
     return [row for row in rows if not row[0].rank]
 
 

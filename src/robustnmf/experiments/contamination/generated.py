@@ -1,4 +1,4 @@
-"""Tables made by a rule: known parts, clusters, rare features, heavy tails, counts."""
+"""Generated tables: known parts, clusters, rare features, heavy tails, counts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SAMPLES = 900
 """Samples of a generated table."""
 
 
-class Generated(NamedTuple):
+class GeneratedTable(NamedTuple):
     """A table, the parts it is made of where they are known, and the rank it is fitted with."""
 
     X: np.ndarray
@@ -19,27 +19,27 @@ class Generated(NamedTuple):
     rank: int
 
 
-Rule = Callable[[np.random.Generator], Generated]
+Rule = Callable[[np.random.Generator], GeneratedTable]
 
 
-def synthetic(rng: np.random.Generator) -> Generated:
-    """Ten known parts in every sample, and a tenth of noise."""
+def synthetic(rng: np.random.Generator) -> GeneratedTable:
+    """Generate samples of ten known parts, with noise of a tenth of the mean."""
     parts = rng.gamma(0.3, size=(10, 60))
     parts /= np.linalg.norm(parts, axis=1, keepdims=True)
     exact = rng.gamma(0.5, size=(SAMPLES, 10)) @ parts
     noise = 0.1 * exact.mean() * rng.standard_normal(exact.shape)
-    return Generated(np.maximum(exact + noise, 0.0), parts, 10)
+    return GeneratedTable(np.maximum(exact + noise, 0.0), parts, 10)
 
 
 def clusters(
     shares: Sequence[float], features: int, *, apart: bool = False, noise: float = 0.1
 ) -> Rule:
-    """Build the rule of a table of clusters, one profile each, noise in proportion to entries.
+    """Return the rule of a table of clusters, one profile each, with multiplicative noise.
 
-    Profiles use features of their own (``apart``), or all of them.
+    With ``apart`` profiles have disjoint features, otherwise all features.
     """
 
-    def rule(rng: np.random.Generator) -> Generated:
+    def rule(rng: np.random.Generator) -> GeneratedTable:
         count = len(shares)
         labels = np.repeat(np.arange(count), _sizes(shares))
         if apart:
@@ -48,38 +48,38 @@ def clusters(
             profiles = rng.gamma(0.5, size=(count, features))
         sizes = 0.5 + rng.random((len(labels), 1))
         factors = np.exp(noise * rng.standard_normal((len(labels), features)))
-        return Generated(sizes * profiles[labels] * factors, profiles, count)
+        return GeneratedTable(sizes * profiles[labels] * factors, profiles, count)
 
     return rule
 
 
-def rare_features(rng: np.random.Generator) -> Generated:
-    """Six continuous features of three parts, and twelve yes-or-no ones, yes for 0.5 to 15%."""
+def rare_features(rng: np.random.Generator) -> GeneratedTable:
+    """Generate six continuous features of three parts, and twelve binary ones, 0.5 to 15% ones."""
     parts = rng.gamma(1.0, size=(3, 6))
     continuous = rng.gamma(1.0, size=(SAMPLES, 3)) @ parts
     continuous = continuous / continuous.max(axis=0)
     continuous = continuous * np.exp(0.1 * rng.standard_normal(continuous.shape))
-    yes = rng.random((SAMPLES, 12)) < np.geomspace(0.005, 0.15, 12)
-    return Generated(np.hstack([continuous, yes.astype(float)]), None, 5)
+    binary = rng.random((SAMPLES, 12)) < np.geomspace(0.005, 0.15, 12)
+    return GeneratedTable(np.hstack([continuous, binary.astype(float)]), None, 5)
 
 
-def heavy_tailed(rng: np.random.Generator) -> Generated:
-    """Five parts whose amounts have heavy tails (log-normal), noise in proportion."""
+def heavy_tailed(rng: np.random.Generator) -> GeneratedTable:
+    """Generate samples of five parts with log-normal amounts, and multiplicative noise."""
     parts = rng.gamma(0.5, size=(5, 40))
     exact = rng.lognormal(sigma=1.2, size=(SAMPLES, 5)) @ parts
-    return Generated(exact * np.exp(0.2 * rng.standard_normal(exact.shape)), parts, 5)
+    return GeneratedTable(exact * np.exp(0.2 * rng.standard_normal(exact.shape)), parts, 5)
 
 
-def counts(rng: np.random.Generator) -> Generated:
-    """Sparse counts of six topics over 120 words; a sample has one or two topics."""
+def counts(rng: np.random.Generator) -> GeneratedTable:
+    """Generate sparse counts of six topics over 120 words; most samples have one or two topics."""
     topics = rng.dirichlet(np.full(120, 0.1), size=6)
     mixtures = rng.dirichlet(np.full(6, 0.15), size=SAMPLES)
     lengths = rng.integers(40, 200, size=(SAMPLES, 1))
-    return Generated(rng.poisson(lengths * (mixtures @ topics)).astype(float), topics, 6)
+    return GeneratedTable(rng.poisson(lengths * (mixtures @ topics)).astype(float), topics, 6)
 
 
 def _sizes(shares: Sequence[float]) -> np.ndarray:
-    """Whole numbers in proportion to shares that add up to the samples of a table."""
+    """Return integers in proportion to shares that add up to ``SAMPLES``."""
     edges = np.round(SAMPLES * np.cumsum(shares) / np.sum(shares)).astype(int)
     return np.diff(edges, prepend=0)
 

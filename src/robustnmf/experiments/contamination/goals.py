@@ -1,4 +1,4 @@
-"""Cells of the benchmark, bands of shares, the goals, and whether they are met."""
+"""Cells of the benchmark, bands of shares of bad samples, goals, and whether they are met."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from robustnmf.experiments.contamination.scenario import Scenario
 from robustnmf.experiments.contamination.two_step import ORACLE_FIRST, TWO_STEP
 
 GEOMETRIC = "page_blocks"
-"""Judged by the geometric mean: 1% of its samples carry most of the squared error."""
+"""Dataset scored by the geometric mean: 1% of its samples carry most of the squared error."""
 
 LOST_GOAL, FLAGGED_GOAL, MINORITY_GOAL = 0.02, 0.03, 1.15
 ROUNDING = 5e-4
-"""Figures that agree to three digits are no different."""
+"""Difference below which figures count as equal: half a unit of the third digit."""
 
 Row = tuple[Scenario, Score]
 
@@ -40,11 +40,11 @@ class Place(NamedTuple):
 
 
 class Band(NamedTuple):
-    """Shares of bad samples that are summed up together, with goals for ours (NaN: none)."""
+    """Range of shares of bad samples, with goals for RobustNMF (NaN where there is none)."""
 
     title: str
-    least: float
-    most: float
+    lowest: float
+    highest: float
     mean: float
     percentile: float = np.nan
     worst: float = np.nan
@@ -97,46 +97,46 @@ class Summary:
 
 def parts_of(rows: Sequence[Row]) -> dict[str, list[Row]]:
     """Split rows into tuned, other draws and held out; parts without rows are left out."""
-    parts = {part: [row for row in rows if inside(row[0])] for part, inside in PARTS.items()}
-    return {part: chosen for part, chosen in parts.items() if chosen}
+    parts = {part: [row for row in rows if belongs(row[0])] for part, belongs in PARTS.items()}
+    return {part: part_rows for part, part_rows in parts.items() if part_rows}
 
 
-def means(rows: Iterable[Row], method: str, what: str) -> dict[Place, float]:
+def means(rows: Iterable[Row], method: str, score_name: str) -> dict[Place, float]:
     """Return the mean over the seeds of one score of one method, by cell.
 
-    ``what`` is the name of a score, or "error": the relative error, for `GEOMETRIC` the geometric.
+    ``score_name`` is the name of a score, or "error" (see `value_of`).
     """
     values: dict[Place, list[float]] = defaultdict(list)
     for scenario, score in rows:
         if score.method != method:
             continue
-        value = value_of(scenario, score, what)
+        value = value_of(scenario, score, score_name)
         if np.isfinite(value):
             kind = scenario.corruption if scenario.share else "none"
             place = Place(scenario.dataset, kind, scenario.share, scenario.rank)
             values[place].append(value)
-    return {place: float(np.mean(of_place)) for place, of_place in values.items()}
+    return {place: float(np.mean(seeds)) for place, seeds in values.items()}
 
 
-def value_of(scenario: Scenario, score: Score, what: str) -> float:
-    """Return a score by name; "error" is the one that a dataset is judged by."""
-    if what == "error":
-        what = "geometric_error" if scenario.dataset == GEOMETRIC else "relative_error"
-    return float(getattr(score, what))
+def value_of(scenario: Scenario, score: Score, score_name: str) -> float:
+    """Return a score by name; "error" is the geometric error for `GEOMETRIC`, else the relative."""
+    if score_name == "error":
+        score_name = "geometric_error" if scenario.dataset == GEOMETRIC else "relative_error"
+    return float(getattr(score, score_name))
 
 
-def inside(cells: Mapping[Place, float], band: Band) -> dict[Place, float]:
-    """Return the cells of a band."""
-    return {p: value for p, value in cells.items() if band.least <= p.share <= band.most}
+def cells_in(cells: Mapping[Place, float], band: Band) -> dict[Place, float]:
+    """Return the cells whose share of bad samples is in a band."""
+    return {p: value for p, value in cells.items() if band.lowest <= p.share <= band.highest}
 
 
 def verdict(part: str, cells: Mapping[Place, float], band: Band) -> str:
-    """Say what ours reaches in a band, and whether each goal is met; empty without cells."""
-    chosen = inside(cells, band)
-    if not chosen:
+    """Say what RobustNMF reaches in a band, and whether goals are met; empty without cells."""
+    band_cells = cells_in(cells, band)
+    if not band_cells:
         return ""
-    summary = Summary.of(chosen)
-    reached = []
+    summary = Summary.of(band_cells)
+    texts = []
     for name, value in summary.figures.items():
         text = f"{name} {value:.3f}"
         if name == "worst":
@@ -144,32 +144,34 @@ def verdict(part: str, cells: Mapping[Place, float], band: Band) -> str:
         if name in band.goals:
             goal = band.goals[name]
             text += f" (goal {goal:g}, {'met' if value <= goal else 'missed'})"
-        reached.append(text)
-    return f"{OURS}, {part}, {band.title}: {', '.join(reached)}."
+        texts.append(text)
+    return f"{OURS}, {part}, {band.title}: {', '.join(texts)}."
 
 
 def comparison(part: str, rows: Sequence[Row], band: Band) -> str:
-    """Say whether ours is ahead of every two-step baseline in a band, by mean and by worst.
+    """Say whether RobustNMF is ahead of every two-step baseline in a band, by mean and by worst.
 
-    Cells that both have are compared. The oracle is named apart: it knows the bad samples.
+    Cells that both have are compared. The oracle is listed apart: it uses the true bad samples.
     """
-    ours = inside(means(rows, OURS, "error"), band)
+    ours = cells_in(means(rows, OURS, "error"), band)
     behind: dict[str, list[str]] = {}
     for method in (*TWO_STEP, ORACLE_FIRST):
-        theirs = inside(means(rows, method, "error"), band)
-        common = ours.keys() & theirs.keys()
+        baseline = cells_in(means(rows, method, "error"), band)
+        common = ours.keys() & baseline.keys()
         if not common:
             continue
-        mine = Summary.of({place: ours[place] for place in common}).figures
-        other = Summary.of({place: theirs[place] for place in common}).figures
+        our_figures = Summary.of({place: ours[place] for place in common}).figures
+        figures = Summary.of({place: baseline[place] for place in common}).figures
         behind[method] = [
-            f"{name} {mine[name]:.3f} against {other[name]:.3f}"
-            for name in ("mean", "worst") if mine[name] > other[name] + ROUNDING
+            f"{name} {our_figures[name]:.3f} against {figures[name]:.3f}"
+            for name in ("mean", "worst") if our_figures[name] > figures[name] + ROUNDING
         ]  # fmt: skip
     if not behind.keys() & set(TWO_STEP):
         return ""
-    lost = [f"{method} ({', '.join(behind[method])})" for method in TWO_STEP if behind.get(method)]
-    text = f"missed: behind {'; '.join(lost)}" if lost else "met"
+    losses = [
+        f"{method} ({', '.join(behind[method])})" for method in TWO_STEP if behind.get(method)
+    ]
+    text = f"missed: behind {'; '.join(losses)}" if losses else "met"
     oracle = behind.get(ORACLE_FIRST)
     aside = f" Behind the oracle: {', '.join(oracle)}." if oracle else ""
     return f"Ahead of every two-step baseline, {part}, {band.title}: {text}.{aside}"
@@ -177,7 +179,7 @@ def comparison(part: str, rows: Sequence[Row], band: Band) -> str:
 
 def lost_verdict(part: str, rows: Sequence[Row]) -> str:
     """Say how many good samples of clean tables lose their weight."""
-    cells = inside(means(rows, OURS, "lost"), CLEAN)
+    cells = cells_in(means(rows, OURS, "lost"), CLEAN)
     if not cells:
         return ""
     summary = Summary.of(cells)
@@ -192,7 +194,7 @@ def flagged_verdict(rows: Sequence[Row]) -> str:
     """Say how many samples of clean iris, digits and clusters our detector flags."""
     cells = {
         place: value
-        for place, value in inside(means(rows, OUR_DETECTOR, "lost"), CLEAN).items()
+        for place, value in cells_in(means(rows, OUR_DETECTOR, "lost"), CLEAN).items()
         if place.dataset in ("iris", "digits") or place.dataset.endswith(("_clusters", "_cluster"))
     }
     if not cells:
@@ -216,23 +218,23 @@ def minority_verdict(rows: Sequence[Row]) -> str:
     ]
     if not errors:
         return ""
-    kept = sum(error <= MINORITY_GOAL for error in errors)
+    successes = sum(error <= MINORITY_GOAL for error in errors)
     return (
         f"{OURS}, {dataset} (15% of the samples) beside {share:.0%} {kind}: error at most "
-        f"{MINORITY_GOAL:g} in {kept} of {len(errors)} draws, worst {max(errors):.3f} "
-        f"({'met' if kept == len(errors) else 'missed'})."
+        f"{MINORITY_GOAL:g} in {successes} of {len(errors)} draws, worst {max(errors):.3f} "
+        f"({'met' if successes == len(errors) else 'missed'})."
     )
 
 
 def failures(rows: Sequence[Row]) -> list[str]:
-    """Say which methods ended with an error, in how many scenarios, and with which first."""
+    """Say which methods raised errors, in how many scenarios, and the first error of each."""
     by_method: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
         if row[1].failure:
             by_method[row[1].method].append(row)
     return [
-        f"{method} failed in {len(failed)} scenarios, which its figures leave out; first "
-        f"{failed[0][0].dataset}, {failed[0][0].corruption}, {failed[0][0].share:.0%}, seed "
-        f"{failed[0][0].seed}: {failed[0][1].failure}"
-        for method, failed in by_method.items()
+        f"{method} failed in {len(failing)} scenarios, which its figures leave out; first "
+        f"{failing[0][0].dataset}, {failing[0][0].corruption}, {failing[0][0].share:.0%}, seed "
+        f"{failing[0][0].seed}: {failing[0][1].failure}"
+        for method, failing in by_method.items()
     ]

@@ -1,4 +1,4 @@
-"""Scores of what methods have learned from the data of a scenario."""
+"""Scores of bases and detectors on the data of a scenario."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from robustnmf.experiments.contamination.scenario import Data
 from robustnmf.experiments.residuals import squared_errors
 
 NO_WEIGHT = 0.1
-"""A sample has lost its weight where its importance is below this share of the average one."""
+"""Share of the average importance below which a sample counts as one without weight."""
 
 EXACT = 1e-6
 """Squared error, relative to the squared norm, below which samples count as described exactly."""
@@ -22,12 +22,12 @@ EXACT = 1e-6
 
 @dataclass(frozen=True)
 class Score:
-    """How one method did in one scenario; what does not apply is NaN.
+    """Scores of one method in one scenario; NaN where a score does not apply.
 
     Attributes
     ----------
     relative_error : float
-        Squared error of the held-back samples over that under the undisturbed basis.
+        Squared error of the held-back samples over that under the reference basis.
     geometric_error : float
         Geometric mean over the held-back samples of the same ratio, sample by sample.
     lost : float
@@ -39,11 +39,11 @@ class Score:
     effective_share : float
         Effective sample size over the number of samples.
     value : float
-        Hyperparameter that was best.
+        Value of the hyperparameter with the least error.
     seconds : float
         Time of the fit; of the detector too where there is one.
     failure : str
-        Message of the error that ended the method, empty where there was none.
+        Message of the error that the method raised; empty where there was none.
     """
 
     method: str
@@ -60,7 +60,7 @@ class Score:
 
 
 class Judge:
-    """Scores bases and detectors by the data of a scenario.
+    """Scores bases and detectors on the data of a scenario.
 
     Parameters
     ----------
@@ -70,63 +70,64 @@ class Judge:
 
     Attributes
     ----------
-    undisturbed : ndarray (rank, n_features)
+    reference_basis : ndarray (rank, n_features)
         Basis of plain NMF of the good samples, the reference of all errors.
     detections : dict
-        Cache of what detectors return, so that several groups of methods can use them.
+        Cache of the detections by name, shared by the groups of methods.
     """
 
     def __init__(self, data: Data, device: str | None = None):
         self.data = data
         self.device = device
         self.detections: dict[str, Detection] = {}
-        self.undisturbed = plain_basis(data.clean, data.rank)
-        self._reference = squared_errors(data.held_back, self.undisturbed)
+        self.reference_basis = plain_basis(data.clean, data.rank)
+        self._reference_errors = squared_errors(data.held_back, self.reference_basis)
         self._exact = np.maximum(EXACT * (data.held_back**2).sum(axis=1), 1e-300)
 
-    def basis(self, method: str, basis: np.ndarray, **more: float) -> Score:
-        """Score a basis; the order of the samples is that of their squared errors."""
-        order = self.ranking(method, squared_errors(self.data.dirty, basis))
+    def basis(self, method: str, basis: np.ndarray, **scores: float) -> Score:
+        """Score a basis; training samples are ranked by their squared errors."""
+        ranking = self.ranking(method, squared_errors(self.data.dirty, basis))
         errors = squared_errors(self.data.held_back, basis)
         return Score(
             method, self.relative_error(errors), self.geometric_error(errors),
-            parts_distance=self.distance(basis), auroc=order.auroc, precision=order.precision,
-            **more,
+            parts_distance=self.distance(basis), auroc=ranking.auroc, precision=ranking.precision,
+            failure="", **scores,
         )  # fmt: skip
 
     def relative_error(self, errors: np.ndarray) -> float:
         """Return the sum of the held-back samples' squared errors over that of the reference."""
-        return float(errors.sum() / self._reference.sum())
+        return float(errors.sum() / self._reference_errors.sum())
 
     def geometric_error(self, errors: np.ndarray) -> float:
         """Return the geometric mean of the held-back samples' squared errors over the reference's.
 
         Samples that both describe exactly have the ratio one.
         """
-        ratios = np.maximum(errors, self._exact) / np.maximum(self._reference, self._exact)
+        ratios = np.maximum(errors, self._exact) / np.maximum(self._reference_errors, self._exact)
         return float(np.exp(np.log(ratios).mean()))
 
     def lost(self, dropped: np.ndarray) -> float:
-        """Return the share of the good samples that a mask (n_samples,) drops; zero rows aside."""
+        """Return the share of the good samples, zero rows aside, that a mask (n_samples,) drops."""
         good = ~self.data.bad & self.data.dirty.any(axis=1)
         return float(dropped[good].mean())
 
     def without_weight(self, importances: np.ndarray) -> float:
-        """Return the share of the good samples whose importance (n_samples,) is next to none."""
+        """Return the share of the good samples whose importance (n_samples,) is near zero."""
         return self.lost(importances * len(importances) < NO_WEIGHT)
 
-    def ranking(self, method: str, outlyingness: np.ndarray, **more: float) -> Score:
-        """Score an order of the samples, the most suspicious last."""
+    def ranking(self, method: str, outlyingness: np.ndarray, **scores: float) -> Score:
+        """Score the ranking of the training samples by their outlyingness (n_samples,)."""
         bad = self.data.bad
         if not bad.any():
-            return Score(method, **more)
+            return Score(method, failure="", **scores)
         return Score(
             method, auroc=float(roc_auc_score(bad, outlyingness)),
-            precision=float(average_precision_score(bad, outlyingness)), **more,
+            precision=float(average_precision_score(bad, outlyingness)), failure="",
+            **scores,
         )  # fmt: skip
 
     def distance(self, basis: np.ndarray) -> float:
-        """Return the mean of one less the cosine between learned and true parts, best matched."""
+        """Return one less the mean cosine between true parts and their best match in a basis."""
         if self.data.parts is None:
             return np.nan
         units = [p / np.maximum(np.linalg.norm(p, axis=1, keepdims=True), 1e-300)

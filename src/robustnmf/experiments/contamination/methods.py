@@ -1,4 +1,4 @@
-"""What the benchmark compares: methods with their defaults, baselines, grids, detectors."""
+"""Groups of methods that the benchmark compares: defaults, baselines, grids, detectors."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
+import numpy as np
 from sklearn.decomposition import NMF
 
 from robustnmf.estimators import ConvexNMF, RobustNMF, fit_path
@@ -21,10 +22,10 @@ from robustnmf.experiments.residuals import squared_errors
 from robustnmf.weightings import L21, Entropy, Fuzzy, Huber, Uniform, Weighting
 
 BEST = "best of grid"
-"""After the name of a method: with the value of the paper's grid that turns out best."""
+"""Suffix of a method's name: it has the value of the paper's grid with the least error."""
 
 CEILING = "plain NMF of the good ones"
-"""A detector that knows which samples are bad, and learns from the others."""
+"""A detector that is fitted to the good samples only: an upper limit for the others."""
 
 OURS, PLAIN = "RobustNMF", "EucNMF"
 
@@ -37,7 +38,7 @@ ROWWISE = {
 ENTRYWISE = {"HuberRNMF cutoff=1": Huber(1.0), "HuberRNMF auto": Huber("auto")}
 
 SETTINGS: dict[str, Any] = {"init": "nndsvda", "max_iter": 200, "tol": 0.0, "random_state": 0}
-"""For the paper's methods: as many iterations as its experiments have here, and no more."""
+"""Settings of the paper's methods: as many iterations as in the reproduction of its tables."""
 
 
 def methods(judge: Judge) -> Iterator[Score]:
@@ -61,15 +62,15 @@ def best_of_grid(judge: Judge) -> Iterator[Score]:
     """Score the paper's grids; of each the value that is best on the samples held back."""
     grids = {name: method for name, method in METHODS.items() if method.grid}
     for per_entry in (False, True):
-        chosen = {n: m for n, m in grids.items() if m.make(m.grid[0]).per_entry == per_entry}
-        names = [(name, value) for name, m in chosen.items() for value in m.grid]
-        members = _fit_members(judge, [m.make(value) for m in chosen.values() for value in m.grid])
+        batch = {n: m for n, m in grids.items() if m.make(m.grid[0]).per_entry == per_entry}
+        names = [(name, value) for name, m in batch.items() for value in m.grid]
+        members = _fit_members(judge, [m.make(value) for m in batch.values() for value in m.grid])
         scores: dict[str, list[Score]] = {}
         for (name, value), member in zip(names, members, strict=True):
             score = _score_of_member(judge, f"{name} {BEST}", member, value=value)
             scores.setdefault(name, []).append(score)
-        for of_grid in scores.values():
-            yield min(of_grid, key=lambda score: score.relative_error)
+        for grid_scores in scores.values():
+            yield min(grid_scores, key=lambda score: score.relative_error)
 
 
 def detectors(judge: Judge) -> Iterator[Score]:
@@ -80,13 +81,14 @@ def detectors(judge: Judge) -> Iterator[Score]:
     """
     for name in DETECTORS if judge.data.bad.any() else FLAGGING:
         yield attempt(name, partial(_score_of_detector, judge, name))
-    yield judge.ranking(CEILING, squared_errors(judge.data.dirty, judge.undisturbed))
+    yield judge.ranking(CEILING, squared_errors(judge.data.dirty, judge.reference_basis))
 
 
 def _score_of_detector(judge: Judge, name: str) -> Score:
     detection = detect(judge, name)
-    more = {} if detection.flagged is None else {"lost": judge.lost(detection.flagged)}
-    return judge.ranking(name, detection.outlyingness, seconds=detection.seconds, **more)
+    flagged = detection.flagged
+    lost = np.nan if flagged is None else judge.lost(flagged)
+    return judge.ranking(name, detection.outlyingness, seconds=detection.seconds, lost=lost)
 
 
 def _fit_members(judge: Judge, weightings: list[Weighting]) -> list[PathMember]:
@@ -104,10 +106,10 @@ def _scores_of_members(judge: Judge, weightings: dict[str, Weighting]) -> Iterat
         yield _score_of_member(judge, name, member, seconds=seconds)
 
 
-def _score_of_member(judge: Judge, name: str, member: PathMember, **more: float) -> Score:
+def _score_of_member(judge: Judge, name: str, member: PathMember, **scores: float) -> Score:
     return judge.basis(
         name, member.components, lost=judge.without_weight(member.sample_importances),
-        effective_share=member.effective_sample_size / len(judge.data.dirty), **more,
+        effective_share=member.effective_sample_size / len(judge.data.dirty), **scores,
     )  # fmt: skip
 
 
@@ -115,11 +117,11 @@ def _score_of_model(judge: Judge, name: str, model: Any) -> Score:
     X = judge.data.dirty
     begin = time.perf_counter()
     model.fit(X)
-    more = {"seconds": time.perf_counter() - begin}
+    scores = {"seconds": time.perf_counter() - begin}
     if hasattr(model, "sample_importances_"):
-        more["lost"] = judge.without_weight(model.sample_importances_)
-        more["effective_share"] = model.effective_sample_size_ / len(X)
-    return judge.basis(name, model.components_, **more)
+        scores["lost"] = judge.without_weight(model.sample_importances_)
+        scores["effective_share"] = model.effective_sample_size_ / len(X)
+    return judge.basis(name, model.components_, **scores)
 
 
 GROUPS: dict[str, Callable[[Judge], Iterator[Score]]] = {
@@ -131,11 +133,11 @@ GROUPS: dict[str, Callable[[Judge], Iterator[Score]]] = {
 }
 
 
-def scored(
+def score_groups(
     data: Data, groups: tuple[str, ...], device: str | None = None
 ) -> dict[str, list[Score]]:
-    """Return the scores of all methods of some groups."""
+    """Score all methods of groups on the data of a scenario; return the scores by group."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of collapse and convergence: the table shows them
+        warnings.simplefilter("ignore")  # collapse and convergence show in the tables
         judge = Judge(data, device)
         return {group: list(GROUPS[group](judge)) for group in groups}

@@ -1,10 +1,10 @@
-"""What a method is given: a table of which some samples are spoiled, and what it is judged by."""
+"""Scenarios: a training table with corrupted samples, and clean samples to score methods by."""
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 from sklearn.datasets import load_iris
@@ -12,17 +12,18 @@ from sklearn.datasets import load_iris
 from robustnmf.corruptions import spoil
 from robustnmf.corruptions._base import Shape
 from robustnmf.datasets import load_dataset
+from robustnmf.datasets._base import DataDir
 from robustnmf.experiments.contamination.generated import GENERATED
 from robustnmf.experiments.protocol import PROTOCOL
 
 LARGEST = 900
-"""Samples of a dataset that take part, drawn anew for every seed."""
+"""Largest number of samples taken from a dataset, drawn anew for every seed."""
 
 HELD_BACK = 1 / 3
-"""Share of the samples that no method sees; none of them is spoiled."""
+"""Share of the samples that no method is fitted to; none of them is corrupted."""
 
 RANKS = (2, 5, 10, 20, 40)
-"""Ranks at which clean tables are fitted, beside the one of the table, as far as they fit."""
+"""Ranks at which clean tables are fitted besides their own, unless too large for the table."""
 
 IRIS = "iris"
 EMBEDDED = (IRIS, *GENERATED)
@@ -31,7 +32,7 @@ EMBEDDED = (IRIS, *GENERATED)
 
 @dataclass(frozen=True)
 class Data:
-    """Samples to learn from, which of them are spoiled, and clean samples to judge by."""
+    """Training samples, the mask of bad ones among them, and clean samples held back."""
 
     dirty: np.ndarray
     bad: np.ndarray
@@ -41,13 +42,13 @@ class Data:
 
     @property
     def clean(self) -> np.ndarray:
-        """The samples to learn from that are not spoiled."""
+        """Return the training samples that are not corrupted."""
         return self.dirty[~self.bad]
 
 
 @dataclass(frozen=True)
 class Table:
-    """All samples of a table, the shape of its images, known parts, and the rank of its own."""
+    """All samples of a table, the shape of its images, its known parts, and its own rank."""
 
     X: np.ndarray
     shape: Shape
@@ -57,7 +58,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Scenario:
-    """A dataset, how many of its samples are spoiled, in what way, the draw, and the rank.
+    """A dataset, the corruption and share of its bad samples, the seed, and the rank.
 
     Rank 0 stands for the table's own: ten, or one for every three features, or the number of its
     clusters.
@@ -69,42 +70,42 @@ class Scenario:
     seed: int
     rank: int = 0
 
-    def data(self, data_dir: Any = None) -> Data:
-        """The tables of this scenario."""
+    def data(self, data_dir: DataDir = None) -> Data:
+        """Draw the samples of this scenario, and corrupt a share of the training samples."""
         rng = np.random.default_rng([self.seed, 1])
         table = table_of(self.dataset, self.seed, data_dir)
-        chosen = rng.permutation(len(table.X))[:LARGEST]
-        held_back = round(HELD_BACK * len(chosen))
-        learned = table.X[chosen[held_back:]]
-        dirty, bad = spoil(learned, self.share, [self.corruption], table.shape, self.seed)
+        rows = rng.permutation(len(table.X))[:LARGEST]
+        held_back = round(HELD_BACK * len(rows))
+        training = table.X[rows[held_back:]]
+        dirty, bad = spoil(training, self.share, [self.corruption], table.shape, self.seed)
         rank = self.rank or table.rank
-        return Data(dirty, bad, table.X[chosen[:held_back]], rank, table.parts)
+        return Data(dirty, bad, table.X[rows[:held_back]], rank, table.parts)
 
 
-def ranks_of(dataset: str, data_dir: Any = None) -> tuple[int, ...]:
-    """Ranks at which a clean table is fitted; 0 is its own, others leave a third of the features.
+def ranks_of(dataset: str, data_dir: DataDir = None) -> tuple[int, ...]:
+    """Return the ranks at which a clean table is fitted; 0 stands for its own.
 
-    Half of the samples that are learned from is the other limit.
+    Others are at most two thirds of the features and half of the training samples.
     """
     table = table_of(dataset, 0, data_dir)
     samples = (1 - HELD_BACK) * min(len(table.X), LARGEST)
-    most = min(2 * table.X.shape[1] / 3, samples / 2)
-    return (0, *(rank for rank in RANKS if rank <= most and rank != table.rank))
+    largest = min(2 * table.X.shape[1] / 3, samples / 2)
+    return (0, *(rank for rank in RANKS if rank <= largest and rank != table.rank))
 
 
-def table_of(dataset: str, seed: int, data_dir: Any = None) -> Table:
-    """A table as methods see it; generated ones are drawn anew for every seed."""
+def table_of(dataset: str, seed: int, data_dir: DataDir = None) -> Table:
+    """Return a table after scaling; generated ones are drawn anew for every seed."""
     if dataset in GENERATED:
-        found = GENERATED[dataset](np.random.default_rng([seed, 2]))
-        return Table(found.X, None, found.parts, found.rank)
-    return _loaded(dataset, data_dir)
+        table = GENERATED[dataset](np.random.default_rng([seed, 2]))
+        return Table(table.X, None, table.parts, table.rank)
+    return _load_table(dataset, None if data_dir is None else os.fspath(data_dir))
 
 
 @lru_cache(maxsize=4)
-def _loaded(dataset: str, data_dir: Any) -> Table:
+def _load_table(dataset: str, data_dir: str | None) -> Table:
     if dataset == IRIS:
         X = load_iris().data
         return Table(X / X.max(axis=0), None, None, 3)
-    found = load_dataset(dataset, data_dir)
-    X = PROTOCOL.table(dataset, found.data, noise=0.0)
-    return Table(X, found.image_shape, None, max(1, min(10, X.shape[1] // 3)))
+    bunch = load_dataset(dataset, data_dir)
+    X = PROTOCOL.table(dataset, bunch.data, noise=0.0)
+    return Table(X, bunch.image_shape, None, max(1, min(10, X.shape[1] // 3)))

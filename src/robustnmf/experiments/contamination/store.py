@@ -1,10 +1,11 @@
-"""Finished scenarios, group of methods by group of methods."""
+"""Store of the scores of scenarios, one row for each group of methods."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import asdict, astuple
 from datetime import UTC, datetime
+from typing import Any
 
 import numpy as np
 
@@ -27,12 +28,12 @@ CODE = (
 
 
 def code_version() -> str:
-    """Version of the package and a digest of the code that scores come from."""
+    """Return the version of the package with a digest of the code that scores depend on."""
     return database.code_version(*(f"experiments/{name}" for name in CODE))
 
 
 class ScenarioStore(Database):
-    """Scores of scenarios that are finished."""
+    """Store of the scores of finished scenarios."""
 
     schema = """
     CREATE TABLE IF NOT EXISTS scenarios (
@@ -40,31 +41,31 @@ class ScenarioStore(Database):
         scores TEXT NOT NULL, machine TEXT NOT NULL, created TEXT NOT NULL);
     """
 
-    def known(self) -> set[str]:
-        """Keys of what is finished."""
+    def finished_keys(self) -> set[str]:
+        """Return the keys of all finished groups of scenarios."""
         with self.open() as connection:
             return {key for (key,) in connection.execute("SELECT key FROM scenarios")}
 
     def scores(self, scenario: Scenario, group: str) -> list[Score]:
-        """Return the scores of a group; none where it is not finished."""
+        """Return the scores of a group of methods; an empty list where it is not finished."""
         with self.open() as connection:
             row = connection.execute(
                 "SELECT scores FROM scenarios WHERE key = ?", (key_of(scenario, group),)
             ).fetchone()
-        return [] if row is None else _read(row[0])
+        return [] if row is None else _from_json(row[0])
 
     def add(self, scenario: Scenario, scores: dict[str, list[Score]], machine: str) -> None:
-        """Write the scores of a scenario, all groups or none."""
-        now = datetime.now(UTC).isoformat(timespec="seconds")
+        """Write the scores of all groups of a scenario in one transaction."""
+        created = datetime.now(UTC).isoformat(timespec="seconds")
         specification = json.dumps(asdict(scenario), sort_keys=True)
-        rows = [
-            (key_of(scenario, group), code_version(), specification, _written(s), machine, now)
-            for group, s in scores.items()
-        ]
+        rows = []
+        for group, group_scores in scores.items():
+            key, text = key_of(scenario, group), _to_json(group_scores)
+            rows.append((key, code_version(), specification, text, machine, created))
         self.write("INSERT OR REPLACE INTO scenarios VALUES (?, ?, ?, ?, ?, ?)", rows)
 
     def machines(self) -> list[str]:
-        """What computed the scores of this code."""
+        """Return the machines that computed scores with the current code."""
         with self.open() as connection:
             rows = connection.execute(
                 "SELECT DISTINCT machine FROM scenarios WHERE code = ?", (code_version(),)
@@ -73,16 +74,22 @@ class ScenarioStore(Database):
 
 
 def key_of(scenario: Scenario, group: str) -> str:
-    """Digest of all that the scores of a group depend on."""
+    """Return the digest of all that the scores of a group depend on."""
     return digest_of(json.dumps(asdict(scenario), sort_keys=True), group, code_version())
 
 
-def _written(scores: list[Score]) -> str:
-    """JSON has no NaN; null stands for it."""
-    numbers = ([v if isinstance(v, str) or np.isfinite(v) else None for v in astuple(s)]
-               for s in scores)  # fmt: skip
-    return json.dumps(list(numbers))
+def _to_json(scores: list[Score]) -> str:
+    """Encode scores as JSON, with null for NaN."""
+    rows = ([v if isinstance(v, str) or np.isfinite(v) else None for v in astuple(s)]
+            for s in scores)  # fmt: skip
+    return json.dumps(list(rows))
 
 
-def _read(text: str) -> list[Score]:
-    return [Score(*(np.nan if v is None else v for v in row)) for row in json.loads(text)]
+def _from_json(text: str) -> list[Score]:
+    """Decode the scores that `_to_json` has encoded."""
+    return [_score_of(row) for row in json.loads(text)]
+
+
+def _score_of(row: list[Any]) -> Score:
+    values: list[Any] = [np.nan if value is None else value for value in row]
+    return Score(*values)

@@ -1,4 +1,4 @@
-"""The benchmark as tables; tables that rules were derived from apart from the rest."""
+"""Tables of the benchmark; datasets that rules were derived from are tabulated separately."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from robustnmf.experiments.contamination.goals import (
     Place,
     Row,
     Summary,
+    cells_in,
     comparison,
     failures,
-    inside,
     lost_verdict,
     means,
     minority_verdict,
@@ -31,47 +31,49 @@ from robustnmf.experiments.contamination.two_step import FOREST_FIRST, ORACLE_FI
 from robustnmf.experiments.outcome import Cell, Grid, Outcome
 
 BEHIND = 0.03
-"""Cells in which ours exceeds the best two-step baseline by more than this are counted."""
+"""Difference from the best two-step baseline above which a cell counts as behind."""
 
 LISTED = 8
-"""Cells that a note names."""
+"""Largest number of cells that a note names."""
 
 
-def rows_of(wanted: Plan, store: ScenarioStore) -> list[Row]:
-    """Return all scores of a run."""
+def rows_of(run_plan: Plan, store: ScenarioStore) -> list[Row]:
+    """Return the finished scores of a plan, each with its scenario."""
     return [
         (scenario, score)
-        for scenario in wanted.scenarios
-        for group in wanted.groups_of(scenario)
+        for scenario in run_plan.scenarios
+        for group in run_plan.groups_of(scenario)
         for score in store.scores(scenario, group)
     ]
 
 
 def outcomes(rows: Sequence[Row]) -> list[Outcome]:
-    """Return all tables and figures of a run."""
+    """Build all tables and figures of the benchmark."""
     methods = methods_of(rows, "relative_error")
-    every = [
+    results = [
         _errors(rows), _geometric(rows), _lost(rows), _ranks(rows), _cells(rows),
         over_shares(rows, methods), detection(rows), known_parts(rows, methods),
     ]  # fmt: skip
-    return [outcome for outcome in every if outcome is not None]
+    return [outcome for outcome in results if outcome is not None]
 
 
-def methods_of(rows: Iterable[Row], what: str) -> list[str]:
-    """Return the methods that have a score, grids last but for ours."""
-    names = dict.fromkeys(score.method for _, score in rows if np.isfinite(getattr(score, what)))
+def methods_of(rows: Iterable[Row], score_name: str) -> list[str]:
+    """Return the methods that have a score: RobustNMF last, before it the grids."""
+    names = dict.fromkeys(
+        score.method for _, score in rows if np.isfinite(getattr(score, score_name))
+    )
     return sorted(names, key=lambda name: (name == OURS, BEST in name))
 
 
 def _errors(rows: Sequence[Row]) -> Outcome:
     grids, notes = [], failures(rows)
-    for part, chosen in parts_of(rows).items():
+    for part, part_rows in parts_of(rows).items():
         headers = [f"{band.title} ({_goals_of(band)})" for band in BANDS]
-        grids.append(_banded(part, chosen, "error", headers, "relative_error"))
-        cells = means(chosen, OURS, "error")
+        grids.append(_banded(part, part_rows, "error", headers, "relative_error"))
+        cells = means(part_rows, OURS, "error")
         notes += [verdict(part, cells, band) for band in BANDS]
-        notes += [comparison(part, chosen, band) for band in BANDS]
-        notes.append(_by_squared_error(part, chosen))
+        notes += [comparison(part, part_rows, band) for band in BANDS]
+        notes.append(_by_squared_error(part, part_rows))
     notes.append(minority_verdict(rows))
     return Outcome(
         "errors",
@@ -94,26 +96,37 @@ def _goals_of(band: Band) -> str:
 
 
 def _by_squared_error(part: str, rows: Sequence[Row]) -> str:
-    """Say what the means would be with every dataset judged by the squared error."""
+    """Say what the means would be if every dataset were scored by the squared error."""
     if not any(scenario.dataset == GEOMETRIC for scenario, _ in rows):
         return ""
     cells = means(rows, OURS, "relative_error")
-    summaries = {band.title: inside(cells, band) for band in BANDS}
+    by_band = {band.title: cells_in(cells, band) for band in BANDS}
+    summaries = {
+        title: Summary.of(band_cells) for title, band_cells in by_band.items() if band_cells
+    }
     texts = [
-        f"{title} mean {Summary.of(chosen).mean:.3f}, worst {Summary.of(chosen).worst:.3f}"
-        for title, chosen in summaries.items() if chosen
-    ]  # fmt: skip
+        f"{title} mean {summary.mean:.3f}, worst {summary.worst:.3f}"
+        for title, summary in summaries.items()
+    ]
     return f"{OURS}, {part}, with {GEOMETRIC} by squared error too: {'; '.join(texts)}."
 
 
 def _banded(
-    part: str, rows: Sequence[Row], what: str, headers: Sequence[str], score: str, form: str = ".3f"
+    part: str,
+    rows: Sequence[Row],
+    value_name: str,
+    headers: Sequence[str],
+    score_name: str,
+    form: str = ".3f",
 ) -> Grid:
-    """Tabulate one score by method and band: mean / 95th percentile / worst over the cells."""
+    """Tabulate a value (see `means`) by method and band: mean / 95th percentile / worst cell.
+
+    Methods without the score ``score_name`` are left out.
+    """
     table = []
-    for method in methods_of(rows, score):
-        cells = means(rows, method, what)
-        table.append([Cell(method), *(_band(cells, band, form, what) for band in BANDS)])
+    for method in methods_of(rows, score_name):
+        cells = means(rows, method, value_name)
+        table.append([Cell(method), *(_band(cells, band, form, value_name) for band in BANDS)])
     seeds = {scenario.seed for scenario, _ in rows}
     names = dict.fromkeys(scenario.dataset for scenario, _ in rows)
     return Grid(
@@ -124,14 +137,14 @@ def _banded(
     )
 
 
-def _band(cells: Mapping[Place, float], band: Band, form: str, what: str) -> Cell:
-    chosen = inside(cells, band)
-    if not chosen:
+def _band(cells: Mapping[Place, float], band: Band, form: str, value_name: str) -> Cell:
+    band_cells = cells_in(cells, band)
+    if not band_cells:
         return Cell("")
-    summary = Summary.of(chosen)
-    met = what == "error" and summary.meets(band.goals)
+    summary = Summary.of(band_cells)
+    meets_goals = value_name == "error" and summary.meets(band.goals)
     text = " / ".join(format(value, form) for value in summary.figures.values())
-    return Cell(text, summary.mean, ("best",) if met else (), f"worst: {summary.at}")
+    return Cell(text, summary.mean, ("best",) if meets_goals else (), f"worst: {summary.at}")
 
 
 def _geometric(rows: Sequence[Row]) -> Outcome:
@@ -143,8 +156,8 @@ def _geometric(rows: Sequence[Row]) -> Outcome:
         "plain NMF of the clean samples: mean over all cells / 95th percentile / worst. No single "
         "sample decides it.",
         [
-            _banded(part, chosen, "geometric_error", titles, "geometric_error")
-            for part, chosen in parts_of(rows).items()
+            _banded(part, part_rows, "geometric_error", titles, "geometric_error")
+            for part, part_rows in parts_of(rows).items()
         ],
     )
 
@@ -152,24 +165,27 @@ def _geometric(rows: Sequence[Row]) -> Outcome:
 def _lost(rows: Sequence[Row]) -> Outcome:
     titles = [band.title for band in BANDS]
     # Detectors have this score too, but not the cells of every rank; they are tabulated apart.
-    fitted = [row for row in rows if np.isfinite(row[1].relative_error)]
-    parts = parts_of(fitted)
-    notes = [lost_verdict(part, chosen) for part, chosen in parts.items()]
+    basis_rows = [row for row in rows if np.isfinite(row[1].relative_error)]
+    parts = parts_of(basis_rows)
+    notes = [lost_verdict(part, part_rows) for part, part_rows in parts.items()]
     return Outcome(
         "lost",
         "Good samples that lost their weight",
         "Share of the good samples of the training table whose importance is below a tenth of the "
         "average one, or that a first step drops: mean over all cells / 95th percentile / worst.",
-        [_banded(p, chosen, "lost", titles, "lost", ".1%") for p, chosen in parts.items()],
+        [
+            _banded(part, part_rows, "lost", titles, "lost", ".1%")
+            for part, part_rows in parts.items()
+        ],
         notes=[note for note in notes if note],
     )
 
 
 def _ranks(rows: Sequence[Row]) -> Outcome | None:
-    """Tabulate clean tables by rank, ours beside the isolation forest."""
+    """Tabulate clean tables by rank: RobustNMF beside the isolation forest."""
     scores = ("relative_error", "geometric_error", "lost")
     cells = {
-        (method, score): inside(means(rows, method, score), CLEAN)
+        (method, score): cells_in(means(rows, method, score), CLEAN)
         for method in (OURS, FOREST_FIRST) for score in scores
     }  # fmt: skip
     places = sorted(cells[OURS, scores[0]])
@@ -199,7 +215,7 @@ def _ranks(rows: Sequence[Row]) -> Outcome | None:
 
 
 def _cells(rows: Sequence[Row]) -> Outcome:
-    """Tabulate every cell: ours beside plain NMF and the best two-step baseline."""
+    """Tabulate every cell: RobustNMF beside plain NMF and the best two-step baseline."""
     ours, geometric = means(rows, OURS, "relative_error"), means(rows, OURS, "geometric_error")
     plain = means(rows, PLAIN, "relative_error")
     by_method = {method: means(rows, method, "relative_error") for method in TWO_STEP}
@@ -234,7 +250,7 @@ def _cells(rows: Sequence[Row]) -> Outcome:
 def _cells_behind(
     ours: Mapping[Place, float], best: Mapping[Place, tuple[float, str]]
 ) -> list[str]:
-    """Say in how many cells ours is behind a two-step baseline, and name the farthest."""
+    """Say in how many cells RobustNMF is behind a two-step baseline, and name the farthest."""
     if not best:
         return []
     behind = {p: ours[p] - other for p, (other, _) in best.items() if ours[p] > other + BEHIND}

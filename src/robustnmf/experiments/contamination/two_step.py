@@ -1,4 +1,4 @@
-"""Two steps that a user would take without this library: remove outliers, then plain NMF."""
+"""Baselines in two steps, without robust NMF: remove outliers, then fit plain NMF."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ FOREST_FIRST = f"{FOREST}, plain NMF"
 FACTOR_FIRST = f"{FACTOR}, plain NMF"
 FENCES_FIRST = "entries outside Tukey's fences missing, plain NMF"
 ORACLE_FIRST = "best detector by oracle, plain NMF"
-"""The true share of bad samples is given to every detector, the best by held-back error counts."""
+"""Every detector is given the true share of bad samples; the best by held-back error counts."""
 
 TWO_STEP = (FOREST_FIRST, FACTOR_FIRST, FENCES_FIRST)
-"""Those that need no knowledge of the bad samples."""
+"""Baselines that need no knowledge of the bad samples."""
 
 FENCE = 3.0
 """Interquartile ranges between the quartiles and the fences."""
@@ -49,7 +49,7 @@ def attempt(name: str, score: Callable[[], Score]) -> Score:
 
 
 def detect(judge: Judge, name: str) -> Detection:
-    """Run a detector on the training table, or return what it returned before."""
+    """Run a detector on the training table once; later calls return the cached detection."""
     if name not in judge.detections:
         begin = time.perf_counter()
         detection = DETECTORS[name](judge.data.dirty, judge.data.rank)
@@ -68,29 +68,30 @@ def outside_fences(X: np.ndarray) -> np.ndarray:
 def _without_flagged(judge: Judge, name: str, detector: str) -> Score:
     detection = detect(judge, detector)
     assert detection.flagged is not None
-    score = _of_the_rest(judge, name, detection.flagged)
+    score = _score_without(judge, name, detection.flagged)
     return replace(score, seconds=score.seconds + detection.seconds)
 
 
 def _with_missing_entries(judge: Judge) -> Score:
     X = judge.data.dirty
     outside = outside_fences(X)
-    return _of_the_rest(judge, FENCES_FIRST, outside.all(axis=1), np.where(outside, np.nan, X))
+    dropped = np.asarray(outside.all(axis=1))
+    return _score_without(judge, FENCES_FIRST, dropped, np.where(outside, np.nan, X))
 
 
 def _best_by_oracle(judge: Judge) -> Score:
-    """Drop as many samples as are bad by the order of every detector, and take the best."""
+    """Drop as many samples as are bad, ranked by each detector; return the best score."""
     bad = judge.data.bad
     if not bad.any():
-        return _of_the_rest(judge, ORACLE_FIRST, bad)
+        return _score_without(judge, ORACLE_FIRST, bad)
     scores = [
         attempt(ORACLE_FIRST, partial(_without_most_suspicious, judge, detector))
         for detector in (FOREST, FACTOR, ELLIPTIC)
     ]
-    succeeded = [score for score in scores if not score.failure]
-    if not succeeded:
+    successes = [score for score in scores if not score.failure]
+    if not successes:
         return scores[0]
-    return min(succeeded, key=lambda score: score.relative_error)
+    return min(successes, key=lambda score: score.relative_error)
 
 
 def _without_most_suspicious(judge: Judge, detector: str) -> Score:
@@ -98,11 +99,11 @@ def _without_most_suspicious(judge: Judge, detector: str) -> Score:
     order = np.argsort(-detection.outlyingness, kind="stable")
     dropped = np.zeros(len(order), dtype=bool)
     dropped[order[: judge.data.bad.sum()]] = True
-    score = _of_the_rest(judge, ORACLE_FIRST, dropped)
+    score = _score_without(judge, ORACLE_FIRST, dropped)
     return replace(score, seconds=score.seconds + detection.seconds)
 
 
-def _of_the_rest(
+def _score_without(
     judge: Judge, name: str, dropped: np.ndarray, X: np.ndarray | None = None
 ) -> Score:
     """Score plain NMF of the samples (of the training table, or of X) that are not dropped."""

@@ -1,50 +1,56 @@
-"""Figures 1 to 6 share their shape: both measures against something, a line for each method."""
+"""Charts of both measures against a variable, with a line for each method (Figures 1 to 6)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from robustnmf.datasets import DATASETS
 from robustnmf.experiments.methods import METHODS
 from robustnmf.experiments.outcome import Chart, Line, Outcome
-from robustnmf.experiments.paper._base import Item, Results, Scope, standing_in
-from robustnmf.experiments.summary import MEASURES, Level, best, levels
+from robustnmf.experiments.paper._base import Item, Results, Scope, stand_in_notes
+from robustnmf.experiments.summary import MEASURES, ValueSummary, best_on_grid, summarise
 from robustnmf.experiments.trial import Task
 
+XValue = TypeVar("XValue", int, float)
 
-def line(name: str, x: Sequence, found: Sequence[Level], *, dashed: bool = False) -> Line:
-    """A line of a chart in percent."""
-    return Line(
-        name, list(x), [100 * f.mean for f in found], [100 * f.deviation for f in found], dashed
-    )
+
+def percent_line(
+    name: str, x: Sequence[float], summaries: Sequence[ValueSummary], *, dashed: bool = False
+) -> Line:
+    """Make a line of means in percent, with standard deviations as errors."""
+    means = [100 * summary.mean for summary in summaries]
+    deviations = [100 * summary.deviation for summary in summaries]
+    return Line(name, list(x), means, deviations, dashed)
 
 
 def hyperparameter_figure(number: int, dataset: str, method: str) -> Item:
-    """Scores against the hyperparameter of a method, with EucNMF as the line to beat."""
-    key, knob = f"figure{number}", str(METHODS[method].parameter)
-    title = f"Figure {number}: {method} against {knob} on {DATASETS[dataset].title}"
+    """Make the figure of scores against the hyperparameter of a method, with EucNMF's beside."""
+    key, parameter = f"figure{number}", str(METHODS[method].parameter)
+    title = f"Figure {number}: {method} against {parameter} on {DATASETS[dataset].title}"
 
     def tasks(scope: Scope) -> list[Task]:
-        taken = scope.of(dataset)
-        return [] if taken is None else [scope.task(taken, m) for m in ("EucNMF", method)]
+        name = scope.available(dataset)
+        return [] if name is None else [scope.task(name, m) for m in ("EucNMF", method)]
 
     def build(results: Results) -> Outcome:
-        plain, varied = tasks(results.scope)
-        grid = [v for v in results.scope.values(varied.how) if v in varied.how.grid]
+        plain_task, task = tasks(results.scope)
+        on_grid = METHODS[method].grid
+        values = [v for v in on_grid if v in task.parameter_values]
         charts = []
         for measure, name in MEASURES.items():
-            found = results.levels(varied, measure)
-            to_beat = results.chosen(plain, measure)
+            summaries = results.summaries(task, measure)
+            plain = results.selection(plain_task, measure)
             lines = [
-                line(method, grid, [found[value] for value in grid]),
-                line("EucNMF", grid, [to_beat] * len(grid), dashed=True),
+                percent_line(method, values, [summaries[value] for value in values]),
+                percent_line("EucNMF", values, [plain] * len(values), dashed=True),
             ]
-            charts.append(Chart(name, knob, f"{name} (%)", lines))
+            charts.append(Chart(name, parameter, f"{name} (%)", lines))
         caption = (
-            f"Mean and standard deviation over the starts. The {knob} with the best score is "
+            f"Mean and standard deviation over the starts. The {parameter} with the best score is "
             "what Tables 2 and 3 show; it takes the labels to find it."
         )
-        notes = standing_in(results.scope, dataset)
+        notes = stand_in_notes(results.scope, dataset)
         return Outcome(key, title, caption, charts=charts, notes=notes)
 
     return Item(key, title, tasks, build)
@@ -53,45 +59,49 @@ def hyperparameter_figure(number: int, dataset: str, method: str) -> Item:
 def series_figure(
     number: int,
     dataset: str,
-    what: str,
+    subject: str,
     x_label: str,
-    points: Callable[[Scope], Sequence],
-    tasks_at: Callable[[Scope, str, str, object], list[Task]],
+    x_values: Callable[[Scope], Sequence[XValue]],
+    tasks_at: Callable[[Scope, str, str, XValue], list[Task]],
     caption: str,
 ) -> Item:
-    """Scores of all methods against something, each at its best hyperparameter by the labels."""
+    """Make the figure of all methods' scores against x, each at its best hyperparameter.
+
+    ``tasks_at`` returns the tasks of a dataset and a method at one x; their trials are pooled.
+    """
     key = f"figure{number}"
-    title = f"Figure {number}: {what} on {DATASETS[dataset].title}"
+    title = f"Figure {number}: {subject} on {DATASETS[dataset].title}"
 
     def tasks(scope: Scope) -> list[Task]:
-        taken = scope.of(dataset)
-        if taken is None:
+        name = scope.available(dataset)
+        if name is None:
             return []
         return [
-            task for method in METHODS for at in points(scope)
-            for task in tasks_at(scope, taken, method, at)
+            task for method in METHODS for x in x_values(scope)
+            for task in tasks_at(scope, name, method, x)
         ]  # fmt: skip
 
     def build(results: Results) -> Outcome:
         scope = results.scope
-        taken = scope.of(dataset)
+        dataset_name = scope.available(dataset)
+        assert dataset_name is not None  # else the figure is left out of the plan
         charts = []
         for measure, name in MEASURES.items():
             lines = []
             for method in METHODS:
-                found = [
-                    _pooled(results, tasks_at(scope, taken, method, at), measure)
-                    for at in points(scope)
+                summaries = [
+                    _best_of_pooled(results, tasks_at(scope, dataset_name, method, x), measure)
+                    for x in x_values(scope)
                 ]
-                lines.append(line(method, points(scope), found))
+                lines.append(percent_line(method, x_values(scope), summaries))
             charts.append(Chart(name, x_label, f"{name} (%)", lines))
-        notes = standing_in(scope, dataset)
+        notes = stand_in_notes(scope, dataset)
         return Outcome(key, title, caption, charts=charts, notes=notes)
 
     return Item(key, title, tasks, build)
 
 
-def _pooled(results: Results, tasks: list[Task], measure: str) -> Level:
-    """The best value over the trials of several tasks together."""
-    scores = [found for task in tasks for found in results.store.known(task).values()]
-    return best(levels(scores, measure), tasks[0].how)
+def _best_of_pooled(results: Results, tasks: list[Task], measure: str) -> ValueSummary:
+    """Return the best value on the grid over the trials of several tasks together."""
+    scores = [trial for task in tasks for trial in results.store.finished(task).values()]
+    return best_on_grid(summarise(scores, measure), tasks[0].method_spec)

@@ -1,4 +1,4 @@
-"""Figures 7 to 9 show single fits, a panel for each method.
+"""Figures of single fits, a panel for each method (Figures 7 to 9).
 
 Each method has the hyperparameter that Table 2 shows for it, and the first start.
 """
@@ -13,42 +13,44 @@ import numpy as np
 from robustnmf.datasets import DATASETS
 from robustnmf.experiments.methods import METHODS
 from robustnmf.experiments.outcome import Chart, Images, Outcome
-from robustnmf.experiments.paper._base import Item, Results, Scope, standing_in
+from robustnmf.experiments.paper._base import Item, Results, Scope, stand_in_notes
 from robustnmf.experiments.trial import Task
 
-Drawn = Callable[[Results, Task, str, dict[str, np.ndarray]], Chart | Images]
+DrawPanel = Callable[[Results, Task, str, dict[str, np.ndarray]], Chart | Images]
 
 
-def panels_figure(number: int, dataset: str, what: str, caption: str, draw: Drawn) -> Item:
-    """A figure of six panels."""
+def panels_figure(
+    number: int, dataset: str, subject: str, caption: str, draw_panel: DrawPanel
+) -> Item:
+    """Make a figure with a panel for each method, drawn from the arrays of one fit."""
     key = f"figure{number}"
-    title = f"Figure {number}: {what} on {DATASETS[dataset].title}"
+    title = f"Figure {number}: {subject} on {DATASETS[dataset].title}"
 
     def tasks(scope: Scope) -> list[Task]:
-        taken = scope.of(dataset)
-        return [] if taken is None else [scope.task(taken, method) for method in METHODS]
+        name = scope.available(dataset)
+        return [] if name is None else [scope.task(name, method) for method in METHODS]
 
-    def extra(results: Results) -> list[Task]:
-        """One start of the chosen value."""
-        found = []
+    def array_tasks(results: Results) -> list[Task]:
+        """Return a task for each method: one start of the value that Table 2 shows."""
+        single_fits = []
         for task in tasks(results.scope):
-            value = results.chosen(task, "accuracy").value
-            found.append(replace(task, values=(value,), starts=1))
-        return found
+            value = results.selection(task, "accuracy").value
+            single_fits.append(replace(task, values=(value,), starts=1))
+        return single_fits
 
     def build(results: Results) -> Outcome:
-        drawn = []
-        for task in extra(results):
+        panels = []
+        for task in array_tasks(results):
             arrays = results.store.arrays(task)
             assert arrays is not None
-            value = task.asked[0]
-            told = "" if value is None else f", {task.how.parameter} = {value:g}"
-            drawn.append(draw(results, task, f"{task.method}{told}", arrays))
+            value = task.parameter_values[0]
+            suffix = "" if value is None else f", {task.method_spec.parameter} = {value:g}"
+            panels.append(draw_panel(results, task, f"{task.method}{suffix}", arrays))
         return Outcome(
             key, title, caption,
-            charts=[panel for panel in drawn if isinstance(panel, Chart)],
-            images=[panel for panel in drawn if isinstance(panel, Images)],
-            notes=standing_in(results.scope, dataset),
+            charts=[panel for panel in panels if isinstance(panel, Chart)],
+            images=[panel for panel in panels if isinstance(panel, Images)],
+            notes=stand_in_notes(results.scope, dataset),
         )  # fmt: skip
 
-    return Item(key, title, tasks, build, extra)
+    return Item(key, title, tasks, build, array_tasks)

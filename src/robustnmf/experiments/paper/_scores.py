@@ -1,29 +1,32 @@
-"""Tables 2 and 3 share their shape: six methods by nine datasets, under one measure."""
+"""Tables of six methods by nine datasets under one measure (Tables 2 and 3)."""
 
 from __future__ import annotations
 
 from robustnmf.datasets import DATASETS
 from robustnmf.experiments.methods import METHODS, PROPOSED
 from robustnmf.experiments.outcome import Cell, Grid, Outcome
-from robustnmf.experiments.paper._base import Results, Scope, largest_class, percent
+from robustnmf.experiments.paper._base import Results, Scope, format_percent, largest_class
 from robustnmf.experiments.paper.published import ACCURACY, INFORMATION
-from robustnmf.experiments.summary import MARKS, MEASURES, Level, marks
+from robustnmf.experiments.summary import MARKS, MEASURES, ValueSummary, marks
 from robustnmf.experiments.trial import Task
 
 PUBLISHED = {"accuracy": ACCURACY, "information": INFORMATION}
 SYMBOLS = {"one": "¹", "class": "²", "few": "³"}
 
+Selections = dict[tuple[str, str], ValueSummary]
+"""The value that is shown, by dataset and method."""
+
 
 def tasks(scope: Scope) -> list[Task]:
-    """All methods on all datasets."""
+    """Return the tasks of all methods on all datasets."""
     return [scope.task(dataset, method) for dataset in scope.datasets for method in METHODS]
 
 
 def build(results: Results, key: str, title: str, measure: str) -> Outcome:
-    """The table twice, by either way to choose the hyperparameter, and what it amounts to."""
-    chosen = {
+    """Build the table with hyperparameters by the labels and without, and notes that sum it up."""
+    selections = {
         by_labels: {
-            (dataset, method): results.chosen(
+            (dataset, method): results.selection(
                 results.scope.task(dataset, method), measure, by_labels=by_labels
             )
             for dataset in results.scope.datasets
@@ -32,7 +35,7 @@ def build(results: Results, key: str, title: str, measure: str) -> Outcome:
         for by_labels in (True, False)
     }
     grids = [
-        _grid(results, measure, chosen[by_labels], title, suffix)
+        _grid(results, measure, selections[by_labels], title, suffix)
         for by_labels, title, suffix in (
             (True, "Hyperparameters by the labels, as in the paper", ""),
             (False, "Hyperparameters without labels: read off the data", "_without_labels"),
@@ -44,85 +47,98 @@ def build(results: Results, key: str, title: str, measure: str) -> Outcome:
         "hyperparameter that scores best, for which one must know the classes; the second knows "
         "none: cutoff, p and gamma are read off the data."
     )
-    return Outcome(key, title, caption, grids=grids, notes=summary(results, measure, chosen))
+    return Outcome(
+        key, title, caption, grids=grids, notes=conclusions(results, measure, selections)
+    )
 
 
-def _grid(results: Results, measure: str, chosen: dict, title: str, suffix: str) -> Grid:
+def _grid(results: Results, measure: str, selections: Selections, title: str, suffix: str) -> Grid:
     rows = []
-    used: set[str] = set()
+    all_marks: set[str] = set()
     for dataset in results.scope.datasets:
         row = [Cell(DATASETS[dataset].title)]
         share = largest_class(dataset, results.scope.data_dir)
-        top = max(chosen[dataset, method].mean for method in METHODS)
+        best_mean = max(selections[dataset, method].mean for method in METHODS)
         for method in METHODS:
-            level = chosen[dataset, method]
-            told = marks(level, measure, share, DATASETS[dataset].classes)
-            used |= set(told)
+            selection = selections[dataset, method]
+            rank = DATASETS[dataset].classes
+            cell_marks = marks(selection, measure, share, rank)
+            all_marks |= set(cell_marks)
             published = PUBLISHED[measure].get((dataset, method))
-            row.append(_cell(level, published, told, top, DATASETS[dataset].classes))
+            row.append(_cell(selection, published, cell_marks, best_mean, rank))
         rows.append([*row, Cell(f"{100 * share:.2f}", share)])
-    notes = [f"{SYMBOLS[name]} {text}" for name, text in MARKS.items() if name in used]
+    notes = [f"{SYMBOLS[name]} {text}" for name, text in MARKS.items() if name in all_marks]
     return Grid(title, ("dataset", *METHODS, "largest class"), rows, notes, suffix)
 
 
 def _cell(
-    level: Level, published: float | None, told: tuple[str, ...], top: float, rank: int
+    selection: ValueSummary,
+    published: float | None,
+    cell_marks: tuple[str, ...],
+    best_mean: float,
+    rank: int,
 ) -> Cell:
-    text = percent(level) + "".join(SYMBOLS[name] for name in told)
-    hint = [f"chosen: {level.value}"] if level.value is not None else []
+    text = format_percent(selection) + "".join(SYMBOLS[name] for name in cell_marks)
+    hint = [f"chosen: {selection.value}"] if selection.value is not None else []
     if published is not None:
-        text += f"\n({published:.2f}, {100 * level.mean - published:+.2f})"
+        text += f"\n({published:.2f}, {100 * selection.mean - published:+.2f})"
+    starts = selection.starts
     hint += [
-        f"effective sample size {level.effective_sample_size:.1f}",
-        f"largest cluster {100 * level.largest_cluster:.1f}%",
-        f"one cluster over 95% from {level.in_one_cluster} of {level.starts} starts",
-        f"effective sample size below the rank from {level.collapsed(rank)} of {level.starts}",
+        f"effective sample size {selection.effective_sample_size:.1f}",
+        f"largest cluster {100 * selection.largest_cluster:.1f}%",
+        f"one cluster over 95% from {selection.one_cluster_starts} of {starts} starts",
+        f"effective sample size below the rank from {selection.collapsed_starts(rank)} of {starts}",
     ]
-    shown = (*told, "best") if level.mean == top else told
-    return Cell(text, 100 * level.mean, shown, "; ".join(hint))
+    if selection.mean == best_mean:
+        cell_marks = (*cell_marks, "best")
+    return Cell(text, 100 * selection.mean, cell_marks, "; ".join(hint))
 
 
-def summary(results: Results, measure: str, chosen: dict[bool, dict]) -> list[str]:
-    """How many cells agree with the paper, and whether its claim holds."""
+def conclusions(results: Results, measure: str, selections: dict[bool, Selections]) -> list[str]:
+    """Say how many cells agree with the paper, and whether its methods are the best."""
     published = PUBLISHED[measure]
     name = MEASURES[measure]
-    compared = [cell for cell in chosen[True] if cell in published]
-    near = [cell for cell in compared if _agrees(chosen[True][cell], published[cell])]
+    by_labels = selections[True]
+    cells = [cell for cell in by_labels if cell in published]
+    agreeing = [cell for cell in cells if _agrees(by_labels[cell], published[cell])]
     lines = []
-    if compared:
+    if cells:
         lines.append(
-            f"{name}: {len(near)} of {len(compared)} cells lie within two standard deviations "
+            f"{name}: {len(agreeing)} of {len(cells)} cells lie within two standard deviations "
             "(over the starts) of the paper's value."
         )
-        plain = [cell for cell in compared if cell[1] == "EucNMF"]
-        close = [c for c in plain if abs(100 * chosen[True][c].mean - published[c]) <= 3]
+        plain = [cell for cell in cells if cell[1] == "EucNMF"]
+        close = [c for c in plain if abs(100 * by_labels[c].mean - published[c]) <= 3]
         lines.append(f"{name}: EucNMF is within 3 points on {len(close)} of {len(plain)} datasets.")
-    for by_labels, how in ((True, "by the labels"), (False, "without labels")):
-        wins = [d for d in results.scope.datasets if _proposed_win(chosen[by_labels], d)]
-        lost = [DATASETS[d].title for d in results.scope.datasets if d not in wins]
-        tail = f"; not on {', '.join(lost)}" if lost else ""
-        doubtful = [d for d in wins if _rests_on_collapse(chosen[by_labels], d)]
+    for choice, how in ((selections[True], "by the labels"), (selections[False], "without labels")):
+        wins = [d for d in results.scope.datasets if _proposed_win(choice, d)]
+        losses = [DATASETS[d].title for d in results.scope.datasets if d not in wins]
+        exceptions = f"; not on {', '.join(losses)}" if losses else ""
+        doubtful = [d for d in wins if _rests_on_collapse(choice, d)]
         lines.append(
             f"{name}: FWRNMF or EWRNMF is best on {len(wins)} of {len(results.scope.datasets)} "
-            f"datasets with hyperparameters {how}{tail}. {len(doubtful)} of these wins rest on "
-            "fits some of which have collapsed."
+            f"datasets with hyperparameters {how}{exceptions}. {len(doubtful)} of these wins "
+            "rest on fits some of which have collapsed."
         )
     return lines
 
 
-def _agrees(level: Level, published: float) -> bool:
-    return abs(100 * level.mean - published) <= 2 * 100 * level.deviation
+def _agrees(selection: ValueSummary, published: float) -> bool:
+    """Return whether the mean is within two standard deviations of the published value."""
+    return abs(100 * selection.mean - published) <= 2 * 100 * selection.deviation
 
 
-def _rests_on_collapse(chosen: dict, dataset: str) -> bool:
-    """Whether every proposed method that beats all others does so with collapsed fits."""
-    bar = max(chosen[dataset, m].mean for m in METHODS if m not in PROPOSED)
-    winners = [chosen[dataset, m] for m in PROPOSED if chosen[dataset, m].mean > bar]
-    return all(level.collapsed(DATASETS[dataset].classes) for level in winners)
+def _rests_on_collapse(selections: Selections, dataset: str) -> bool:
+    """Return whether every proposed method that beats all others has collapsed fits."""
+    best_other = max(selections[dataset, m].mean for m in METHODS if m not in PROPOSED)
+    proposed = [selections[dataset, m] for m in PROPOSED]
+    winners = [selection for selection in proposed if selection.mean > best_other]
+    return all(winner.collapsed_starts(DATASETS[dataset].classes) for winner in winners)
 
 
-def _proposed_win(chosen: dict, dataset: str) -> bool:
+def _proposed_win(selections: Selections, dataset: str) -> bool:
+    """Return whether a proposed method has a higher mean than all others."""
     others = [m for m in METHODS if m not in PROPOSED]
-    return max(chosen[dataset, m].mean for m in PROPOSED) > max(
-        chosen[dataset, m].mean for m in others
+    return max(selections[dataset, m].mean for m in PROPOSED) > max(
+        selections[dataset, m].mean for m in others
     )

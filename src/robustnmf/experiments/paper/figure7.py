@@ -9,20 +9,20 @@ from robustnmf.experiments.paper._base import Results
 from robustnmf.experiments.paper._panels import panels_figure
 from robustnmf.experiments.trial import Task
 
-SHOWN = 600
+LARGEST_COUNT = 600
 
 
 def draw(results: Results, task: Task, title: str, arrays: dict[str, np.ndarray]) -> Chart:
-    """The classes apart, a sample of each."""
+    """Draw up to ``LARGEST_COUNT`` random samples of each class in a scatter plot."""
     codes = arrays["codes"]
-    _, y = task.table(results.scope.data_dir)
+    _, labels = task.table(results.scope.data_dir)
     rng = np.random.default_rng(0)
     lines = []
-    for label in np.unique(y):
-        rows = np.flatnonzero(y == label)
-        rows = np.sort(rng.permutation(rows)[:SHOWN])
-        x, height = (codes[rows, j].round(6).tolist() for j in (0, 1))
-        lines.append(Line(f"class {label}", x, height))
+    for label in np.unique(labels):
+        rows = np.flatnonzero(labels == label)
+        rows = np.sort(rng.permutation(rows)[:LARGEST_COUNT])
+        first, second = (codes[rows, j].round(6).tolist() for j in (0, 1))
+        lines.append(Line(f"class {label}", first, second))
     return Chart(title, "first code", "second code", lines, scatter=True)
 
 
@@ -30,6 +30,6 @@ ITEM = panels_figure(
     7,
     "dimdata",
     "codes",
-    f"The two codes of up to {SHOWN} samples of each class, first start.",
+    f"The two codes of up to {LARGEST_COUNT} samples of each class, first start.",
     draw,
 )

@@ -11,12 +11,12 @@ from robustnmf.experiments.trial import Task
 
 
 def draw(results: Results, task: Task, title: str, arrays: dict[str, np.ndarray]) -> Chart:
-    """Every iteration up to 50, then ever fewer of them."""
+    """Draw the objective at every iteration up to 50, then at 60 evenly spaced on a log scale."""
     history = arrays["history"]
     late = np.geomspace(50, len(history) - 1, 60).round().astype(int)
-    shown = np.unique(np.concatenate([np.arange(min(50, len(history))), late]))
-    shown = shown[shown < len(history)]
-    objective = Line("objective", shown.tolist(), history[shown].tolist())
+    iterations = np.unique(np.concatenate([np.arange(min(50, len(history))), late]))
+    iterations = iterations[iterations < len(history)]
+    objective = Line("objective", iterations.tolist(), history[iterations].tolist())
     return Chart(title, "iteration", "objective", [objective])
 
 

@@ -10,24 +10,24 @@ from robustnmf.experiments.paper._base import Results
 from robustnmf.experiments.paper._panels import panels_figure
 from robustnmf.experiments.trial import Task
 
-SHOWN = 20
+COMPONENTS = 20
 
 
 def draw(results: Results, task: Task, title: str, arrays: dict[str, np.ndarray]) -> Images:
-    """The first components, each over its largest pixel."""
+    """Draw the first components as images, each divided by its largest pixel."""
     shape = DATASETS[task.dataset].image_shape
     assert shape is not None
-    basis = arrays["basis"][:SHOWN]
-    top = np.maximum(basis.max(axis=1, keepdims=True), 1e-300)
-    # Pixels lie column by column.
-    return Images(title, (basis / top).reshape(len(basis), *shape).transpose(0, 2, 1))
+    basis = arrays["basis"][:COMPONENTS]
+    largest = np.maximum(basis.max(axis=1, keepdims=True), 1e-300)
+    # Pixels are stored column by column.
+    return Images(title, (basis / largest).reshape(len(basis), *shape).transpose(0, 2, 1))
 
 
 ITEM = panels_figure(
     9,
     "orl",
     "base images",
-    f"The first {SHOWN} components of each method as images, each over its largest pixel; first "
-    "start.",
+    f"The first {COMPONENTS} components of each method as images, each over its largest pixel; "
+    "first start.",
     draw,
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from robustnmf.experiments.methods import METHODS
 
 DATASETS = (
@@ -45,7 +47,7 @@ _INFORMATION = {
 }
 
 
-def _by_method(table: dict[str, tuple[float, ...]]) -> dict[tuple[str, str], float]:
+def _by_method(table: Mapping[str, tuple[float, ...]]) -> dict[tuple[str, str], float]:
     return {
         (dataset, method): value
         for dataset, values in table.items()

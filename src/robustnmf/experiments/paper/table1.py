@@ -10,24 +10,24 @@ from robustnmf.experiments.trial import Task
 
 
 def tasks(scope: Scope) -> list[Task]:
-    """Nothing to fit."""
+    """Return no tasks: nothing is fitted."""
     return []
 
 
 def build(results: Results) -> Outcome:
-    """Counts beside the paper's."""
+    """Build the table of sizes, ours and the paper's."""
     rows = []
     for name in results.scope.datasets:
         dataset = DATASETS[name]
         share = 100 * largest_class(name, results.scope.data_dir)
         samples, dimensions, classes = SIZES.get(name, ("-", "-", "-"))
-        own = (dataset.samples, dataset.features, dataset.classes)
+        counts = (dataset.samples, dataset.features, dataset.classes)
         rows.append(
             [
                 Cell(dataset.title, hint=dataset.description),
-                *(Cell(str(number), number) for number in own),
+                *(Cell(str(number), number) for number in counts),
                 Cell(f"{share:.2f}%", share),
-                *(Cell(str(told)) for told in (samples, dimensions, classes)),
+                *(Cell(str(size)) for size in (samples, dimensions, classes)),
                 Cell(dataset.remark),
             ]
         )
