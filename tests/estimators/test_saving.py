@@ -278,7 +278,7 @@ def test_the_text_is_json(tmp_path):
     fitted("detector").save(tmp_path / "m")
     with np.load(tmp_path / "m", allow_pickle=False) as file:
         told = json.loads(str(file["told"]))
-    assert told["format"] == "robustnmf model 1"
+    assert told["format"] == "robustnmf model 2"
     assert told["version"] == robustnmf.__version__
     assert told["model"]["name"] == "RobustNMFDetector"
 

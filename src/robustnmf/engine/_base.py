@@ -51,6 +51,8 @@ class Engine(ABC):
         Whether every entry is known.
     blocks : list
         Consecutive rows.
+    sample_weight : array (samples,) or None
+        As given.
     """
 
     like: Array
@@ -58,6 +60,7 @@ class Engine(ABC):
     scale: float
     complete: bool
     blocks: list[Any]
+    sample_weight: Array | None
 
     on_one_device = False
     """Whether X is whole, on one device that is not the host: it need not be told of every pass."""

@@ -190,8 +190,8 @@ class BaseRobustNMF(
         # Nothing is set before this point: a failed fit leaves the estimator as it was.
         validate_data(self, source.header, skip_check_array=True, reset=True)
         for name in ("mixing_", "_stream", "n_steps_", "n_samples_seen_"):
-            vars(self).pop(name, None)
-        vars(self).update(learned)
+            self.__dict__.pop(name, None)
+        self.__dict__.update(learned)
         finished(self)
         if kept is not None:
             kept.done()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from robustnmf.losses import LOSSES
@@ -10,7 +11,7 @@ from robustnmf.weightings import WEIGHTINGS
 
 Class = TypeVar("Class", bound=type)
 
-REGISTRIES = {"losses": LOSSES, "structures": STRUCTURES, "weightings": WEIGHTINGS}
+REGISTRIES: dict[str, Mapping[str, type]] = {"losses": LOSSES, "structures": STRUCTURES, "weightings": WEIGHTINGS}
 """Registries whose names fill placeholders in docstrings."""
 
 PARTS = {
@@ -88,7 +89,7 @@ n_features_in_, feature_names_in_
 }
 
 
-def documented(**defaults: object):
+def documented(**defaults: object) -> Callable[[Class], Class]:
     """Fill the placeholders ``<name>`` in the docstring of a class from ``PARTS``."""
 
     def fill(cls: Class) -> Class:

@@ -49,8 +49,10 @@ def check_fixed(
     return fixed
 
 
-def check_factor(factor: Any, shape: tuple[int, int], name: str, what: str, like: np.ndarray):
-    """A factor of a custom start: right shape, finite, not negative and not zero throughout."""
+def check_factor(
+    factor: Any, shape: tuple[int, int], name: str, what: str, like: np.ndarray
+) -> np.ndarray:
+    """Return a factor of a custom start: right shape, finite, nonnegative, not all zero."""
     if factor is None:
         raise ValueError(
             f"init='custom' needs both W (codes) and H (basis); {name} is missing. "

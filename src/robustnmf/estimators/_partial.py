@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Self
 
@@ -9,6 +10,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import validate_data
 
 from robustnmf._warn import warn
+from robustnmf.compatibility import ModelSpec
 from robustnmf.engine import Engine
 from robustnmf.estimators._input import check_weights
 from robustnmf.estimators._plan import plan_fit
@@ -17,6 +19,7 @@ from robustnmf.estimators._summary import comparable_objective
 from robustnmf.solvers import SOLVERS
 from robustnmf.sources import Source, library_of, source_for
 from robustnmf.structures import Free
+from robustnmf.weightings import Weighting
 
 FIRST_PASSES = 100
 """Iterations that the first minibatch may take."""
@@ -56,6 +59,19 @@ def _check_same_library(source: Source, components: Any) -> None:
 
 class PartialFit:
     """What an estimator needs to learn from one minibatch after the other."""
+
+    # Of the estimator that this is mixed into.
+    max_iter: int
+    tol: float
+    components_: Any
+    weighting_: Weighting
+    n_steps_: int
+    n_samples_seen_: int
+    _scale: float
+    _unit: Any
+    _checked_parts: Callable[[], ModelSpec]
+    _checked: Callable[[Any], Source]
+    _engine: Callable[..., Engine]
 
     @available_if(_streams)
     def partial_fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Self:

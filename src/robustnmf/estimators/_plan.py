@@ -26,7 +26,7 @@ from robustnmf.fit import Callback, fit
 from robustnmf.screening import Screening, screen
 from robustnmf.solvers import SOLVERS, Solver
 from robustnmf.sources import Source
-from robustnmf.state import ElasticNet, Fitted, Problem, Start
+from robustnmf.state import Fitted, Problem, Start
 from robustnmf.structures import Free, Structure
 from robustnmf.weightings import Weighting, effective_sample_size
 
@@ -45,7 +45,7 @@ class FitPlan:
     problem: Problem
     start: Start
     balance: float
-    free: dict[str, ElasticNet]
+    free: dict[str, Any]
     screening: Screening | None = None
 
     @property
@@ -84,7 +84,7 @@ class FitPlan:
         return weighting.rescaled(1.0 / self.unit)
 
     def checkpoint(
-        self, model: Any, path: Any, every: float, start: Sequence[Any] = ()
+        self, model: Any, path: Any, every: Any, start: Sequence[Any] = ()
     ) -> Checkpoint:
         """What this fit is written down as, every so many seconds."""
         if not isinstance(path, (str, os.PathLike)):
@@ -237,7 +237,7 @@ def plan_fit(
     screening = None
     with engine.thread_pool():
         if screened and fixed is None and _can_screen(model, parts):
-            seeds = seeds_of(model, problem.solver)
+            seeds = seeds_of(model, problem.solver).tolist()
             screening = screen(engine, problem, rank, model.init, seeds)
         if screening is None:
             start, balance = start_of(model, engine, problem, rank, W, H)
@@ -309,8 +309,7 @@ def _on_device(
         moved(engine.like), scale=engine.scale, block_rows=engine.shape[0],
         sample_weight=moved(engine.sample_weight), bring_home=True,
     )  # fmt: skip
-    codes, mixing = (
-        part and [moved(engine.whole(part, axis=1))] for part in (start.codes, start.mixing)
-    )
+    codes = [moved(engine.whole(start.codes, axis=1))]
+    mixing = start.mixing and [moved(engine.whole(start.mixing, axis=1))]
     starts = Start(codes, moved(start.basis), mixing)
     return there, replace(problem, fixed=moved(problem.fixed)), starts

@@ -19,19 +19,19 @@ def penalties_of(
     scale: float,
     dtype: np.dtype,
     balance: float = 1.0,
-) -> dict[str, ElasticNet]:
+) -> dict[str, Any]:
     """What a problem with codes ``W / balance`` and basis ``H balance / scale`` is to pay.
 
     scikit-learn adds penalties to half the squared error, whose double our energies are, and
     to other losses as they are.
     """
-    alpha_codes = getattr(model, "alpha_W", 0.0)
-    alpha_basis = getattr(model, "alpha_H", "same")
-    alpha_basis = alpha_codes if alpha_basis == "same" else alpha_basis
+    alpha_codes = float(getattr(model, "alpha_W", 0.0))
+    alpha_H = getattr(model, "alpha_H", "same")
+    alpha_basis = alpha_codes if alpha_H == "same" else float(alpha_H)
     l1_ratio = getattr(model, "l1_ratio", 0.0)
     n_samples, n_features = shape
     energy = scale**loss.degree
-    # More than this is no dearer: all that pays is zero, and nothing may overflow on the way.
+    # A larger penalty changes nothing: all that it is on is zero, and nothing may overflow.
     prohibitive = float(np.finfo(dtype).max) ** 0.5
     factor = 1.0 if loss.quadratic else 1.0 / loss.unit
 

@@ -143,7 +143,9 @@ class RobustNMFDetector(SaveMixin, OutlierMixin, BaseEstimator):
             weights = check_weights(sample_weight, shape[0])
             weights = np.ones(1) if weights is None else weights
             row_weight = np.broadcast_to(weights, shape[:1])
-            self.offset_ = _level(to_numpy(self._scores(table)), row_weight, self.contamination)
+            self.offset_ = _level(
+                to_numpy(self._scores(table)), row_weight, float(self.contamination)
+            )
         return self
 
     def score_samples(self, X: Any) -> np.ndarray:
@@ -159,7 +161,7 @@ class RobustNMFDetector(SaveMixin, OutlierMixin, BaseEstimator):
         """
         return self._scores(self._checked(X))
 
-    def decision_function(self, X: Any) -> np.ndarray:
+    def decision_function(self, X: Any) -> Any:
         """``score_samples`` less the offset: negative for outliers.
 
         Parameters
@@ -186,8 +188,6 @@ class RobustNMFDetector(SaveMixin, OutlierMixin, BaseEstimator):
         """
         self._agree(X, "predict")
         scores = self.decision_function(X)
-        if isinstance(scores, np.ndarray):
-            return np.where(scores < 0, -1, 1)
         xp = namespace(scores)
         return 1 - 2 * xp.astype(scores < 0, xp.int64)
 

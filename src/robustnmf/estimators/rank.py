@@ -149,7 +149,7 @@ def select_rank(
     table = _checked(X)
     if "n_components" in parameters:
         raise TypeError("select_rank takes ranks, a list, instead of n_components.")
-    numbers = isinstance(n_folds, Integral) and isinstance(hidden, Real)
+    numbers = is_integer(n_folds) and isinstance(hidden, Real)
     if not numbers or n_folds < 2 or not 0 < hidden <= 1 / n_folds:
         raise ValueError(
             f"n_folds={n_folds} and hidden={hidden}: at least 2 folds are needed, and a share "
@@ -182,6 +182,11 @@ def select_rank(
         out.flat[order[fold * each : (fold + 1) * each]] = True
         by_fold.append(_hidden_errors(model, table, out, checked_ranks))
     return RankSelection(checked_ranks, _capped(np.stack(by_fold)))
+
+
+def is_integer(value: object) -> bool:
+    """Return whether a value is a whole number, and no boolean."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 def largest_rank(X: Any, hidden: float = 0.1) -> int:
@@ -218,7 +223,7 @@ def _checked(X: Any) -> Any:
 def _checked_ranks(ranks: Iterable[int], X: Any, hidden: float) -> np.ndarray:
     given = list(ranks) if isinstance(ranks, Iterable) else [ranks]
     most = largest_rank(X, hidden)
-    numbers = all(isinstance(k, Integral) and not isinstance(k, bool) for k in given)
+    numbers = all(is_integer(k) for k in given)
     different = sorted(set(given)) if numbers else []
     if not different or not 1 <= different[0] <= different[-1] <= most:
         kind = "sparse X" if scipy.sparse.issparse(X) else "X"
@@ -234,7 +239,7 @@ def _hidden_errors(
 ) -> np.ndarray:
     """Mean error of the hidden entries of every sample (ranks, samples); NaN where none is."""
     seen = np.where(out, np.nan, table)
-    empty = np.isnan(seen).all(axis=1) & out.any(axis=1)
+    empty = np.asarray(np.isnan(seen).all(axis=1) & out.any(axis=1))
     seen[empty], out = table[empty], out & ~empty[:, None]
     if not out.any():
         raise ValueError("all hidden entries are the only ones of their samples; X has too few.")

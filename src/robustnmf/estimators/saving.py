@@ -149,7 +149,7 @@ class _Writer:
                     f"a model of your own class {name} cannot be saved: files keep estimators of "
                     "this library alone. Use joblib.dump."
                 )
-            parameters = value.get_params(deep=False)
+            parameters = value.get_params(deep=False)  # type: ignore[attr-defined]
             learned = {
                 n: attribute for n, attribute in vars(value).items()
                 if n not in parameters and not n.startswith(OF_SKLEARN)
@@ -158,7 +158,8 @@ class _Writer:
             record = {"learned": self._each(learned), "output": output}
             return _record_of("estimator", name, self._each(parameters), **record)
         if PARTS.get(name) is type(value):
-            return _record_of("part", name, self._each(value.get_params(deep=False)))
+            parameters = value.get_params(deep=False)  # type: ignore[attr-defined]
+            return _record_of("part", name, self._each(parameters))
         if RECORDS.get(name) is type(value):
             return _record_of("record", name, self._each(_fields_of(value)))
         for solver, kind in SOLVERS.items():
@@ -195,8 +196,9 @@ def _record_of(kind: str, name: str, values: dict[str, Any], **more: Any) -> dic
 
 def _fields_of(record: Any) -> dict[str, Any]:
     """Return the fields of a named tuple or a dataclass by name."""
-    names = record._fields if isinstance(record, tuple) else [f.name for f in fields(record)]
-    return {name: getattr(record, name) for name in names}
+    if isinstance(record, tuple):
+        return dict(record._asdict())  # type: ignore[attr-defined]
+    return {f.name: getattr(record, f.name) for f in fields(record)}
 
 
 class _Reader:
