@@ -1,4 +1,4 @@
-"""Automatic parameters, which follow the energies until these rest; how objectives are read."""
+"""Automatic parameters of weightings, updated from the energies until these are stable."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from robustnmf.weightings import Batch, EnergyHistogram, ObjectiveSums, WarmupWe
 def objectives(
     problem: Problem, weighting: Batch, objective_sums: ObjectiveSums, basis: Array
 ) -> Array:
-    """The objective of every member (members, 3), as a reading has it."""
-    paid = problem.basis_penalty_value(weighting, objective_sums, basis)
-    found = [
-        weighting.value_of(objective_sums) + paid[0],
-        weighting.shifted_value_of(objective_sums) + paid[1],
-        paid[1],
+    """Compute the fields of ``ObjectiveValue`` for every member (members, 3)."""
+    penalty, shifted_penalty = problem.basis_penalty_value(weighting, objective_sums, basis)
+    columns = [
+        weighting.value_of(objective_sums) + penalty,
+        weighting.shifted_value_of(objective_sums) + shifted_penalty,
+        shifted_penalty,
     ]
-    return namespace(basis).concat(found, axis=1)
+    return namespace(basis).concat(columns, axis=1)
 
 
 def objective_values(
     problem: Problem, weighting: Batch, objective_sums: ObjectiveSums, basis: Array
 ) -> list[ObjectiveValue]:
-    """The same, brought home in one trip from the device."""
+    """Compute the objective of every member, copied from the device at once."""
     return [
         ObjectiveValue(*row)
         for row in to_numpy(objectives(problem, weighting, objective_sums, basis)).tolist()
@@ -35,7 +35,7 @@ def objective_values(
 
 
 def energies_only(engine: Any, problem: Problem, state: State) -> State:
-    """Measure the start, for weightings that need energies before they can weigh."""
+    """Add the energies of the start to a state, where weightings have automatic parameters."""
     if not any(member.requested_weighting.has_auto for member in state.members):
         return state
     data_pass = problem.make_pass(engine, state.weighting, state.basis, state.basis)
@@ -51,12 +51,12 @@ def energies_only(engine: Any, problem: Problem, state: State) -> State:
 def update_auto_parameters(
     engine: Any, problem: Problem, state: State, *, warmup_passes: int, freeze: bool
 ) -> State:
-    """Let automatic parameters follow the energies of the last pass."""
-    settling = [j for j, member in enumerate(state.members) if member.requested_weighting.has_auto]
-    if not settling:
+    """Update automatic parameters from the energies of the last pass."""
+    automatic = [j for j, member in enumerate(state.members) if member.requested_weighting.has_auto]
+    if not automatic:
         return state
-    histograms = _histograms(engine, problem, state, settling)
-    for j, histogram in zip(settling, histograms, strict=True):
+    histograms = _histograms(engine, problem, state, automatic)
+    for j, histogram in zip(automatic, histograms, strict=True):
         state.members[j].update_auto_parameters(
             histogram, warmup_passes=warmup_passes, freeze=freeze
         )
@@ -65,14 +65,13 @@ def update_auto_parameters(
         return state
     _reevaluate(engine, problem, state)
     xp = namespace(state.basis)
-    still = on_device_of(state.basis, [t.momentum == 0 for t in state.members])
-    return replace(
-        state, basis=xp.where(still[:, None, None], state.basis_before_extrapolation, state.basis)
-    )
+    no_momentum = on_device_of(state.basis, [member.momentum == 0 for member in state.members])
+    basis = xp.where(no_momentum[:, None, None], state.basis_before_extrapolation, state.basis)
+    return replace(state, basis=basis)
 
 
 def end_warmup(engine: Any, problem: Problem, state: State) -> State:
-    """The state of a fit that is stopped early, with weightings in place of gates."""
+    """Replace warm-up weights by the requested weightings, in a fit that is stopped early."""
     in_warmup = [
         j for j, member in enumerate(state.members) if isinstance(member.weighting, WarmupWeights)
     ]
@@ -89,7 +88,7 @@ def end_warmup(engine: Any, problem: Problem, state: State) -> State:
 
 
 def _reevaluate(engine: Any, problem: Problem, state: State) -> None:
-    """The objective of members where they stand, under weightings that still change."""
+    """Recompute the objectives of members whose weightings have changed, from their energies."""
     weighting = state.weighting
 
     def visit(block: Any, local: BlockState) -> tuple[None, ObjectiveSums]:
@@ -97,16 +96,16 @@ def _reevaluate(engine: Any, problem: Problem, state: State) -> None:
         return None, weighting.weigh(local.energies, block.row_weight, sizes).objective_sums
 
     objective_sums = engine.sums(visit, state.block_states, data=False)
-    read = objective_values(problem, weighting, objective_sums, state.previous)
-    for member, found in zip(state.members, read, strict=True):
+    values = objective_values(problem, weighting, objective_sums, state.previous)
+    for member, objective in zip(state.members, values, strict=True):
         if member.requested_weighting.has_auto:
-            member.objective = found
+            member.objective = objective
 
 
 def _histograms(
     engine: Any, problem: Problem, state: State, members: list[int]
 ) -> list[EnergyHistogram]:
-    """How the energies of some members are spread."""
+    """Compute the histograms of the energies of the members with these indices."""
     index = on_device_of(state.basis, members)
 
     def energies(local: BlockState) -> Array:

@@ -1,6 +1,7 @@
-"""Which parts go together, and why some do not: said once, here.
+"""Which losses, weightings, structures, solvers and kinds of data can be combined.
 
-Estimators refuse with these words, and the table in the documentation is made of them.
+The reasons given here are the error messages of estimators and the notes of the table in the
+documentation.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ KINDS = ("dense", "sparse", "missing")
 
 
 class ModelSpec(NamedTuple):
-    """What a method is made of."""
+    """Loss, weighting and structure of a method."""
 
     loss: Loss
     weighting: Weighting
@@ -26,7 +27,7 @@ class ModelSpec(NamedTuple):
 
 
 class Combination(NamedTuple):
-    """One cell of the product of all parts; ``reason`` is None where it is supported."""
+    """One combination of parts and data; ``reason`` is None where it is supported."""
 
     loss: str
     weighting: str
@@ -41,13 +42,13 @@ class Combination(NamedTuple):
 
 
 def combinations() -> list[Combination]:
-    """Every loss with every weighting, structure and kind of data.
+    """List every loss with every weighting, structure and kind of data.
 
     Returns
     -------
     combinations : list of (loss, weighting, structure, data, reason)
         ``data`` is "dense", "sparse" or "missing" (dense with NaN); ``reason`` is None where
-        the combination is supported, else what an estimator says when it refuses it.
+        the combination is supported, else the message of the error that an estimator raises.
 
     Examples
     --------
@@ -72,7 +73,7 @@ def _product() -> Iterator[Combination]:
 
 
 def unsupported_solver_reason(loss: Loss, structure: Structure, solver: str) -> str | None:
-    """Why a solver does not go with these parts, or None where it does."""
+    """Return why a solver cannot be used with these parts, or None where it can."""
     kind = SOLVERS[solver]
     if not kind.extrapolates:
         return None
@@ -95,10 +96,10 @@ def unsupported_solver_reason(loss: Loss, structure: Structure, solver: str) -> 
 
 
 def fastest_solver(parts: ModelSpec) -> str:
-    """The solver that ``"auto"`` stands for.
+    """Return the name of the solver that ``"auto"`` stands for.
 
-    With weights of entries a majorant with one Gram matrix is too far above the loss where most
-    of them are small.
+    Not HALS with weights of entries: its majorant with one Gram matrix lies far above the loss
+    where most weights are small.
     """
     loss, weighting, structure = parts
     names = [n for n in AUTOMATIC if not (weighting.per_entry and SOLVERS[n].quadratic)]
@@ -108,7 +109,7 @@ def fastest_solver(parts: ModelSpec) -> str:
 def unsupported_reason(
     loss: Loss, weighting: Weighting, structure: Structure, data: str
 ) -> str | None:
-    """Why these parts do not go together with this kind of data, or None where they do."""
+    """Return why these parts cannot be used with this kind of data, or None where they can."""
     if data == "sparse":
         if weighting.per_entry:
             return (

@@ -1,7 +1,7 @@
-r"""The only loop: passes, basis update, stopping, result.
+r"""The fit loop: passes, basis update, stopping, result.
 
-A pass moves the codes, measures the energies and gathers the sums from which the basis
-is updated. The first pass measures without moving, so that pass t ends with
+A pass updates the codes, computes the energies and gathers the sums from which the basis
+is updated. The first pass does not update the codes, so that pass t ends with
 the factors the paper's algorithms have after t iterations (order Q, W, H).
 """
 
@@ -46,13 +46,13 @@ from robustnmf.state import (
 from robustnmf.weightings import Batch, Uniform, Weighting
 
 WORTH_RECORDING = 5
-"""Passes ahead from which on a device records one and plays it, rather than be told of each."""
+"""Number of passes left from which on capturing one as a CUDA graph is worth it."""
 
 LEAST_CODE = 1e-6
 """Codes of a start, as a share of their sample: multiplicative updates cannot leave zero."""
 
 Callback = Callable[[int, State], bool]
-"""Told after every pass; whether the fit is to stop where it is."""
+"""Called with iteration and state after every pass; returns whether the fit is to stop."""
 
 
 def fit(
@@ -68,38 +68,38 @@ def fit(
 ) -> list[Fitted]:
     """Fit every member of a batch.
 
-    A member is done when the last ``WINDOW`` passes have each lowered its objective by no
-    more than ``tol`` of itself, on average, and then leaves the batch. It ends on the best
-    codes for its basis, the ones that encoding the same rows again gives. ``tol=0`` asks
-    for exactly ``max_iter`` iterations and nothing else.
+    A member has converged when the last ``WINDOW`` passes have each lowered its objective by at
+    most ``tol`` of itself, on average, and then leaves the batch. Its final codes are the best
+    ones for its basis, those that ``encode`` returns for the same rows. ``tol=0`` runs exactly
+    ``max_iter`` iterations and nothing else.
 
-    The objective is the weighting's phi. Where it has automatic parameters, the first
-    ``GATED`` passes hear the majority of the samples alone. Then the parameters are read off
-    the energies after each pass until their median changes by less than ``REST`` over
+    The objective is the phi of the weighting. Where it has automatic parameters, only the majority
+    of the samples has weight in the first ``WARMUP_PASSES`` passes. Then the parameters are read
+    off the energies after each pass until their median changes by less than ``REST`` over
     ``WINDOW`` passes, or half of the iterations are spent; from then on phi is fixed, and
     the history starts there.
 
-    With a checkpoint the fit goes on where it was interrupted, if it was.
+    With a checkpoint, an interrupted fit is continued.
     """
     with engine.thread_pool():
-        shares = engine.member_slices(len(weightings))
-        if len(shares) == 1 or callback is not None or checkpoint is not None:
+        slices = engine.member_slices(len(weightings))
+        if len(slices) == 1 or callback is not None or checkpoint is not None:
             return _fit(engine, problem, weightings, start, max_iter, tol, callback, checkpoint)
 
-        # Members know nothing of each other: a thread for some, rather than for some rows.
-        halted = Event()
+        # Members are independent: here each thread fits some members, on all rows.
+        stopped = Event()
 
         def part(members: slice) -> list[Fitted]:
             return _fit(
                 engine.single_threaded(), problem, weightings[members], start.part(members),
                 max_iter, tol,
-                lambda iteration, state: halted.is_set(),
+                lambda iteration, state: stopped.is_set(),
             )  # fmt: skip
 
         try:
-            return [member for share in engine.threads.each(part, shares) for member in share]
+            return [member for fitted in engine.threads.each(part, slices) for member in fitted]
         except BaseException:
-            halted.set()  # the others need not go on
+            stopped.set()  # the other threads need not continue
             raise
 
 
@@ -113,18 +113,18 @@ def _fit(
     callback: Callback | None,
     checkpoint: Checkpoint | None = None,
 ) -> list[Fitted]:
-    # Penalties are in proportion to all samples, and would be too much for some of them.
+    # Penalties are in proportion to all samples, and too large where only some have weight.
     warmup_passes = 0 if problem.has_penalty else min(WARMUP_PASSES, max_iter // 4)
     resumed = None if checkpoint is None else checkpoint.resumed(engine, len(weightings), max_iter)
     if resumed is None:
-        state = _begun(engine, problem, weightings, start)
+        state = _first_state(engine, problem, weightings, start)
         state = update_auto_parameters(
             engine, problem, state, warmup_passes=warmup_passes, freeze=max_iter == 0
         )
         resumed = 0, state, {}
     first, state, results = resumed
-    del resumed  # states that nobody holds take their codes with them
-    watched = tol > 0 or callback is not None or checkpoint is not None
+    del resumed  # no references to old states, whose codes would stay in memory
+    host_decides = tol > 0 or callback is not None or checkpoint is not None
     iteration = first
     while True:
         if checkpoint is not None:
@@ -134,9 +134,9 @@ def _fit(
         state, statistics = _pass(
             engine, problem, state, update_codes=iteration > 0, gather=not last
         )
-        back = _recorded(problem, state, statistics)
-        if any(back):
-            state = state.restored(engine, back, before)
+        undone = _record(problem, state, statistics)
+        if any(undone):
+            state = state.restored(engine, undone, before)
         if callback is not None and callback(iteration, state):
             last = True
             state = end_warmup(engine, problem, state)
@@ -147,30 +147,33 @@ def _fit(
             converged = [member.has_converged(tol) for member in leaving.members]
             results |= _finish(engine, problem, leaving, iteration, converged, tol)
             del leaving
-            stay = [j for j in range(len(state.members)) if j not in done]
-            if not stay:
+            remaining = [j for j in range(len(state.members)) if j not in done]
+            if not remaining:
                 break
-            state = state.keep(engine, stay)
-            statistics = statistics.keep(on_device_of(state.basis, stay))
-            back = [back[j] for j in stay]
-        state = _stepped(engine, problem, state, statistics, back)
+            state = state.keep(engine, remaining)
+            statistics = statistics.keep(on_device_of(state.basis, remaining))
+            undone = [undone[j] for j in remaining]
+        state = _update_basis(engine, problem, state, statistics, undone)
         freeze = 2 * (iteration + 1) >= max_iter
         state = update_auto_parameters(
             engine, problem, state, warmup_passes=warmup_passes, freeze=freeze
         )
         iteration += 1
-        if not watched and engine.on_one_device and problem.needs_no_host_decisions(state.members):
-            state, iteration = _unwatched(engine, problem, state, iteration, max_iter)
-            watched = True  # what is left, or all of it where that did not work out
+        can_capture = engine.on_one_device and problem.needs_no_host_decisions(state.members)
+        if not host_decides and can_capture:
+            state, iteration = _run_captured(engine, problem, state, iteration, max_iter)
+            host_decides = True  # the last pass, or all passes where capturing failed
     return [results[i] for i in range(len(weightings))]
 
 
-def _begun(engine: Any, problem: Problem, weightings: Sequence[Weighting], start: Start) -> State:
-    """Before the first pass, with energies where weightings need them."""
+def _first_state(
+    engine: Any, problem: Problem, weightings: Sequence[Weighting], start: Start
+) -> State:
+    """Build the state before the first pass, with energies where weightings need them."""
     members = [MemberProgress(i, w, w) for i, w in enumerate(weightings)]
     block_states = engine.begin(start.codes, start.mixing)
     for part in (start.codes, start.mixing or []):
-        part.clear()  # used up: they would stay in memory beside those that are computed
+        part.clear()  # they would stay in memory besides the updated ones
     return energies_only(
         engine, problem, State.at(members, block_states, problem.hold(start.basis))
     )
@@ -179,7 +182,7 @@ def _begun(engine: Any, problem: Problem, weightings: Sequence[Weighting], start
 def encode(
     engine: Any, problem: Problem, weighting: Weighting, basis: Array
 ) -> tuple[Array, Array]:
-    """Best codes (n, k) for a basis (k, m) that stays, and their energies (n,)."""
+    """Compute the best codes (n, k) for a fixed basis (k, m), and their energies (n,)."""
     batch = Batch([weighting], basis)
     data_pass = problem.make_pass(engine, batch, basis[None, ...], basis[None, ...])
 
@@ -195,7 +198,7 @@ def encode(
 
 
 def encoded_start(engine: Any, problem: Problem, basis: Array) -> Start:
-    """Start at bases (members, k, m) with the best codes for them."""
+    """Build a start from bases (members, k, m) and the best codes for them."""
     batch = Batch([Uniform()] * basis.shape[0], basis)
     data_pass = problem.make_pass(engine, batch, basis, basis)
     least = least_codes(problem, basis)
@@ -223,7 +226,7 @@ def least_codes(problem: Problem, basis: Array) -> Array:
 
 
 def objective(engine: Any, problem: Problem, weighting: Weighting, basis: Array) -> float:
-    """Objective of the best codes for a basis (k, m) that stays."""
+    """Compute the objective of the best codes for a fixed basis (k, m)."""
     batch = Batch([weighting], basis)
     data_pass = problem.make_pass(engine, batch, basis[None, ...], basis[None, ...])
 
@@ -233,14 +236,14 @@ def objective(engine: Any, problem: Problem, weighting: Weighting, basis: Array)
 
     with engine.thread_pool():
         _, statistics = engine.map_blocks(visit)
-    paid, _ = problem.basis_penalty_value(batch, statistics.objective_sums, basis[None, ...])
-    return float((batch.value_of(statistics.objective_sums) + paid)[0, 0])
+    penalty, _ = problem.basis_penalty_value(batch, statistics.objective_sums, basis[None, ...])
+    return float((batch.value_of(statistics.objective_sums) + penalty)[0, 0])
 
 
 def _pass(
     engine: Any, problem: Problem, state: State, *, update_codes: bool, gather: bool
 ) -> tuple[State, Statistics]:
-    """Visit all blocks once; the last pass of a fit gathers no sums."""
+    """Run one pass over all blocks; return the new state and the sums (none in the last pass)."""
     weighting = state.weighting
     data_pass = problem.make_pass(engine, weighting, state.basis, state.previous)
     momentum = state.momentum if problem.solver.extrapolates_codes else None
@@ -267,54 +270,55 @@ def _pass(
     return replace(state, block_states=block_states), statistics
 
 
-def _recorded(problem: Problem, state: State, statistics: Statistics) -> list[bool]:
-    """Note the objective of every member; which of them must go back."""
-    found = objective_values(problem, state.weighting, statistics.objective_sums, state.basis)
+def _record(problem: Problem, state: State, statistics: Statistics) -> list[bool]:
+    """Record the objective of every member; return whose pass must be undone."""
+    values = objective_values(problem, state.weighting, statistics.objective_sums, state.basis)
     return [
-        member.record(objective) for member, objective in zip(state.members, found, strict=True)
+        member.record(objective) for member, objective in zip(state.members, values, strict=True)
     ]
 
 
-def _unwatched(
+def _run_captured(
     engine: Any, problem: Problem, state: State, iteration: int, max_iter: int
 ) -> tuple[State, int]:
-    """All passes but the last, of members that nothing happens to on the way.
+    """Run all but the last pass as one captured graph; return state and iteration after them.
 
-    Where a device had to be asked for something after all, the state is as it was.
+    Only for members that cannot converge, retune or roll back in between. Where capturing
+    failed, state and iteration are unchanged.
     """
     if max_iter - iteration < WORTH_RECORDING:
         return state, iteration
     names = [
         name for name in ("codes", "mixing") if getattr(state.block_states[0], name) is not None
     ]
-    back = [False] * len(state.members)
+    undone = [False] * len(state.members)
 
     def step(arrays: Sequence[Array]) -> tuple[Sequence[Array], Array]:
-        now = _handed(state, names, arrays)
+        now = _with_arrays(state, names, arrays)
         now, statistics = _pass(engine, problem, now, update_codes=True, gather=True)
-        note = objectives(problem, now.weighting, statistics.objective_sums, now.basis)
-        return _carried(_stepped(engine, problem, now, statistics, back), names), note
+        record = objectives(problem, now.weighting, statistics.objective_sums, now.basis)
+        return _arrays_of(_update_basis(engine, problem, now, statistics, undone), names), record
 
-    found = repeat_on_device(step, _carried(state, names), max_iter - iteration)
-    if found is None:
+    result = repeat_on_device(step, _arrays_of(state, names), max_iter - iteration)
+    if result is None:
         return state, iteration
-    arrays, notes = found
-    by_member = to_numpy(namespace(notes).permute_dims(notes, (1, 2, 0))).tolist()
-    for member, (values, shifted_objectives, paid) in zip(state.members, by_member, strict=True):
+    arrays, records = result
+    by_member = to_numpy(namespace(records).permute_dims(records, (1, 2, 0))).tolist()
+    for member, (values, shifted, penalties) in zip(state.members, by_member, strict=True):
         member.values += values
-        member.shifted_objectives += shifted_objectives
-        member.objective = ObjectiveValue(values[-1], shifted_objectives[-1], paid[-1])
-    return _handed(state, names, arrays), max_iter
+        member.shifted_objectives += shifted
+        member.objective = ObjectiveValue(values[-1], shifted[-1], penalties[-1])
+    return _with_arrays(state, names, arrays), max_iter
 
 
-def _carried(state: State, names: list[str]) -> list[Array]:
-    """The arrays that one pass hands to the next."""
+def _arrays_of(state: State, names: list[str]) -> list[Array]:
+    """Return the arrays of a state that a pass changes; ``names`` are those of block states."""
     local = [getattr(local, name) for local in state.block_states for name in names]
     return [state.basis, state.previous, *local]
 
 
-def _handed(state: State, names: list[str], arrays: Sequence[Array]) -> State:
-    """The state with the arrays that one pass has handed to the next."""
+def _with_arrays(state: State, names: list[str], arrays: Sequence[Array]) -> State:
+    """Return the state with the arrays that ``_arrays_of`` returns replaced by others."""
     basis, previous, *rest = arrays
     fields = zip(*(iter(rest),) * len(names), strict=True)
     block_states = [
@@ -330,13 +334,13 @@ def _handed(state: State, names: list[str], arrays: Sequence[Array]) -> State:
     )
 
 
-def _stepped(
-    engine: Any, problem: Problem, state: State, statistics: Statistics, back: list[bool]
+def _update_basis(
+    engine: Any, problem: Problem, state: State, statistics: Statistics, undone: list[bool]
 ) -> State:
-    """The state with the basis of the next pass.
+    """Return the state with the basis of the next pass.
 
-    A solver that extrapolates lets it run on, ``C' = C + b (C - C_before)`` with b growing from
-    zero towards one. A member that has risen for it goes on from where it had not run on.
+    A solver that extrapolates sets ``C' = C + b (C - C_before)`` with b growing from
+    zero towards one. A member whose pass was undone continues from its basis before extrapolation.
     """
     block_states, basis = problem.basis_step(
         engine, state.block_states, state.basis, state.weighting, statistics
@@ -350,9 +354,9 @@ def _stepped(
             basis_before_extrapolation=basis,
         )
     xp = namespace(basis)
-    if any(back):
+    if any(undone):
         basis = xp.where(
-            on_device_of(basis, back)[:, None, None], state.basis_before_extrapolation, basis
+            on_device_of(basis, undone)[:, None, None], state.basis_before_extrapolation, basis
         )
     for member in state.members:
         member.update_momentum()
@@ -367,10 +371,10 @@ def _stepped(
 def _finish(
     engine: Any, problem: Problem, state: State, n_iter: int, converged: list[bool], tol: float
 ) -> dict[int, Fitted]:
-    """What finished members have become, with the best codes for their basis.
+    """Build the results of finished members, with the best codes for their basis.
 
-    Importances are those the basis was learned with: the last word on the codes may fit a
-    sample exactly that had no more say than others.
+    Importances are those the basis was learned with: the final codes may fit a sample exactly
+    that had no more weight than others.
     """
     weighting = state.weighting
     importances = _importances(engine, problem, state)
@@ -394,7 +398,7 @@ def _finish(
 
         block_states, statistics = engine.map_blocks(visit, state.block_states)
         state = replace(state, block_states=block_states)
-        _recorded(problem, state, statistics)
+        _record(problem, state, statistics)
     codes = engine.collect(state.block_states, "codes")
     penalised_energies = engine.collect(state.block_states, "energies")
     energies = (
@@ -403,7 +407,7 @@ def _finish(
     mixes = problem.structure.mixes_samples
     mixing = engine.collect(state.block_states, "mixing") if mixes else None
     _assert_finite(codes, state.basis, energies)
-    # All members in one trip: after that they are parts of one array.
+    # Copied from the device for all members at once; members are views of these arrays.
     codes, basis, importances, penalised_energies = map(
         engine.result, (codes, state.basis, importances, penalised_energies)
     )
@@ -429,7 +433,7 @@ def _finish(
 
 
 def _importances(engine: Any, problem: Problem, state: State) -> Array:
-    """Importance of every sample; where weights belong to entries, their share by row."""
+    """Compute importances (members, samples); with weights of entries, from their row means."""
     if not state.weighting.per_entry:
         energies = engine.collect(state.block_states, "energies")
         sizes = engine.row_sizes(problem.loss.degree) if state.weighting.uses_row_sizes else None
@@ -439,6 +443,7 @@ def _importances(engine: Any, problem: Problem, state: State) -> Array:
 
 
 def _assert_finite(*arrays: Array) -> None:
+    """Raise ``FloatingPointError`` where an array holds NaN or infinite numbers."""
     for array in arrays:
         xp = namespace(array)
         parts = in_parts(array) if isinstance(array, np.ndarray) and array.ndim > 2 else [array]

@@ -3,10 +3,10 @@ r"""Tell groups of good samples from outliers among the samples that a basis des
 Samples of a group predict each other: a few parts learned from one half of them, on top of the
 basis, describe the other half as well as the majority is described. Noise, shuffled or foreign
 samples do not. So rejected samples are split in two, parts are learned from each half, and the
-other half is encoded with them; whoever then has a typical energy belongs to a group.
+other half is encoded with them; a sample that then has a typical energy belongs to a group.
 
-Parts are learned with :math:`L_{2,1}` weights from rows of equal size: a squared error would spend
-them on the outliers among the rejected, which are the largest and the most different.
+Parts are learned with :math:`L_{2,1}` weights from rows of equal size: with a squared error they
+would describe the outliers among the rejected, which are the largest and the most different.
 Rows that are the same up to rounding (a stuck sensor), or that one value fills (a code for missing
 values, a saturated channel), predict each other whatever they are, and are no evidence for a group.
 """
@@ -32,10 +32,10 @@ WORTH_A_ROUND = 0.05
 """Share of the split samples that belong to groups, below which no further round follows."""
 
 FEWEST = 4
-"""Rejected samples that are split, or that share a value; fewer say nothing about each other."""
+"""Least number of rejected samples that are split, or that share a fill value."""
 
 PASSES = 10
-"""Passes that refine the parts of one half."""
+"""Passes of the fit of the parts of one half."""
 
 CANDIDATES = 24
 """Rows that are tried as the direction of a new part."""
@@ -73,9 +73,9 @@ TINY = float(np.finfo(float).tiny)
 
 
 class Groups(NamedTuple):
-    """Rejected samples (rows,): who belongs to a group, who resembles others all the same.
+    """Rejected samples (rows,): which belong to groups, which others resemble each other.
 
-    ``energies`` are those that the samples have without parts of their own.
+    ``energies`` are those for the basis of the majority, without parts of groups.
     """
 
     members: np.ndarray
@@ -133,10 +133,10 @@ def find_groups(
 
 
 def _described(energies: np.ndarray, limits: np.ndarray, typical: np.ndarray) -> np.ndarray:
-    """Find who is described: all within the limits, if most of them have typical energies.
+    """Find described samples (rows,): all within the limits, if most of them have typical energies.
 
-    Energies of a group are spread as those of the majority are. Where most of what is within the
-    limits only just is, the rest of it comes from something else, and typical ones alone count.
+    Energies of a group are distributed as those of the majority are. Where most energies within the
+    limits are close to the limits, they are no group, and only typical ones are described.
     """
     within, are_typical = energies <= limits, energies <= typical
     is_group = are_typical.sum() >= MOST * within.sum()
@@ -146,14 +146,14 @@ def _described(energies: np.ndarray, limits: np.ndarray, typical: np.ndarray) ->
 def _halves(
     key: np.ndarray, chosen: np.ndarray, turn: int
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Split chosen rows in two by their content, differently each turn; both ways round."""
+    """Yield halves (learned from, tested on) of chosen rows, split by content and turn."""
     place = key[chosen] * 997.0 ** (turn + 1)
     place -= np.floor(place)
     first = place < np.median(place)
-    one, two = chosen[first], chosen[~first]
-    if len(one) and len(two):
-        yield one, two
-        yield two, one
+    one, other = chosen[first], chosen[~first]
+    if len(one) and len(other):
+        yield one, other
+        yield other, one
 
 
 def _learn_parts(
@@ -163,7 +163,7 @@ def _learn_parts(
 
     ``codes`` (rows, k) are those of the rows for the basis.
     """
-    parts, more = new_directions(
+    parts, part_codes = new_directions(
         sample.whole_rows(), codes, sample.weight, np.argsort(sample.key), basis,
         min(count, len(sample)),
     )  # fmt: skip
@@ -171,11 +171,11 @@ def _learn_parts(
         return basis
     engine = sample.engine(1.0, problem.pass_type(False, False).fill_value)
     dtype = engine.like.dtype
-    together = np.concatenate([basis, parts]).astype(dtype)
-    together_codes = np.maximum(np.hstack([codes, more]), least_codes(problem, together[None]))
-    start = Start(engine.split(together_codes.astype(dtype), axis=1), together[None])
-    held = replace(problem, fixed=together[: len(basis)])
-    (fitted,) = fit(engine, held, [L21()], start, max_iter=PASSES, tol=0.0)
+    bases = np.concatenate([basis, parts]).astype(dtype)
+    all_codes = np.maximum(np.hstack([codes, part_codes]), least_codes(problem, bases[None]))
+    start = Start(engine.split(all_codes.astype(dtype), axis=1), bases[None])
+    with_fixed_basis = replace(problem, fixed=bases[: len(basis)])
+    (fitted,) = fit(engine, with_fixed_basis, [L21()], start, max_iter=PASSES, tol=0.0)
     return fitted.basis
 
 
@@ -187,12 +187,12 @@ def new_directions(
     basis: np.ndarray,
     count: int,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Choose directions (count, features) that describe what a basis leaves of rows.
+    """Choose directions (count, features) that describe the residuals of rows for a basis.
 
-    One after the other, and what is left is reduced by it (matching pursuit): of some residuals
-    the one along which the sum of the norms that are left is smallest, then the weighted mean of
-    the residuals along it. Also returns the amounts (rows, count) of the directions.
-    ``order`` says which rows are tried.
+    By matching pursuit: of several residuals, the one is chosen whose direction leaves the
+    smallest sum of residual norms, and replaced by the weighted mean of the residuals along it;
+    then residuals are reduced by it. Also returns the codes (rows, count) of the directions.
+    Rows are tried as candidates in the given ``order``.
     """
     parts, codes = basis, codes.astype(np.float64)
     onto, gram = np.asarray(rows @ basis.T, dtype=np.float64), basis @ basis.T
@@ -223,7 +223,7 @@ def new_directions(
 
 
 def find_copies(rejected: RowSample, accepted: RowSample, distance: float) -> np.ndarray:
-    """Find rows (rows,) that are others over again, unless copies are usual in this table.
+    """Find rows (rows,) that are copies of others, unless copies are usual in this table.
 
     Two rows are copies if their squared distance is below ``distance`` times their squared norm;
     a row that counts twice or more is a copy of itself.
@@ -235,18 +235,19 @@ def find_copies(rejected: RowSample, accepted: RowSample, distance: float) -> np
 
 
 def _has_copy(sample: RowSample, distance: float) -> np.ndarray:
+    """Find rows (rows,) that have a copy in the sample."""
     rows = sample.whole_rows()
     lightest = float(sample.weight.min())
     sq_norms = np.maximum(_sq_norms(rows), TINY)
-    near = np.empty(len(sample), dtype=bool)
+    is_close = np.empty(len(sample), dtype=bool)
     for at in range(0, len(sample), COMPARED):
-        some = slice(at, at + COMPARED)
-        products = _dense(rows[some] @ rows.T)
-        gaps = sq_norms[some, None] + sq_norms - 2.0 * products
-        gaps /= sq_norms[some, None]
+        chunk = slice(at, at + COMPARED)
+        products = _dense(rows[chunk] @ rows.T)
+        gaps = sq_norms[chunk, None] + sq_norms - 2.0 * products
+        gaps /= sq_norms[chunk, None]
         gaps[np.arange(gaps.shape[0]), np.arange(at, at + gaps.shape[0])] = np.inf
-        near[some] = gaps.min(axis=1) < distance + ROUNDING
-    return near | (sample.weight > 1.5 * lightest)
+        is_close[chunk] = gaps.min(axis=1) < distance + ROUNDING
+    return is_close | (sample.weight > 1.5 * lightest)
 
 
 def find_filled(rejected: RowSample, accepted: RowSample) -> np.ndarray:
@@ -270,6 +271,7 @@ def _filling_values(rows: Any) -> np.ndarray:
 
 
 def _filling_value(entries: np.ndarray, features: int) -> float:
+    """Return the value that fills the entries of one row, zero where there is none."""
     values, times = np.unique(entries[entries > 0], return_counts=True)  # NaN is not above zero
     often = times >= max(2.0, FILLED_FEATURES * features)
     if not often.any():
@@ -288,6 +290,7 @@ def _entries(rows: Any) -> Iterator[np.ndarray]:
 
 
 def _sq_norms(rows: Any) -> np.ndarray:
+    """Compute the squared norm of every row (rows,) in float64."""
     if scipy.sparse.issparse(rows):
         return np.asarray(rows.multiply(rows).sum(axis=1), dtype=np.float64).ravel()
     return np.einsum("ij,ij->i", rows, rows, dtype=np.float64)

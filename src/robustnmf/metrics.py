@@ -1,4 +1,4 @@
-"""How well clusters match classes, and what stands behind a good match."""
+"""Scores of clusterings against classes."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ __all__ = [
 
 
 def clustering_accuracy(y: Any, labels: Any) -> float:
-    r"""Share of samples in the class that their cluster stands for, under the best assignment.
+    r"""Compute the share of samples in the class that their cluster is assigned to.
 
     .. math:: ACC = \max_{map} \frac{1}{n} \sum_i [y_i = map(y'_i)]
 
-    over all assignments of clusters to classes, no two clusters to one class.
+    with the best assignment of clusters to classes, no two clusters to one class.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ def clustering_accuracy(y: Any, labels: Any) -> float:
 
 
 def normalized_mutual_info(y: Any, labels: Any) -> float:
-    r"""Mutual information of classes and clusters over the larger of their entropies.
+    r"""Compute the mutual information of classes and clusters over the larger of their entropies.
 
     .. math:: NMI = \frac{MI(y, y')}{\max(H(y), H(y'))}
 
@@ -61,9 +61,9 @@ def normalized_mutual_info(y: Any, labels: Any) -> float:
 
 
 def largest_cluster_share(labels: Any) -> float:
-    """Share of the samples in the largest cluster.
+    """Compute the share of the samples in the largest cluster.
 
-    Near one, an accuracy says no more than how large the largest class is.
+    Where it is near one, the accuracy is just the share of the largest class.
 
     Examples
     --------
@@ -76,7 +76,7 @@ def largest_cluster_share(labels: Any) -> float:
 
 
 def n_clusters(labels: Any) -> int:
-    """Number of clusters that hold any sample.
+    """Count the clusters that hold any sample.
 
     Examples
     --------
@@ -88,6 +88,7 @@ def n_clusters(labels: Any) -> int:
 
 
 def _checked(y: Any, labels: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Validate classes and clusters of the same length, at least one sample."""
     y, labels = column_or_1d(y), column_or_1d(labels)
     check_consistent_length(y, labels)
     if len(y) == 0:

@@ -1,18 +1,18 @@
-r"""Decide which samples count, on some thousand rows, before everything is fitted.
+r"""Decide which samples have weight, on a few thousand rows, before everything is fitted.
 
-The default weighting (:class:`Trimmed` with automatic cutoffs) needs to know what a good sample is.
-Three steps find it out:
+The default weighting (:class:`Trimmed` with automatic cutoffs) needs cutoffs that separate good
+samples from bad ones. They come from three steps:
 
 1. The majority. A fit at a moderate rank, whose weights start with the samples in the middle of
-   the energies, gives a basis and cutoffs that up to almost half of bad samples do not move.
-2. Groups. What the majority rejects may be a minority of good samples: those that predict each
-   other are accepted again (:mod:`robustnmf.groups`).
+   the energies, gives a basis and cutoffs that hardly change if almost half of the samples are bad.
+2. Groups. Samples beyond these cutoffs may be a minority of good ones: those that predict each
+   other are accepted after all (:mod:`robustnmf.groups`).
 3. Start and cutoffs. All accepted samples are fitted with equal weights. Their energies give the
    cutoffs of the fit that follows, of all samples, under an objective that stays the same.
 
 X is read at most twice, and a third time to encode it: rows are drawn by their content, so that
-every engine draws the same ones. Where X has more rows than are drawn, those that the majority
-rejects are drawn from all of X, so that rare groups are not missed.
+every engine draws the same ones. Where X has more rows than are drawn, rejected samples
+are drawn from all of X, so that rare groups are not missed.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from robustnmf.state import WARMUP_PASSES, Fitted, Problem, Start, State
 from robustnmf.weightings import Batch, EnergyHistogram, Trimmed, Uniform
 
 ROWS = 3000
-"""Rows that are drawn."""
+"""Number of rows that are drawn."""
 
 FEATURES_A_PART, SAMPLES_A_PART = 2, 20
-"""Features and samples for every part of the fit that decides. With more parts it would describe
-any sample, or its accepted samples far better than those that it has not seen."""
+"""Features and samples for every part of the fit of the majority. With more parts it would describe
+any sample, or its accepted samples far better than samples that it was not fitted to."""
 
 EXACT, DESCRIBED = 1e-3, 1e-2
 """Typical energy over size below which the majority may be described by more parts than it needs,
@@ -45,23 +45,23 @@ and the same with half of them from which on it is: a group would have to be des
 to be found. Half of the parts are enough then."""
 
 COMPARED = 300
-"""Rows that tell whether half of the parts are enough."""
+"""Number of rows on which half of the parts are tried."""
 
 PASSES = 100
-"""Passes of a fit of the drawn rows at most."""
+"""Most passes of a fit of the drawn rows."""
 
 AFTER_WARMUP = 5
-"""Passes of the fit of the majority after those whose weights grow."""
+"""Passes of the fit of the majority after the warm-up."""
 
 TOLERANCE = 1e-3
-"""Of these fits; the fit of everything goes on from where they end."""
+"""Tolerance of these fits; the fit of all samples starts from their results."""
 
 STRICTER = 1.0
 """By how many standard deviations of log energies a typical sample stays below the cutoffs."""
 
 EXTRA_REACH = 0.5
-"""Standard deviations by which the cutoffs are raised once the majority is known: what a robust
-start found is refined by weights that lose less of the good samples."""
+"""Standard deviations by which the cutoffs are raised once the majority is known, so that fewer
+good samples are down-weighted in the fit of all samples."""
 
 COVERED, COVERED_OF_MAJORITY = 0.9, 0.99
 """Share of the accepted samples, and of the majority among them, that the cutoffs cover however
@@ -80,7 +80,7 @@ LEAST_ENTRY = 1e-6
 
 @dataclass(frozen=True)
 class Screening:
-    """Where the fit of all samples starts, and what it weighs them by.
+    """Start and weighting of the fit of all samples.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ class Screening:
     weighting : Trimmed
         With cutoffs, in the units of the engine.
     similar : float
-        How many samples are rejected although they resemble each other.
+        Total weight of the samples that are rejected although they resemble each other.
     """
 
     start: Start
@@ -100,7 +100,7 @@ class Screening:
 def screen(
     engine: Engine, problem: Problem, rank: int, init: str, seeds: Sequence[int]
 ) -> Screening | None:
-    """Screen the samples of an engine; None where there is nothing to tell apart."""
+    """Screen the samples of an engine; None where X is zero."""
     if engine.mean() == 0:
         return None
     sample = draw_rows(engine, ROWS)
@@ -109,34 +109,35 @@ def screen(
     majority = fit_majority(table, problem, rank)
     good, rejected = sample.take(majority.accepted), sample.take(~majority.accepted)
     if sample.total > float(sample.weight.sum()) * (1 + 1e-9):  # there are more rows than drawn
-        beyond = _beyond(engine, problem, majority.fitted)
-        good, rejected = good.representative(), draw_rows(engine, ROWS, beyond).representative()
+        is_rejected = _rejection_rule(engine, problem, majority.fitted)
+        good = good.representative()
+        rejected = draw_rows(engine, ROWS, is_rejected).representative()
     groups = find_groups(
         rejected, good, problem, majority.fitted.basis, engine.scale, majority.cutoffs,
         majority.cutoffs.lower_cutoffs(STRICTER, majority.unit), majority.typical_share,
     )  # fmt: skip
-    missed = float(rejected.weight[groups.members] @ groups.energies[groups.members])
-    is_enough = missed <= WORTH_A_FIT * float(good.weight @ majority.energies)
-    if is_enough and len(majority.fitted.basis) == rank and init == "robust":
+    energy_of_groups = float(rejected.weight[groups.members] @ groups.energies[groups.members])
+    is_small = energy_of_groups <= WORTH_A_FIT * float(good.weight @ majority.energies)
+    if is_small and len(majority.fitted.basis) == rank and init == "robust":
         accepted = majority.as_accepted()
     else:
         inliers = good.joined(rejected.take(groups.members)).engine(engine.scale, fill)
         left_out = float(rejected.weight[~groups.members].sum())
         is_clean = left_out <= CLEAN * float(good.weight.sum() + rejected.weight.sum())
-        covered = COVERED_OF_CLEAN if is_clean else COVERED
-        accepted = fit_accepted(inliers, problem, rank, init, seeds, len(good), covered)
+        coverage = COVERED_OF_CLEAN if is_clean else COVERED
+        accepted = fit_accepted(inliers, problem, rank, init, seeds, len(good), coverage)
     similar = float(rejected.weight[groups.similar].sum())
     return Screening(_start(engine, problem, accepted), accepted.cutoffs, similar)
 
 
 def _start(engine: Engine, problem: Problem, accepted: Accepted) -> Start:
-    """Start the fit of everything at the bases of the accepted samples."""
+    """Build the start of the fit of all samples from the bases of the accepted ones."""
     bases, codes = accepted.bases, accepted.codes
     if problem.solver.keeps_zeros:
         bases = np.maximum(bases, LEAST_ENTRY * bases.mean(axis=(1, 2), keepdims=True))
     elif codes is not None and len(codes) == engine.shape[0]:
-        here = on_device_of(engine.like, codes[None])
-        return Start(engine.split(here, axis=1), on_device_of(engine.like, bases))
+        codes = on_device_of(engine.like, codes[None])
+        return Start(engine.split(codes, axis=1), on_device_of(engine.like, bases))
     return encoded_start(engine, problem, on_device_of(engine.like, bases))
 
 
@@ -154,7 +155,7 @@ class Accepted:
 
 @dataclass(frozen=True)
 class Majority:
-    """The fit that decides, with sizes and weights of all rows and the size of a typical one."""
+    """Fit of the majority, with sizes and weights (rows,) of all rows and a typical size."""
 
     fitted: Fitted
     sizes: np.ndarray
@@ -194,7 +195,7 @@ class Majority:
 
 
 def fit_majority(engine: InMemory, problem: Problem, rank: int) -> Majority:
-    """Fit the majority until its cutoffs are known, with no more parts than can decide."""
+    """Fit the majority until its cutoffs are known, with a rank that the data can support."""
     degree = problem.loss.degree
     count = float(engine.full_row_weight.sum())
     rank = max(1, min(rank, engine.shape[1] // FEATURES_A_PART, int(count / SAMPLES_A_PART)))
@@ -217,26 +218,26 @@ def fit_majority(engine: InMemory, problem: Problem, rank: int) -> Majority:
 
 
 def _share_beyond(rows: np.ndarray, rank: int) -> float:
-    """Mean share of rows of equal size that the best subspace of a rank does not describe."""
+    """Compute the mean share of rows, scaled to norm one, outside the best subspace of a rank."""
     unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
     squares = np.linalg.eigvalsh(unit @ unit.T if len(unit) < unit.shape[1] else unit.T @ unit)
     return float(squares[: max(len(squares) - rank, 0)].sum() / len(unit))
 
 
-def _beyond(engine: Engine, problem: Problem, majority: Fitted) -> Any:
-    """Return a function that finds the rows of a block beyond the cutoffs of the majority."""
+def _rejection_rule(engine: Engine, problem: Problem, majority: Fitted) -> Any:
+    """Return a function that masks the rows (rows,) of a block beyond the majority's cutoffs."""
     basis = on_device_of(engine.like, majority.basis)[None, ...]
     batch = Batch([majority.weighting], basis)
     data_pass = problem.make_pass(engine, batch, basis, basis)
 
-    def beyond(block: Any) -> Array:
+    def is_rejected(block: Any) -> Array:
         codes, cache = data_pass.encode(block, batch)
         energies = data_pass.energies(block, codes, cache)[0, ...]
         return (
             energies > majority.weighting.for_row_sizes(block.row_sizes(problem.loss.degree)).cutoff
         )
 
-    return beyond
+    return is_rejected
 
 
 def fit_accepted(
@@ -246,22 +247,23 @@ def fit_accepted(
     init: str,
     seeds: Sequence[int],
     majority: int,
-    covered: float,
+    coverage: float,
 ) -> Accepted:
-    """Fit accepted samples with equal weights from every start; the first are the majority.
+    """Fit accepted samples with equal weights from every start.
 
-    The cutoffs cover a share of them.
+    The first ``majority`` of them were accepted at once, the others as groups. The cutoffs cover a
+    share ``coverage`` of the samples.
     """
     degree = problem.loss.degree
-    whole = engine.filled()
-    chosen = INITS["nndsvda" if init == "robust" else init]
-    starts = [chosen(whole, rank, int(seed)) for seed in seeds]
+    complete = engine.filled()
+    make_start = INITS["nndsvda" if init == "robust" else init]
+    starts = [make_start(complete, rank, int(seed)) for seed in seeds]
     codes = [np.stack(rows) for rows in zip(*(codes for codes, _ in starts), strict=True)]
     start = Start(codes, np.stack([basis for _, basis in starts]))
     members = fit(engine, problem, [Uniform()] * len(starts), start, max_iter=PASSES, tol=TOLERANCE)
     energies = min(members, key=lambda member: member.shifted_objective).penalised_energies
     sizes, unit = engine.row_sizes(degree), engine.typical_size(degree)
-    cutoffs = _cutoffs(energies, sizes, engine.row_weight, unit, majority, covered)
+    cutoffs = _cutoffs(energies, sizes, engine.row_weight, unit, majority, coverage)
     return Accepted(np.stack([member.basis for member in members]), cutoffs)
 
 
@@ -271,15 +273,15 @@ def _cutoffs(
     row_weight: np.ndarray,
     unit: float,
     majority: int,
-    covered: float,
+    coverage: float,
 ) -> Trimmed:
-    """Read the cutoffs of the fit of everything off the energies of accepted samples.
+    """Read the cutoffs of the fit of all samples off the energies (rows,) of accepted ones.
 
     The first ``majority`` of them were accepted at once, the others as groups.
     """
     histogram = EnergyHistogram.of(energies, sizes, row_weight, unit=unit, features=0)
     cutoffs = Trimmed().resolve_auto(histogram, EXTRA_REACH)
-    cutoffs = cutoffs.raise_cutoffs_to_cover(energies, sizes, row_weight, covered)
+    cutoffs = cutoffs.raise_cutoffs_to_cover(energies, sizes, row_weight, coverage)
     first = slice(majority)
     return cutoffs.raise_cutoffs_to_cover(
         energies[first], sizes[first], row_weight[first], COVERED_OF_MAJORITY

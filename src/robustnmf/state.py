@@ -1,4 +1,4 @@
-"""What a fit is about: the problem, where it starts, where it stands, what it becomes."""
+"""Types of the fit loop: problem, start, state between passes, result."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ NO_PENALTY = ElasticNet()
 class Problem:
     """The parts of a method that all members share.
 
-    ``fixed`` (components, features) are the first rows of every basis, held as they are:
-    solvers move the others alone, or minimise a majorant that is separable over the entries
-    of the basis, so that leaving some of them where they were descends all the same.
+    ``fixed`` (components, features) are the first rows of every basis, which stay unchanged:
+    solvers update the others only, or minimise a majorant that is separable over the entries
+    of the basis, which falls even if some of them stay unchanged.
 
-    What the codes of a sample pay is a part of its energy, so that its weight applies to both.
-    What the basis pays is added to phi, which is first made a sum over samples.
+    The penalty of the codes of a sample is part of its energy, so that its weight applies to both.
+    The penalty of the basis is added to phi, which is first made a sum over samples.
     """
 
     loss: Loss
@@ -63,16 +63,16 @@ class Problem:
     basis_penalty: ElasticNet = NO_PENALTY
 
     def hold(self, basis: Array) -> Array:
-        """The basis (members, k, features) with its fixed rows as they must be."""
+        """Replace the first rows of the basis (members, k, features) by the fixed components."""
         if self.fixed is None:
             return basis
         xp = namespace(basis)
         count, features = self.fixed.shape
-        held = xp.broadcast_to(self.fixed, (basis.shape[0], count, features))
-        return xp.concat([held, basis[:, count:, :]], axis=1)
+        fixed = xp.broadcast_to(self.fixed, (basis.shape[0], count, features))
+        return xp.concat([fixed, basis[:, count:, :]], axis=1)
 
     def make_pass(self, engine: Any, weighting: Batch, basis: Array, previous: Array) -> Pass:
-        """The pass over the data of an engine for these bases."""
+        """Build the pass over the data of an engine for bases (members, k, features)."""
         pass_type = self.pass_type(weighting.per_entry, engine.complete)
         overlap_penalty = self.structure.overlap_penalty(basis)
         penalty = Penalty(self.loss.unit, self.loss.degree, *self.codes_penalty, overlap_penalty)
@@ -81,7 +81,7 @@ class Problem:
         return pass_type(self.loss, update, basis, previous, penalty, self.solver.quadratic, plain)
 
     def pass_type(self, per_entry: bool, complete: bool) -> type[Pass]:
-        """The pass for weights of entries or of rows: by Gram matrices where they say all."""
+        """Choose the class of passes by kind of weights, loss, and completeness of the data."""
         if per_entry:
             return EntryPass
         if not self.loss.quadratic:
@@ -90,29 +90,32 @@ class Problem:
 
     @property
     def extrapolates(self) -> bool:
-        """Whether the basis runs on; a mixture of samples stays where its mixing is."""
+        """Whether the basis is extrapolated; a mixture of samples is not."""
         return self.solver.extrapolates and not self.structure.mixes_samples
 
     def needs_no_host_decisions(self, members: list[MemberProgress]) -> bool:
-        """Whether passes follow each other with nothing to decide in between."""
+        """Return whether the host decides nothing between passes, so that they can be captured."""
         return not self.solver.extrapolates and not any(
             member.requested_weighting.has_auto for member in members
         )
 
     @property
     def has_penalty(self) -> bool:
-        """Whether energies are more than the loss."""
+        """Whether energies include a penalty of the codes."""
         return any(self.codes_penalty) or self.structure.penalises_overlap
 
     def update(self, curved: bool) -> partial:
-        """Step of a factor; a smaller exponent than the loss allows descends as well."""
+        """Return the update of a factor, with the exponent of multiplicative updates.
+
+        A smaller exponent than the loss allows lowers the objective as well.
+        """
         exponent = self.loss.curved_exponent if curved else self.loss.exponent
         return partial(self.solver.step, exponent=exponent * self.structure.exponent)
 
     def basis_step(
         self, engine: Any, block_states: Any, basis: Array, weighting: Batch, statistics: Statistics
     ) -> tuple[Any, Array]:
-        """New local states and basis from what a pass has gathered."""
+        """Return new block states and basis (members, k, features) from the sums of a pass."""
         terms = statistics.terms()
         xp = namespace(basis)
         ridge = xp.zeros_like(basis[:, :, 0])
@@ -120,16 +123,16 @@ class Problem:
         if self.structure.penalises_overlap:
             ridge = self.structure.ridge(basis, statistics.codes_gram)
         if any(self.basis_penalty):
-            # The weighted sums as they would be with the gradient of phi, times what makes
-            # phi a sum; where that is beyond all bounds, what is paid is as good as nothing.
+            # The weighted sums in the units in which phi is a sum over samples. Where the factor
+            # would overflow, the penalty is divided by it instead.
             objective_sums = statistics.objective_sums
             scale = statistics.log_scale - weighting.log_normaliser(objective_sums)
             scale = scale + weighting.log_units(objective_sums)[0]
-            by = xp.astype(xp.exp(at_most(scale, 0.0)), basis.dtype)
-            paid = xp.astype(xp.exp(-at_least(scale, 0.0)), basis.dtype)
-            terms = terms.scaled(by[:, :, None])
-            ridge = by * ridge + self.basis_penalty.ridge * paid
-            lasso = self.basis_penalty.lasso * paid[:, :, None]
+            loss_factor = xp.astype(xp.exp(at_most(scale, 0.0)), basis.dtype)
+            penalty_factor = xp.astype(xp.exp(-at_least(scale, 0.0)), basis.dtype)
+            terms = terms.scaled(loss_factor[:, :, None])
+            ridge = loss_factor * ridge + self.basis_penalty.ridge * penalty_factor
+            lasso = self.basis_penalty.lasso * penalty_factor[:, :, None]
         curved = self.structure.penalises_overlap or self.basis_penalty.ridge > 0
         if self.structure.penalises_overlap or any(self.basis_penalty):
             terms = terms.penalised(lasso, ridge)
@@ -143,16 +146,16 @@ class Problem:
     def basis_penalty_value(
         self, weighting: Batch, objective_sums: ObjectiveSums, basis: Array
     ) -> tuple[Array, Array]:
-        """What the basis adds to value and level (members, 1)."""
+        """Compute the penalty of the basis in units of objective and shifted one (members, 1)."""
         lasso, ridge = self.basis_penalty
         xp = namespace(basis)
         if not any(self.basis_penalty):
             return (xp.zeros_like(objective_sums.shift),) * 2
         basis = as_float64(basis)
         entries = lasso * basis + 0.5 * ridge * basis**2
-        paid = self.loss.unit * xp.sum(entries, axis=(1, 2))[:, None]
+        penalty = self.loss.unit * xp.sum(entries, axis=(1, 2))[:, None]
         value, shifted_objective = (
-            xp.exp(-unit) * paid for unit in weighting.log_units(objective_sums)
+            xp.exp(-unit) * penalty for unit in weighting.log_units(objective_sums)
         )
         return value, shifted_objective
 
@@ -161,8 +164,9 @@ class Problem:
 class Start:
     """Where the members start: for every block codes (members, rows, k), and basis (members, k, m).
 
-    ``mixing`` (members, rows, k) is the share of every sample in the basis, for structures
-    that mix samples; ``basis`` is then its product with X. A fit uses up the codes of its start.
+    ``mixing`` (members, rows, k) are the coefficients of every sample in the basis, for structures
+    that mix samples; ``basis`` is then its product with X. A fit empties the lists of its start,
+    so that their memory can be freed.
     """
 
     codes: list[Array]
@@ -170,20 +174,20 @@ class Start:
     mixing: list[Array] | None = None
 
     def repeated(self, engine: Any, times: int) -> Start:
-        """All members again and again."""
+        """Return a start in which all members are repeated so many times."""
         if times == 1:
             return self
         tile = namespace(self.basis).tile
 
-        def again(block: Any, part: Array) -> tuple[Array, None]:
+        def repeat(block: Any, part: Array) -> tuple[Array, None]:
             return tile(part, (times, 1, 1)), None
 
-        codes = engine.map_blocks(again, self.codes, data=False)[0]
-        mixing = self.mixing and engine.map_blocks(again, self.mixing, data=False)[0]
+        codes = engine.map_blocks(repeat, self.codes, data=False)[0]
+        mixing = self.mixing and engine.map_blocks(repeat, self.mixing, data=False)[0]
         return Start(codes, tile(self.basis, (times, 1, 1)), mixing)
 
     def part(self, members: slice) -> Start:
-        """The start of some members alone."""
+        """Return the start of consecutive members."""
         codes, mixing = (
             part and [rows[members, ...] for rows in part] for part in (self.codes, self.mixing)
         )
@@ -216,13 +220,13 @@ class Fitted:
 
 @dataclass
 class MemberProgress:
-    """What is remembered of one member from pass to pass.
+    """Weighting, history and momentum of one member from pass to pass.
 
-    Until ``asked`` has its automatic parameter frozen, ``weighting`` follows the
-    energies; the objective is not fixed yet and its history starts over.
+    Until the automatic parameters of ``requested_weighting`` are frozen, ``weighting`` is updated
+    from the energies after each pass; the objective is not fixed yet and its history starts over.
 
-    ``steps`` counts the steps of the basis since the member last stood still, and ``ahead`` is
-    by how much of its last step the basis has run on before the present pass.
+    ``steps`` counts the steps of the basis since the last restart of the extrapolation, and
+    ``momentum`` is the share of its last step by which the basis was extrapolated before this pass.
     """
 
     index: int
@@ -236,28 +240,28 @@ class MemberProgress:
     steps: int = 0
     momentum: float = 0.0
 
-    def record(self, found: ObjectiveValue) -> bool:
-        """Note the objective after a pass; whether the member must go back to where it was.
+    def record(self, objective: ObjectiveValue) -> bool:
+        """Record the objective after a pass; return whether the pass must be undone.
 
-        It must where running on has raised the objective. Levels are compared, which have the
-        digits that constants take from values.
+        It must where extrapolation has raised the objective. Shifted objectives are compared,
+        which have the digits that the constant takes from the objective.
         """
-        back = (
+        must_undo = (
             self.momentum > 0
             and self.objective is not None
-            and not found.shifted_objective <= self.objective.shifted_objective
+            and not objective.shifted_objective <= self.objective.shifted_objective
         )
-        if back:
+        if must_undo:
             self.steps = 0
         else:
-            self.objective = found
+            self.objective = objective
         assert self.objective is not None
         self.values.append(self.objective.value)
         self.shifted_objectives.append(self.objective.shifted_objective)
-        return back
+        return must_undo
 
     def restart_history(self) -> None:
-        """Start the history with what was read last."""
+        """Start the history over with the last objective."""
         assert self.objective is not None
         self.values[:], self.shifted_objectives[:] = (
             [self.objective.value],
@@ -266,22 +270,22 @@ class MemberProgress:
 
     @property
     def basis_penalty_value(self) -> float:
-        """What the basis pays, as a part of the level."""
+        """Penalty of the basis, in units of the shifted objective."""
         return self.objective.basis_penalty_value if self.objective else 0.0
 
     def update_momentum(self) -> None:
-        """Go further than the step that the basis has just taken, each time by more of it."""
+        """Raise the momentum towards one: ``steps / (steps + PATIENCE)``."""
         if isinstance(self.weighting, WarmupWeights) or (
             self.requested_weighting.has_auto and self.requested_weighting.per_entry
         ):
-            return  # no objective to go further for, or none that is known again at once
+            return  # there is no objective that could tell whether extrapolation helps
         self.momentum = self.steps / (self.steps + PATIENCE)
         self.steps += 1
 
     def update_auto_parameters(
         self, histogram: EnergyHistogram, *, warmup_passes: int, freeze: bool
     ) -> None:
-        """Read automatic parameters off the energies; freeze them once these rest."""
+        """Read automatic parameters off the energies; freeze them once these are stable."""
         self.values.clear()
         self.shifted_objectives.clear()
         if (
@@ -297,11 +301,11 @@ class MemberProgress:
         self.weighting = self.requested_weighting.resolve_auto(histogram)
         if freeze or self._is_stable():
             self.requested_weighting = self.weighting
-            # What was measured under other parameters is no bar for the objective from here on.
+            # Objectives under other parameters cannot be compared with those from here on.
             self.momentum, self.steps, self.objective = 0.0, 0, None
 
     def _is_stable(self) -> bool:
-        """Whether typical energies stay where they are, or go round in a circle."""
+        """Return whether typical energies are constant, or in a limit cycle."""
         if len(self.medians) <= WINDOW:
             return False
         before, now = self.medians[-1 - WINDOW], self.medians[-1]
@@ -315,7 +319,7 @@ class MemberProgress:
         return abs(before - now) <= REST * before
 
     def has_converged(self, tol: float) -> bool:
-        """Whether the last passes each lowered the objective by no more than tol of it."""
+        """Return whether the last passes have lowered the objective by at most tol on average."""
         if tol <= 0 or len(self.shifted_objectives) <= WINDOW:
             return False
         before, now = self.shifted_objectives[-1 - WINDOW], self.shifted_objectives[-1]
@@ -324,34 +328,34 @@ class MemberProgress:
 
 @dataclass(frozen=True)
 class State:
-    """The members still in the batch, and where they stand between passes."""
+    """The members still in the batch, with their factors between passes."""
 
     members: list[MemberProgress]
     block_states: Any
     basis: Array
     previous: Array
     basis_before_extrapolation: Array
-    """The basis before it ran on; the same where it did not."""
+    """The basis before extrapolation; equal to ``basis`` where there is none."""
     weighting: Batch
     """The weightings in force."""
 
     @classmethod
     def at(cls, members: list[MemberProgress], block_states: Any, basis: Array) -> State:
-        """Before the first pass."""
+        """Build the state before the first pass."""
         return cls(members, block_states, basis, basis, basis, _in_force(members, basis))
 
     def reweighted(self) -> State:
-        """The same with what the tracks now weigh by."""
+        """Return the state with the current weightings of its members."""
         return replace(self, weighting=_in_force(self.members, self.basis))
 
     @property
     def momentum(self) -> Array:
-        """By how much of their last step the members run on (members, 1, 1)."""
+        """Share of their last step by which members are extrapolated (members, 1, 1)."""
         values = [member.momentum for member in self.members]
         return column(values, self.basis, self.basis.dtype, ndim=3)
 
     def keep(self, engine: Any, members: list[int]) -> State:
-        """The state of these members alone; nothing is copied where that is all of them."""
+        """Return the state of the members with these indices; no copy where that is all."""
         if len(members) == len(self.members):
             return self
         xp = namespace(self.basis)
@@ -366,7 +370,7 @@ class State:
         )
 
     def restored(self, engine: Any, members: list[bool], before: State) -> State:
-        """The state with some members where they were before this pass."""
+        """Return the state with the members in a mask as they were before this pass."""
         xp = namespace(self.basis)
         chosen = on_device_of(self.basis, members)
         basis = xp.where(chosen[:, None, None], before.previous, self.basis)

@@ -7,10 +7,9 @@ recomputed for all of them. While a CUDA graph is captured, up to ``FEW`` rows o
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from robustnmf.arrays.blocks import DenseBlock
 from robustnmf.arrays.cuda_graphs import flag_overflow, is_capturing
 from robustnmf.arrays.namespace import Array, arange_like, as_float64, masked_scatter, namespace
 
@@ -22,7 +21,7 @@ FEW = 32
 
 
 def recompute_cancelled(
-    block: Any, energies: Array, doubtful: Array, codes: Array, basis: Array
+    block: DenseBlock, energies: Array, doubtful: Array, codes: Array, basis: Array
 ) -> Array:
     """Replace the energies (members, rows) in a mask by squared residuals of codes and basis."""
     if isinstance(energies, np.ndarray):
@@ -33,7 +32,11 @@ def recompute_cancelled(
 
 
 def _by_member(
-    block: Any, energies: np.ndarray, doubtful: np.ndarray, codes: np.ndarray, basis: np.ndarray
+    block: DenseBlock,
+    energies: np.ndarray,
+    doubtful: np.ndarray,
+    codes: np.ndarray,
+    basis: np.ndarray,
 ) -> np.ndarray:
     """Recompute the rows in the mask of each member, in place."""
     for member in np.flatnonzero(doubtful.any(axis=1)):
@@ -43,7 +46,7 @@ def _by_member(
 
 
 def _for_all_members(
-    block: Any, energies: Array, doubtful: Array, codes: Array, basis: Array
+    block: DenseBlock, energies: Array, doubtful: Array, codes: Array, basis: Array
 ) -> Array:
     """Recompute the rows that are in the mask of any member, for all members."""
     xp = namespace(energies)
@@ -61,7 +64,7 @@ def _for_all_members(
 
 
 def _in_fixed_buffer(
-    block: Any, energies: Array, doubtful: Array, codes: Array, basis: Array
+    block: DenseBlock, energies: Array, doubtful: Array, codes: Array, basis: Array
 ) -> Array:
     """Recompute at most ``FEW`` rows of each member without synchronising with the device."""
     xp = namespace(energies)

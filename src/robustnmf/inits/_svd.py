@@ -1,4 +1,4 @@
-"""Leading singular vectors from block sums alone, and the nonnegative parts of them."""
+"""Truncated SVD from sums over blocks, and nonnegative factors from singular vectors."""
 
 from __future__ import annotations
 
@@ -12,69 +12,73 @@ OVERSAMPLING = 10
 
 
 Counts = list[Array]
-"""For every block, how often its rows (rows,) count in the SVD."""
+"""For every block, the weights of its rows (rows,) in the SVD."""
 
 
 def random_subspace(engine: Any, k: int, seed: int) -> Array:
-    """Orthonormal rows (some more than k, features) to start from."""
+    """Return random orthonormal rows (k + OVERSAMPLING, features), or as many as X allows."""
     n, m = engine.shape
     guess = np.random.default_rng(seed).standard_normal((m, min(k + OVERSAMPLING, n, m)))
     return orthonormal(on_device_of(engine.like, guess, engine.like.dtype).T)
 
 
 def orthonormal(rows: Array) -> Array:
-    """Orthonormal rows that span the same."""
+    """Return orthonormal rows with the same span."""
     return namespace(rows).linalg.qr(rows.T)[0].T
 
 
 def iterate_subspace(engine: Any, right: Array, counts: Counts) -> Array:
-    """One round of the subspace iteration: orthonormal rows nearer to the singular vectors."""
+    """Take one step of the subspace iteration: orthonormal rows (r, features) of ``V X^T w X``."""
 
-    def gram_times(block: Any, counted: Array) -> tuple[Array, Array]:
+    def gram_times(block: Any, weight: Array) -> tuple[Array, Array]:
         onto = block.project(right[None, ...])
-        return counted, block.cross(onto * block.xp.astype(counted, onto.dtype)[:, None])[0, ...]
+        return weight, block.cross(onto * block.xp.astype(weight, onto.dtype)[:, None])[0, ...]
 
     return orthonormal(engine.map_blocks(gram_times, counts)[1])
 
 
 def rayleigh_ritz(engine: Any, right: Array, counts: Counts) -> tuple[Array, Array, list[Array]]:
-    """Singular values, vectors in their order, and for every block its rows in their terms."""
+    """Compute singular values (r,) and vectors (r, features) within a subspace (Rayleigh-Ritz).
+
+    Also returns, for every block, the coordinates of its rows (rows, r) in the singular vectors.
+    """
     xp = namespace(right)
 
-    def onto(block: Any, counted: Array) -> tuple[Array, Array]:
+    def onto(block: Any, weight: Array) -> tuple[Array, Array]:
         product = block.project(right[None, ...])[0, ...]
-        weighted = product * xp.astype(counted, product.dtype)[:, None]
+        weighted = product * xp.astype(weight, product.dtype)[:, None]
         return product, weighted.T @ product
 
     products, gram = engine.map_blocks(onto, counts)
     squares, rotation = xp.linalg.eigh(0.5 * (gram + gram.T))
     rotation = xp.take(rotation, xp.argsort(squares, descending=True), axis=1)
     singular = at_least(xp.sort(squares, descending=True), 0.0) ** 0.5
-    turned = engine.map_blocks(
+    rotated = engine.map_blocks(
         lambda block, product: (product @ rotation, None), products, data=False
     )
-    return singular, rotation.T @ right, turned[0]
+    return singular, rotation.T @ right, rotated[0]
 
 
 def nonnegative_parts(
     engine: Any, k: int, singular: Array, right: Array, counts: Counts
 ) -> tuple[list[Array], Array]:
-    """Codes and basis from k singular triplets, zeros where the smaller parts were.
+    """Compute codes (rows, k) by block and basis (k, features) from k singular triplets.
 
-    Where X has fewer triplets, the other components are left empty.
+    Of each triplet the larger of the positive and the negative parts is kept; other entries are
+    zero. Where X has fewer triplets, the other components are zero.
     """
     xp = namespace(engine.like)
     missing = max(0, k - singular.shape[0])
     empty = on_device_of(engine.like, np.zeros((missing, right.shape[1])), right.dtype)
     singular = xp.concat([singular[:k], empty[:, 0]])
     right = xp.concat([right[:k, :], empty])
-    # A singular value that is rounding has no left vector; its component is left empty.
+    # A singular value that is only rounding has no left vector; its component is zero.
     real = singular > eps(singular) ** 0.5 * xp.max(singular)
     inverse = xp.where(real, 1.0 / floored(singular), xp.zeros_like(singular))
 
-    def left_parts(block: Any, counted: Array) -> tuple[Array, Array]:
+    def left_parts(block: Any, weight: Array) -> tuple[Array, Array]:
         left = block.project((right * inverse[:, None])[None, ...])[0, ...]
-        root = xp.astype(counted**0.5, left.dtype)[:, None]
+        root = xp.astype(weight**0.5, left.dtype)[:, None]
         return left, _part_norms(left * root, axis=0)
 
     left, left_squares = engine.map_blocks(left_parts, counts)
@@ -89,12 +93,12 @@ def nonnegative_parts(
     def unit(norms: Array) -> Array:
         return sign / floored(xp.where(negative, norms[1, :], norms[0, :]))
 
-    by = unit(left_norms)
+    left_units = unit(left_norms)
 
-    def sized(block: Any, parts: Array) -> tuple[Array, None]:
-        return at_least(parts * by, 0.0) * root, None
+    def scale(block: Any, parts: Array) -> tuple[Array, None]:
+        return at_least(parts * left_units, 0.0) * root, None
 
-    codes = engine.map_blocks(sized, left, data=False)[0]
+    codes = engine.map_blocks(scale, left, data=False)[0]
     basis = at_least(right * unit(right_norms)[:, None], 0.0) * root[:, None]
     return codes, basis
 
@@ -102,7 +106,10 @@ def nonnegative_parts(
 def fill_zeros(
     engine: Any, k: int, seed: int, entry: float, codes: list[Array], basis: Array
 ) -> tuple[list[Array], Array]:
-    """The factors with zeros raised to those of a constant approximation of an entry."""
+    """Replace zeros of both factors by ``sqrt(entry / k)``, the factors of a constant table.
+
+    Components of zeros get a random basis.
+    """
     xp = namespace(engine.like)
     fill = (entry / k) ** 0.5
     uniform = 2.0 - 2.0 * np.random.default_rng(seed).random(basis.shape)
@@ -110,15 +117,15 @@ def fill_zeros(
     empty = xp.max(basis, axis=1, keepdims=True) <= 0
     basis = xp.where(empty, varied, basis)
 
-    def raised(factor: Array) -> Array:
+    def replace_zeros(factor: Array) -> Array:
         return xp.where(factor > 0, factor, xp.full_like(factor, fill))
 
-    codes = engine.map_blocks(lambda block, part: (raised(part), None), codes, data=False)[0]
-    return codes, raised(basis)
+    codes = engine.map_blocks(lambda block, part: (replace_zeros(part), None), codes, data=False)[0]
+    return codes, replace_zeros(basis)
 
 
 def _part_norms(vectors: Array, axis: int) -> Array:
-    """Squared norms of the positive and the negative parts (2, vectors)."""
+    """Compute squared norms of the positive and the negative parts of vectors (2, vectors)."""
     xp = namespace(vectors)
     parts = (at_least(vectors, 0.0), at_least(-vectors, 0.0))
     return xp.stack([xp.sum(part**2, axis=axis) for part in parts])

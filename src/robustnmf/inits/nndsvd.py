@@ -3,8 +3,8 @@ r"""Nonnegative double SVD start, from block sums alone.
 For each leading singular triplet (u, s, v) the positive or the negative parts of u and
 v, whichever pair is larger, start one component. Boutsidis and Gallopoulos, *SVD based
 initialization*, Pattern Recognition 41(4), 2008. The subspace comes from a few rounds
-of :math:`V \leftarrow \mathrm{orth}(X^T X V)`; these are the same two products that a
-pass takes, so the start streams as the fit does. Permuting samples permutes it.
+of :math:`V \leftarrow \mathrm{orth}(X^T X V)`; these are the two products that a
+pass computes, block by block. Permuting the samples permutes the codes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ROUNDS = 7
 
 
 def nndsvd(engine: Any, k: int, seed: int) -> tuple[list[Array], Array]:
-    """Codes (n, k) and basis (k, m), with zeros where a part is cut off."""
+    """Compute codes (rows, k) by block and basis (k, m), with zeros where a part is cut off."""
     counts = engine.map_blocks(lambda block, _: (block.row_weight, None), data=False)[0]
     right = random_subspace(engine, k, seed)
     for _ in range(ROUNDS):
@@ -34,10 +34,10 @@ def nndsvd(engine: Any, k: int, seed: int) -> tuple[list[Array], Array]:
 
 
 def nndsvda(engine: Any, k: int, seed: int) -> tuple[list[Array], Array]:
-    """``nndsvd`` with zeros raised to the entry of a constant factorisation of mean X.
+    """Compute ``nndsvd`` with zeros replaced by ``sqrt(mean(X) / k)``.
 
     The published variant fills with the mean of X itself, which does not scale as the
-    factors do; its square root over k does. Components that the SVD leaves empty, because X
-    has no such rank, get a random basis: filled alike, they would stay alike for ever.
+    factors do. Components of zeros, where X has a smaller rank, get a random basis: filled with
+    equal numbers they would stay equal forever.
     """
     return fill_zeros(engine, k, seed, engine.mean(), *nndsvd(engine, k, seed))

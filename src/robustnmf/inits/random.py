@@ -3,10 +3,9 @@ r"""Random start: uniform factors whose product has the mean of X.
 With both factors uniform on :math:`(0, 2\sqrt{\bar x / k}]`, an entry of the product has
 expectation :math:`\bar x`. The paper starts from random positive factors.
 
-The codes of a row are drawn by its content: the fractional parts of random projections,
-stretched until they say nothing of the row but that it is this one. So a row that is
-repeated, permuted or found in another block starts from the same codes, and a sample weight
-of two is the same as the row twice.
+The codes of a row are a hash of its content: the fractional parts of random projections, which
+are multiplied by a large number first. So a row that is repeated, permuted or in another
+block starts from the same codes, and a sample weight of two is the same as the row twice.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ STRETCH = 1e4
 
 
 def random(engine: Any, k: int, seed: int) -> tuple[list[Array], Array]:
-    """Codes (rows, k) of every block and basis (k, m) in the units of the engine."""
+    """Draw codes (rows, k) of every block and basis (k, m), in the units of the engine."""
     xp = namespace(engine.like)
     rng = np.random.default_rng(seed)
     mean, features = engine.mean(), engine.shape[1]

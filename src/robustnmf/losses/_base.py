@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from sklearn.base import BaseEstimator
 
 from robustnmf.arrays import (
     Array,
+    DenseBlock,
     at_least,
     energy_rounding,
     eps,
@@ -66,7 +67,9 @@ class Loss(BaseEstimator, ABC):
         which is positive for every loss.
         """
 
-    def expanded_energies(self, block: Any, codes: Array, basis: Array, rest: Array) -> Array:
+    def expanded_energies(
+        self, block: DenseBlock, codes: Array, basis: Array, rest: Array
+    ) -> Array:
         """Compute energies (members, rows) of a quadratic loss without forming residuals.
 
         Up to ``unit / 2`` these are ``|x|^2 + |a C|^2 - 2 a.(x C^T)`` over known entries, of which

@@ -13,9 +13,17 @@ products with a block where complete rows take two.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from robustnmf.arrays import Array, as_float64, hide, namespace, scaled_rows
+from robustnmf.arrays import (
+    Array,
+    DenseBlock,
+    MaskedBlock,
+    as_float64,
+    hide,
+    namespace,
+    scaled_rows,
+)
 from robustnmf.passes._approximation import ApproximationPass
 from robustnmf.solvers import Ratio
 from robustnmf.weightings import Batch
@@ -34,10 +42,12 @@ class MaskedPass(ApproximationPass):
 
     fill_value = 0.0
 
-    def evaluate(self, block: Any, codes: Array) -> tuple[Array, MaskedCache]:
+    def evaluate(self, block: DenseBlock, codes: Array) -> tuple[Array, MaskedCache]:
         return codes, MaskedCache(*self._approximation(block, codes), block.project(self.basis))
 
-    def update_codes(self, block: Any, codes: Array, weighting: Batch) -> tuple[Array, MaskedCache]:
+    def update_codes(
+        self, block: DenseBlock, codes: Array, weighting: Batch
+    ) -> tuple[Array, MaskedCache]:
         transposed = namespace(codes).matrix_transpose(self.basis)
         projected = block.project(self.basis)
         positive = self._approximation(block, codes)[0] @ transposed
@@ -46,21 +56,24 @@ class MaskedPass(ApproximationPass):
         codes = self.update(codes, terms)
         return codes, MaskedCache(*self._approximation(block, codes), projected)
 
-    def energies(self, block: Any, codes: Array, cache: MaskedCache) -> Array:
+    def energies(self, block: DenseBlock, codes: Array, cache: MaskedCache) -> Array:
         inner = namespace(codes).vecdot(as_float64(codes), as_float64(cache.projected))
         rest = as_float64(cache.squares) - 2 * inner
         return self.loss.expanded_energies(block, codes, self.basis, rest)
 
-    def row_values(self, block: Any, codes: Array, cache: MaskedCache, weighting: Batch) -> Array:
+    def row_values(
+        self, block: DenseBlock, codes: Array, cache: MaskedCache, weighting: Batch
+    ) -> Array:
         return block.of_known(self.penalised(block, codes, self.energies(block, codes, cache)))
 
     def sums(
-        self, block: Any, codes: Array, weights: Array, cache: MaskedCache
+        self, block: DenseBlock, codes: Array, weights: Array, cache: MaskedCache
     ) -> tuple[Array, Array]:
         weighted = scaled_rows(codes, weights)
         transposed = namespace(codes).matrix_transpose(weighted)
         return block.cross(weighted), transposed @ cache.approximation
 
-    def _approximation(self, block: Any, codes: Array) -> tuple[Array, Array]:
+    def _approximation(self, block: DenseBlock, codes: Array) -> tuple[Array, Array]:
         """Compute the approximation with zeros for missing entries, and its squared row norms."""
+        assert isinstance(block, MaskedBlock)
         return hide(block.approximation(codes, self.basis), block.known)
