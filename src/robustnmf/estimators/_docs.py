@@ -11,7 +11,11 @@ from robustnmf.weightings import WEIGHTINGS
 
 Class = TypeVar("Class", bound=type)
 
-REGISTRIES: dict[str, Mapping[str, type]] = {"losses": LOSSES, "structures": STRUCTURES, "weightings": WEIGHTINGS}
+REGISTRIES: dict[str, Mapping[str, type]] = {
+    "losses": LOSSES,
+    "structures": STRUCTURES,
+    "weightings": WEIGHTINGS,
+}
 """Registries whose names fill placeholders in docstrings."""
 
 PARTS = {
