@@ -7,7 +7,6 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -89,7 +88,7 @@ class FitPlan:
         """What this fit is written down as, every so many seconds."""
         if not isinstance(path, (str, os.PathLike)):
             raise TypeError(f"checkpoint is {path!r}, but the path of a file is needed.")
-        if not isinstance(every, Real) or not every >= 0:
+        if not isinstance(every, (int, float, np.number)) or not every >= 0:
             raise ValueError(f"checkpoint_every is {every!r}, but seconds (>= 0) are needed.")
         if not self.engine.can_checkpoint:
             raise ValueError(
@@ -97,7 +96,7 @@ class FitPlan:
                 "held is computed again, without a checkpoint."
             )
         target = Path(os.path.expanduser(path))
-        return Checkpoint.at(target, self._identity(model, start), self.parts.weighting, every)
+        return Checkpoint.at(target, self._identity(model, start), self.parts.weighting, float(every))
 
     def _identity(self, model: Any, start: Sequence[Any]) -> dict[str, Any]:
         """What tells this fit from others, in words that JSON keeps."""

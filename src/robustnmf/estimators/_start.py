@@ -112,8 +112,8 @@ def _custom_start(
     balance = 2.0 ** round(exponent) if abs(exponent) > 10 else 1.0
     factors = (codes / balance)[None], (other * balance)[None]
     codes, other = (on_device_of(engine.like, factor) for factor in factors)
-    codes = engine.split(codes, axis=1)
+    blocks = engine.split(codes, axis=1)
     if not mixes:
-        return Start(codes, other), balance
+        return Start(blocks, other), balance
     mixing = engine.split(namespace(other).matrix_transpose(other), axis=1)
-    return Start(codes, problem.structure.mixed(engine, mixing), mixing), balance
+    return Start(blocks, problem.structure.mixed(engine, mixing), mixing), balance
