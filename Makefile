@@ -1,5 +1,5 @@
-# The whole vocabulary: demo, test, check, docs, bench, bench-scale; for those who work on it pictures,
-# coverage, oldest, wheel, dist, format, clean.
+# The whole vocabulary: demo, test, test-all, check, docs, bench, bench-scale; for those who work on it
+# pictures, coverage, oldest, wheel, dist, format, clean.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -7,7 +7,8 @@ BIN := $(VENV)/bin
 # SCIPY_ARRAY_API scikit-learn lets arrays of other libraries through.
 JOBS ?= auto
 ALONE := SCIPY_ARRAY_API=1 OPENBLAS_NUM_THREADS=1
-SHARED := -n $(JOBS)
+# Cases that share their fits (one xdist_group) run in one process.
+SHARED := -n $(JOBS) --dist loadgroup
 MANY := tests/estimators/test_checks.py \
 	tests/test_fit_laws.py::test_the_objective_never_rises \
 	tests/test_fit_laws.py::test_scaled_data_with_scaled_parameters_give_the_same_product \
@@ -17,26 +18,32 @@ MANY := tests/estimators/test_checks.py \
 OLDEST := "numpy==2.1.*" "scipy==1.15.*" "scikit-learn==1.6.*" "numba==0.61.*" "array-api-compat==1.11.*" \
 	"threadpoolctl==3.5.*" "array-api-strict==2.3.*"
 
-.PHONY: demo test check docs pictures bench bench-scale coverage oldest wheel dist format clean
+.PHONY: demo test test-all check docs pictures bench bench-scale coverage oldest wheel dist format clean
 
 demo: $(VENV)/.demo
 	@$(BIN)/robustnmf demo --out demo
 
-test: $(VENV)/.dev
+# Minutes on two cores. Without PyTorch what needs it is skipped.
+test: $(VENV)/.test
+	$(ALONE) $(BIN)/python -m pytest $(SHARED) -m "not extra"
+
+# Everything: also PyTorch, documentation, examples, a browser, further variants, the oldest releases.
+test-all: $(VENV)/.dev
 	$(ALONE) $(BIN)/python -m pytest $(SHARED)
+	$(MAKE) oldest
 
 # Which lines tests run. Tracing is slow, so the laws that have hundreds of cases each and the checks of
 # scikit-learn are left out: what is reported is no more than what all tests cover.
 coverage: $(VENV)/.dev
 	COVERAGE_CORE=sysmon $(ALONE) $(BIN)/python -m pytest $(SHARED) $(MANY:%=--deselect %) --cov --cov-report=term-missing:skip-covered
 
-check: $(VENV)/.dev
+check: $(VENV)/.check
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-format: $(VENV)/.dev
+format: $(VENV)/.check
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
@@ -80,12 +87,21 @@ wheel: dist
 # The oldest releases that are allowed, and nothing optional.
 oldest:
 	rm -rf $(VENV)/oldest && $(PYTHON) -m venv $(VENV)/oldest
-	$(VENV)/oldest/bin/python -m pip install --quiet --editable ".[test]" $(OLDEST)
-	$(ALONE) $(VENV)/oldest/bin/python -m pytest $(SHARED)
+	$(VENV)/oldest/bin/python -m pip install --quiet --editable ".[test-core]" $(OLDEST)
+	$(ALONE) $(VENV)/oldest/bin/python -m pytest $(SHARED) -m "not extra"
 
 # One stamp per set of extras, renewed when the project file changes.
 $(VENV)/.demo: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --editable ".[cli]"
+	@touch $@
+
+# Python compiles what it imports; to compile all that is installed takes as long as installing it.
+$(VENV)/.test: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --no-compile --editable ".[test]"
+	@touch $@
+
+$(VENV)/.check: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --editable ".[check]"
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml | $(VENV)/bin/python

@@ -3,7 +3,7 @@
 from importlib.util import find_spec
 
 NEEDS = {
-    "dask": "src/robustnmf/engine/clustered.py",
+    "dask": "src/robustnmf/engine/dask.py",
     "triton": "src/robustnmf/arrays/gpu_kernels.py",
 }
 collect_ignore = [path for extra, path in NEEDS.items() if find_spec(extra) is None]

@@ -20,6 +20,14 @@ settings.register_profile("ci", deadline=None, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "default")
 
 
+@pytest.hookimpl(tryfirst=True)  # before -m picks
+def pytest_collection_modifyitems(items):
+    """What starts a browser is left to make test-all."""
+    for item in items:
+        if "browser" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.extra)
+
+
 @pytest.fixture(scope="session")
 def browser():
     """Headless Chromium."""

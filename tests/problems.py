@@ -1,6 +1,7 @@
 """Small problems, and the pieces of the core put together for tests."""
 
 from importlib.util import find_spec
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -109,10 +110,20 @@ def run(
     return fit(engine, parts, weightings, start, max_iter=max_iter, tol=tol)
 
 
-def numbers(fitted):
-    """Codes, basis, energies and history of a member as NumPy arrays."""
+class Numbers(NamedTuple):
+    """What a fit comes to, as NumPy arrays."""
+
+    codes: np.ndarray
+    basis: np.ndarray
+    energies: np.ndarray
+    importances: np.ndarray
+    history: np.ndarray
+
+
+def numbers(fitted) -> Numbers:
+    """What a member comes to, as NumPy arrays."""
     arrays = (fitted.codes, fitted.basis, fitted.energies, fitted.importances)
-    return [*(to_numpy(a) for a in arrays), np.array(fitted.history)]
+    return Numbers(*(to_numpy(a) for a in arrays), np.array(fitted.history))
 
 
 def made_of_rounding(fitted):

@@ -115,6 +115,7 @@ def links_lead_somewhere(site, browser, name):
         assert status == 200, (name, link)
 
 
+@pytest.mark.extra
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_an_example_runs(path, tmp_path):
     pytest.importorskip("matplotlib", reason="examples draw with matplotlib")

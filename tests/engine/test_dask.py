@@ -224,6 +224,7 @@ def cluster():
         yield client
 
 
+@pytest.mark.xdist_group("cluster")
 @ignore_warnings
 def test_a_cluster_gives_the_same_and_keeps_codes_to_itself(cluster):
     expected = RobustNMF(4, random_state=0, max_iter=10, tol=0).fit(X)
@@ -234,6 +235,7 @@ def test_a_cluster_gives_the_same_and_keeps_codes_to_itself(cluster):
     assert len(distributed.futures_of(codes)) > 0  # they are on the workers
 
 
+@pytest.mark.xdist_group("cluster")
 @ignore_warnings
 def test_no_worker_spills(cluster):
     """With room for its chunks and four more: 8 chunks of 8 MB, of which one is there at a time."""
@@ -250,6 +252,7 @@ def test_no_worker_spills(cluster):
         assert spilled == 0
 
 
+@pytest.mark.xdist_group("cluster")
 @ignore_warnings
 def test_a_fit_survives_the_death_of_a_worker(cluster):
     arguments = {"weighting": "entropy", "random_state": 0, "max_iter": 40, "tol": 0}

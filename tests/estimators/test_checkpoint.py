@@ -45,7 +45,9 @@ def interrupt(monkeypatch, at):
 
 
 @ignore_warnings
-@pytest.mark.parametrize("at", [0, 7, 25, 38])
+@pytest.mark.parametrize(
+    "at", [0, 25, *(pytest.param(at, marks=pytest.mark.extra) for at in (7, 38))]
+)
 @pytest.mark.parametrize("name", MODELS)
 def test_a_resumed_fit_is_the_fit(name, at, tmp_path, monkeypatch):
     path = tmp_path / "fit.ckpt"

@@ -12,9 +12,16 @@ from tests.problems import KINDS, noisy_low_rank
 X = noisy_low_rank(40, 12, 3, outliers=4)
 
 
+def case(cell):
+    """One combination; weightings of samples have no say in the codes of a basis, so that beyond
+    free factors all but one of them are left to make test-all."""
+    repeats = cell.structure != "free" and cell.weighting not in ("trimmed", "huber")
+    return pytest.param(*cell[:4], marks=[pytest.mark.extra] * repeats)
+
+
 @pytest.mark.parametrize(
     ("loss", "weighting", "structure", "data"),
-    [cell[:4] for cell in combinations() if cell.supported],
+    [case(cell) for cell in combinations() if cell.supported],
 )
 def test_fit_transform_score_and_objective_agree(loss, weighting, structure, data):
     table = KINDS[data](X)
@@ -32,11 +39,10 @@ def test_fit_transform_score_and_objective_agree(loss, weighting, structure, dat
     assert model.objective(table) == pytest.approx(
         model.objective_history_[-1], rel=1e-6 if convex else 0.05
     )
-    assert np.isfinite(model.score_samples(table)).all()
+    scores = model.score_samples(table)
+    assert np.isfinite(scores).all()
     if rest.all():
-        np.testing.assert_allclose(
-            -model.score_samples(table), model.energies_, rtol=1e-5, atol=1e-9
-        )
+        np.testing.assert_allclose(-scores, model.energies_, rtol=1e-5, atol=1e-9)
 
 
 REFUSED = [cell for cell in combinations() if not cell.supported]

@@ -6,14 +6,32 @@ from robustnmf.cli import main
 from robustnmf.experiments import demo
 from tests.problems import needs_cli
 
-
-@pytest.fixture
-def short(monkeypatch):
-    monkeypatch.setattr(demo, "SETTINGS", {"random_state": 0, "max_iter": 60, "tol": 1e-3})
+SHORT = {"random_state": 0, "max_iter": 60, "tol": 1e-3}
 
 
+@pytest.fixture(scope="module")
+def short_run():
+    """The demo as it comes, on fewer iterations."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(demo, "SETTINGS", SHORT)
+        return demo.run()
+
+
+@pytest.mark.extra
 @needs_cli
-def test_the_demo_prints_a_table_and_writes_a_page(short, tmp_path, capsys):
+def test_the_command_runs_the_demo(tmp_path, monkeypatch):
+    runs = []
+    run = demo.run
+    monkeypatch.setattr(demo, "SETTINGS", SHORT)
+    monkeypatch.setattr(demo, "run", lambda *given: runs.append(run(*given)) or runs[-1])
+    assert main(["demo", "--out", str(tmp_path)]) == 0
+    assert [row.method for row in runs[0].rows] == [demo.REFERENCE, *demo.methods()]
+
+
+@pytest.mark.xdist_group("demo")
+@needs_cli
+def test_the_demo_prints_a_table_and_writes_a_page(short_run, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(demo, "run", lambda *given: short_run)
     assert main(["demo", "--out", str(tmp_path)]) == 0
     printed = capsys.readouterr().out
     for name in demo.methods():
@@ -26,8 +44,9 @@ def test_the_demo_prints_a_table_and_writes_a_page(short, tmp_path, capsys):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["demo.png", "report.html"]
 
 
-def test_adaptive_weights_beat_plain_nmf(short):
-    rows = {row.method: row for row in demo.run().rows}
+@pytest.mark.xdist_group("demo")
+def test_adaptive_weights_beat_plain_nmf(short_run):
+    rows = {row.method: row for row in short_run.rows}
     assert rows["EWRNMF"].relative_error < rows["EucNMF"].relative_error
     assert rows["RobustNMF"].auroc > 0.9
 

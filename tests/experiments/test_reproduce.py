@@ -193,6 +193,7 @@ def count(path):
         return 0
 
 
+@pytest.mark.extra
 @needs_cli
 def test_a_killed_run_goes_on_where_it_was_and_ends_the_same(tmp_path):
     whole, killed = tmp_path / "whole", tmp_path / "killed"

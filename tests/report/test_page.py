@@ -23,6 +23,8 @@ from tests.browsing import narrow, overflow, wait_until
 pytest.importorskip("plotly", reason="pages need the packages of the extra cli")
 pytest.importorskip("matplotlib", reason="pages need the packages of the extra cli")
 
+pytestmark = pytest.mark.xdist_group("reproduction")  # which is made once
+
 HOSTILE = "</script><script>alert('x')</script>\"&"
 
 

@@ -96,7 +96,9 @@ class FitPlan:
                 "held is computed again, without a checkpoint."
             )
         target = Path(os.path.expanduser(path))
-        return Checkpoint.at(target, self._identity(model, start), self.parts.weighting, float(every))
+        return Checkpoint.at(
+            target, self._identity(model, start), self.parts.weighting, float(every)
+        )
 
     def _identity(self, model: Any, start: Sequence[Any]) -> dict[str, Any]:
         """What tells this fit from others, in words that JSON keeps."""
