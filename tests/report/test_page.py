@@ -40,6 +40,7 @@ def reproduction(tmp_path_factory):
     return folder, outcomes, wanted
 
 
+@pytest.mark.extra
 def test_everything_is_written(reproduction):
     folder, outcomes, wanted = reproduction
     names = {path.name for path in folder.iterdir()}
