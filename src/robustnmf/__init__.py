@@ -79,10 +79,10 @@ def __getattr__(name: str) -> Any:
         return import_module(f"robustnmf.{name}")
     if name in __all__:
         for home in _HOMES:
-            found = getattr(import_module(f"robustnmf.{home}"), name, None)
-            if found is not None:
-                globals()[name] = found
-                return found
+            attribute = getattr(import_module(f"robustnmf.{home}"), name, None)
+            if attribute is not None:
+                globals()[name] = attribute
+                return attribute
     if name[:1].isupper():  # a loss, structure or weighting that is registered but not listed above
         for home, registry in _REGISTRIES.items():
             for part in getattr(import_module(f"robustnmf.{home}"), registry).values():

@@ -265,8 +265,7 @@ def _pass(
         codes, cache = here.update_codes(block, start, batch)
         return finish(block, replace(local, codes=codes), batch, cache)
 
-    visit.anywhere = True  # type: ignore[attr-defined]
-    block_states, statistics = engine.map_blocks(visit, state.block_states)
+    block_states, statistics = engine.map_blocks(visit, state.block_states, on_device=True)
     return replace(state, block_states=block_states), statistics
 
 

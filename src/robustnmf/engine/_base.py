@@ -1,8 +1,7 @@
-"""What engines have in common: blocks of rows, what stays with them, and what adds up over them.
+"""Base class of engines: blocks of rows, their states, and sums over them.
 
-An engine has one verb, ``sweep``: visit every block with what stays with it, keep what the
-visit leaves there, merge what it brings home. Where blocks live, and who visits them, is what
-engines differ in.
+An engine has one verb, ``map_blocks``: call a function on every block and its state, keep the new
+state, merge the values. Engines differ in where blocks are, and in who calls the function.
 """
 
 from __future__ import annotations
@@ -63,7 +62,7 @@ class Engine(ABC):
     sample_weight: Array | None
 
     on_one_device = False
-    """Whether X is whole, on one device that is not the host: it need not be told of every pass."""
+    """Whether X is in one piece on a device: passes need no synchronisation with the host."""
 
     def __init__(self) -> None:
         self.threads = Threads()
@@ -71,28 +70,41 @@ class Engine(ABC):
 
     @abstractmethod
     def map_blocks(
-        self, visit: Visit, block_states: Sequence[Any] | None = None, *, data: bool = True
+        self,
+        visit: Visit,
+        block_states: Sequence[Any] | None = None,
+        *,
+        data: bool = True,
+        on_device: bool = False,
     ) -> tuple[list[Any], Any]:
-        """Visit every block once; new local states, and what the visits found, merged.
+        """Call a function on every block; return new states, and the merged values.
 
-        A visit that takes blocks of any library (``visit.anywhere``) is given those of GPUs as they
-        are; for others they are brought to the host. Without ``data`` a visit may ask a block for
-        the sizes and masses of its rows, not for the rows themselves.
+        Parameters
+        ----------
+        visit : callable
+            ``(block, state) -> (new state, value to merge)``.
+        block_states : sequence, optional
+            State of every block; None for each by default.
+        data : bool, default=True
+            Whether the function reads rows; if not, blocks have sizes and weights of rows only.
+        on_device : bool, default=False
+            Whether the function takes blocks of any library. Chunks on GPUs are then passed as they
+            are; otherwise they are copied to the host.
         """
 
     def sums(
         self, visit: Visit, block_states: Sequence[Any] | None = None, *, data: bool = True
     ) -> Any:
-        """What the visits of all blocks found, merged; nothing new stays with them."""
+        """Return the merged values of a function of every block; states stay as they are."""
         return self.map_blocks(visit, block_states, data=data)[1]
 
     @abstractmethod
     def filled(self) -> Engine:
-        """Itself, or an engine with a first guess in the holes, for starts that need whole rows."""
+        """Return an engine without missing values, for starts that need whole rows, or itself."""
 
     @abstractmethod
     def fill_samples(self) -> None:
-        """See to it that samples can be mixed, also where they have holes."""
+        """Impute missing values once, so that samples can be mixed."""
 
     @abstractmethod
     def samples(self, index: Array) -> Array:
@@ -175,7 +187,7 @@ class Engine(ABC):
                 block.xp.sum(block.row_weight * block.row_sizes(degree)),
                 block.xp.sum(block.row_weight),
             )
-            return None, np.asarray([float(found) for found in sums])
+            return None, np.asarray([float(value) for value in sums])
 
         size, count = self.sums(total, data=False)
         return float(size / count)
@@ -295,8 +307,8 @@ def mapped(tree: Any, wanted: Callable[[Any], bool], function: Callable[[Any], A
     if type(tree) in (tuple, list):
         return type(tree)(mapped(value, wanted, function) for value in tree)
     if is_dataclass(tree) and not isinstance(tree, type):
-        found = {f.name: mapped(getattr(tree, f.name), wanted, function) for f in fields(tree)}
-        return replace(tree, **found)
+        converted = {f.name: mapped(getattr(tree, f.name), wanted, function) for f in fields(tree)}
+        return replace(tree, **converted)
     return tree
 
 

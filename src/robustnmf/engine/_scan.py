@@ -1,4 +1,4 @@
-"""The first look at X that is read block by block: what to know of rows that are elsewhere."""
+"""Scans of X: what to refuse, and what engines know of rows without reading them again."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from robustnmf.engine._base import Engine, power_of_two_near
 
 @dataclass(frozen=True)
 class KnownRows:
-    """Sizes and masses of the rows of a block, which answer for it where nobody reads the rows."""
+    """Sizes and weights of the rows of a block: stands for it where its rows are not read."""
 
     by_degree: dict[float, Array]
     row_weight: Array
@@ -44,18 +44,18 @@ class KnownRows:
         return self.by_degree[2.0]
 
     def row_sizes(self, degree: float) -> Array:
-        """Sum of the entries of whole rows to some power."""
+        """Return the sums of the entries of whole rows to some power (rows,)."""
         return self.by_degree[degree]
 
     def rows(self, at: slice) -> KnownRows:
-        """The same of some rows."""
+        """Return what is known of a slice of the rows."""
         by_degree = {d: sizes[at] for d, sizes in self.by_degree.items()}
         return KnownRows(
             by_degree, self.row_weight[at], self.full_row_weight[at], self.nominal_row_weight[at]
         )
 
     def scaled(self, scale: float) -> KnownRows:
-        """The same in units of a scale."""
+        """Return what is known in units of a scale."""
         by_degree = {d: sizes * scale**-d for d, sizes in self.by_degree.items()}
         return replace(self, by_degree=by_degree)
 
@@ -74,7 +74,7 @@ class KnownRows:
 
 
 class OutOfCoreEngine(Engine):
-    """An engine whose rows are elsewhere: it keeps what the first look at them has found."""
+    """Base class of engines whose rows are not in memory; keeps what the scan of them has found."""
 
     def _read_as(self, shape: tuple[int, int], stored: np.dtype, dtype: Any) -> None:
         """Note what is read, in its own dtype or in another."""
@@ -82,11 +82,11 @@ class OutOfCoreEngine(Engine):
         self.dtype = np.dtype(dtype or float_dtype(stored))
         self.like = np.empty((0, shape[1]), dtype=self.dtype)
 
-    def _read_in(self, found: DataSummary, scale: float | None) -> None:
-        """Note what the first look at all rows says about how to read them."""
-        self.complete = not found.has_missing
+    def _read_in(self, summary: DataSummary, scale: float | None) -> None:
+        """Set the units and whether values are missing, as the scan has found."""
+        self.complete = not summary.has_missing
         bits = 8 * self.dtype.itemsize
-        self.scale = power_of_two_near(found.largest, bits) if scale is None else scale
+        self.scale = power_of_two_near(summary.largest, bits) if scale is None else scale
 
     def filled(self) -> Engine:
         """Itself; nothing is guessed for holes of what is not in memory."""

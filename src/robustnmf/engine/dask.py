@@ -56,7 +56,7 @@ class DaskEngine(OutOfCoreEngine):
         self,
         X: da.Array,
         *,
-        check: Callable[[DataSummary], None] = lambda look: None,
+        check: Callable[[DataSummary], None] = lambda summary: None,
         degree: float = 2.0,
         dtype: Any = None,
         scale: float | None = None,
@@ -71,14 +71,14 @@ class DaskEngine(OutOfCoreEngine):
         self.sample_weight = sample_weight
         masses = [None] * len(self.rows) if sample_weight is None else self.split(sample_weight)
 
-        def look(rows: Any, row_weight: Any) -> tuple[KnownRows, DataSummary]:
+        def scan_chunk(rows: Any, row_weight: Any) -> tuple[KnownRows, DataSummary]:
             return scan_rows(rows, row_weight, [degree])
 
-        found: DataSummary
-        known, found = self._run(look, masses)
-        check(found)
-        self._read_in(found, scale)
-        in_units, any_weight = self.scale, found.any_weight
+        summary: DataSummary
+        known, summary = self._run(scan_chunk, masses)
+        check(summary)
+        self._read_in(summary, scale)
+        in_units, any_weight = self.scale, summary.any_weight
 
         def scaled(_: None, rows: KnownRows) -> tuple[KnownRows, None]:
             return (rows if any_weight else rows.counting_all()).scaled(in_units), None
@@ -90,11 +90,16 @@ class DaskEngine(OutOfCoreEngine):
         return np.split(np.asarray(table), places, axis=axis)
 
     def map_blocks(
-        self, visit: Visit, block_states: Sequence[Any] | None = None, *, data: bool = True
+        self,
+        visit: Visit,
+        block_states: Sequence[Any] | None = None,
+        *,
+        data: bool = True,
+        on_device: bool = False,
     ) -> tuple[list[Any], Any]:
-        anywhere = getattr(visit, "anywhere", False) and self.complete
-        visited = self._of_rows(visit, tiled=anywhere)
-        return self._run(visited, self._pairs(block_states), data=data, anywhere=anywhere)
+        on_device = on_device and self.complete
+        visited = self._of_rows(visit, tiled=on_device)
+        return self._run(visited, self._pairs(block_states), data=data, on_device=on_device)
 
     def sums(
         self, visit: Visit, block_states: Sequence[Any] | None = None, *, data: bool = True
@@ -130,7 +135,7 @@ class DaskEngine(OutOfCoreEngine):
         states: Sequence[Any],
         *,
         data: bool = True,
-        anywhere: bool = False,
+        on_device: bool = False,
         keep: bool = True,
     ) -> tuple[list[Any], Any]:
         """A function of every chunk and its state: what stays, and the rest merged.
@@ -141,7 +146,7 @@ class DaskEngine(OutOfCoreEngine):
         name, dtype = f"robustnmf-{uuid4().hex}", self.dtype
 
         def task(chunk: Any, state: Any) -> tuple[Any, Any]:
-            if anywhere and _computes(chunk, dtype):
+            if on_device and _computes(chunk, dtype):
                 kept, part = function(chunk, state)
                 return kept, _moved_arrays(part, to_numpy)
             if chunk is None:
@@ -162,8 +167,8 @@ class DaskEngine(OutOfCoreEngine):
         if not keep:
             return [], graph.delayed([total])[0].compute(optimize_graph=False)
         kept = [graph.task(_first, pair) for pair in both]
-        *stay, found = dask.persist(*graph.delayed([*kept, total]), optimize_graph=False)
-        return list(stay), found.compute(optimize_graph=False)
+        *states, merged_value = dask.persist(*graph.delayed([*kept, total]), optimize_graph=False)
+        return list(states), merged_value.compute(optimize_graph=False)
 
     def samples(self, index: Array) -> Array:
         raise NotImplementedError
@@ -241,9 +246,9 @@ class Layer:
     def taken(self, value: Any) -> Any:
         """Nodes of earlier layers by their keys, also in tuples; other values become nodes."""
         if isinstance(value, Delayed):
-            found = value.dask[value.key]
-            if _is_future(found):
-                return found  # the scheduler knows it
+            node = value.dask[value.key]
+            if _is_future(node):
+                return node  # the scheduler has it
             self.before[value.key] = value
             return value.key
         if isinstance(value, tuple):

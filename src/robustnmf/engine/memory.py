@@ -110,8 +110,8 @@ class InMemory(Engine):
             known = row_weight * block.observed(None, block.rows)
             return None, xp.stack([xp.sum(known * block.rows, axis=0), xp.sum(known, axis=0)])
 
-        found = self.sums(sums)
-        totals, counts = found[0, :], found[1, :]
+        totals_and_counts = self.sums(sums)
+        totals, counts = totals_and_counts[0, :], totals_and_counts[1, :]
         means = xp.where(counts > 0, totals / floored(counts), 0 * totals)
 
         def guess(block: MaskedBlock, _: None) -> tuple[Array, None]:
@@ -151,7 +151,12 @@ class InMemory(Engine):
         return to_numpy(array) if getattr(array, "is_cuda", False) is False else from_gpu(array)
 
     def map_blocks(
-        self, visit: Visit, block_states: Sequence[Any] | None = None, *, data: bool = True
+        self,
+        visit: Visit,
+        block_states: Sequence[Any] | None = None,
+        *,
+        data: bool = True,
+        on_device: bool = False,
     ) -> tuple[list[Any], Any]:
         pairs = zip(self.blocks, block_states or [None] * len(self.blocks), strict=True)
         if not data:  # too little to do for threads

@@ -37,13 +37,13 @@ class RowReader(ABC):
     def take(self, places: Iterable[int]) -> np.ndarray:
         """A few chosen rows."""
         wanted = list(places)
-        found: dict[int, np.ndarray] = {}
+        rows_by_place: dict[int, np.ndarray] = {}
         at = 0
         for read in self.read(self.chunk_rows):
             rows = read()
-            found |= {p: rows[p - at] for p in wanted if at <= p < at + len(rows)}
+            rows_by_place |= {p: rows[p - at] for p in wanted if at <= p < at + len(rows)}
             at += len(rows)
-        return np.stack([found[p] for p in wanted])
+        return np.stack([rows_by_place[p] for p in wanted])
 
 
 class SlicedReader(RowReader):

@@ -33,7 +33,7 @@ class Stored(OutOfCoreEngine):
     ----------
     reader : RowReader
     check : callable, optional
-        Told what the first look at all rows has found, before anything else is done.
+        Called with the summary of the scan of all rows; refuses X by an error.
     degree : float, default=2.0
         Power of the entries that energies compare with.
     dtype : numpy dtype, optional
@@ -48,7 +48,7 @@ class Stored(OutOfCoreEngine):
         self,
         reader: RowReader,
         *,
-        check: Callable[[DataSummary], None] = lambda look: None,
+        check: Callable[[DataSummary], None] = lambda scan_block: None,
         degree: float = 2.0,
         dtype: Any = None,
         scale: float | None = None,
@@ -69,22 +69,27 @@ class Stored(OutOfCoreEngine):
         if not block_rows and self.step * bytes_a_row > MOST_BYTES:  # chunks of many rows
             self.step = max(1, MOST_BYTES // bytes_a_row)
 
-        def look(item: tuple[int, np.ndarray]) -> tuple[KnownRows, DataSummary]:
+        def scan_block(item: tuple[int, np.ndarray]) -> tuple[KnownRows, DataSummary]:
             at, rows = item
             row_weight = None if sample_weight is None else sample_weight[at : at + len(rows)]
             return scan_rows(rows, row_weight, [degree])
 
         with self.thread_pool(), closing(self._numbered()) as items:
-            looks, found = merged_all(self.threads.each(look, items))
-        check(found)
-        self._read_in(found, scale)
+            blocks_known, summary = merged_all(self.threads.each(scan_block, items))
+        check(summary)
+        self._read_in(summary, scale)
         self._check_rows = reader.may_change
-        if not found.any_weight:
-            looks = [known.counting_all() for known in looks]
-        self.blocks: list[KnownRows] = [known.scaled(self.scale) for known in looks]
+        if not summary.any_weight:
+            blocks_known = [known.counting_all() for known in blocks_known]
+        self.blocks: list[KnownRows] = [known.scaled(self.scale) for known in blocks_known]
 
     def map_blocks(
-        self, visit: Visit, block_states: Sequence[Any] | None = None, *, data: bool = True
+        self,
+        visit: Visit,
+        block_states: Sequence[Any] | None = None,
+        *,
+        data: bool = True,
+        on_device: bool = False,
     ) -> tuple[list[Any], Any]:
         with_stored_codes = self._with_stored_codes(visit)
         numbers = range(len(self.blocks))

@@ -25,17 +25,17 @@ except ImportError:
 
 def progress_of(model: Any, plan: FitPlan) -> Callback | None:
     """What to call after every pass of a fit, if anybody wants to know."""
-    told = []
+    listeners = []
     if model.verbose:
-        told.append(_printer(model, plan.unit))
+        listeners.append(_printer(model, plan.unit))
     if getattr(model, "_skl_callbacks", None):
-        told.append(_caller(model, plan))
-    if not told:
+        listeners.append(_caller(model, plan))
+    if not listeners:
         return None
 
     def tell_all(iteration: int, state: State) -> bool:
-        wishes = [tell(iteration, state) for tell in told]
-        return any(wishes)
+        answers = [tell(iteration, state) for tell in listeners]
+        return any(answers)
 
     return tell_all
 

@@ -49,30 +49,30 @@ class Stream:
         batch = Batch([weighting], bases)
         data_pass = self.problem.make_pass(engine, batch, bases, bases)
 
-        def coded(block: Any, _: None) -> tuple[BlockState, None]:
+        def encode_block(block: Any, _: None) -> tuple[BlockState, None]:
             codes, cache = data_pass.encode(block, batch)
             return BlockState(codes, energies=data_pass.energies(block, codes, cache)), None
 
-        block_states = engine.map_blocks(coded)[0]
-        counts, weighting = self._settled(engine, block_states, weighting, forget)
-        settled = Batch([weighting], bases)
+        block_states = engine.map_blocks(encode_block)[0]
+        counts, weighting = self._resolve_weighting(engine, block_states, weighting, forget)
+        resolved_batch = Batch([weighting], bases)
 
-        def gathered(block: Any, local: BlockState) -> tuple[None, Statistics]:
+        def gather_block(block: Any, local: BlockState) -> tuple[None, Statistics]:
             codes, cache = data_pass.evaluate(block, local.codes)
-            return None, data_pass.gather(block, BlockState(codes), settled, cache)[1]
+            return None, data_pass.gather(block, BlockState(codes), resolved_batch, cache)[1]
 
-        found: Statistics = engine.map_blocks(gathered, block_states)[1]
+        statistics: Statistics = engine.map_blocks(gather_block, block_states)[1]
         if self.statistics is not None:
-            found = self.statistics.discount(forget).merge(found)
+            statistics = self.statistics.discount(forget).merge(statistics)
         for _ in range(STEPS):
-            _, bases = self.problem.basis_step(engine, None, bases, settled, found)
+            _, bases = self.problem.basis_step(engine, None, bases, resolved_batch, statistics)
         return (
-            Stream(self.problem, self.requested_weighting, self.unit, found, counts),
+            Stream(self.problem, self.requested_weighting, self.unit, statistics, counts),
             bases[0, ...],
             weighting,
         )
 
-    def _settled(
+    def _resolve_weighting(
         self, engine: Engine, block_states: list[BlockState], weighting: Weighting, forget: float
     ) -> tuple[np.ndarray | None, Weighting]:
         """The histogram with these energies, and the weighting that follows from it."""

@@ -205,8 +205,8 @@ class RobustNMFDetector(SaveMixin, OutlierMixin, BaseEstimator):
         contributions : ndarray (n_samples, n_features)
         """
         inside, below = _raised(self._checked(X), self.shift_)
-        found = self.estimator_.explain(inside)
-        return found if below is None else found - self._squared_unit * below**2
+        contributions = self.estimator_.explain(inside)
+        return contributions if below is None else contributions - self._squared_unit * below**2
 
     @property
     def components_(self) -> Any:

@@ -143,7 +143,7 @@ def fit_path(
             )
     if device is not None:
         check_device(device)
-    asked = [WEIGHTINGS[w]() if isinstance(w, str) else w for w in weightings]
+    requested = [WEIGHTINGS[w]() if isinstance(w, str) else w for w in weightings]
     model = RobustNMF(n_components, n_init=n_init, **parameters)
     model._validate_params()
     if n_init > 1 and "init" not in parameters:
@@ -152,7 +152,7 @@ def fit_path(
         # All batches start alike, also where there are several.
         drawn = check_random_state(model.random_state).randint(2**31 - 1)
         model.set_params(random_state=int(drawn))
-    found: dict[int, list[PathMember]] = {}
+    by_place: dict[int, list[PathMember]] = {}
     # Weightings that read X alike share a batch, if what a basis pays is the same to them.
     has_penalty = model.alpha_W != 0 or model.alpha_H not in ("same", 0)
 
@@ -161,17 +161,22 @@ def fit_path(
 
     def kind(i: int) -> tuple[bool, bool, bool, float]:
         # On a device, members that settle have to be watched; others would wait for them.
-        has_auto = there and asked[i].has_auto
-        screened = asked[i].needs_screening  # it has a start of its own
-        return asked[i].per_entry, has_auto, screened, asked[i].degree if has_penalty else 1.0
+        has_auto = there and requested[i].has_auto
+        screened = requested[i].needs_screening  # it has a start of its own
+        return (
+            requested[i].per_entry,
+            has_auto,
+            screened,
+            requested[i].degree if has_penalty else 1.0,
+        )
 
-    for _, group in groupby(sorted(range(len(asked)), key=kind), key=kind):
+    for _, group in groupby(sorted(range(len(requested)), key=kind), key=kind):
         places = list(group)
-        alike = [asked[i] for i in places]
-        found |= dict(
+        alike = [requested[i] for i in places]
+        by_place |= dict(
             zip(places, _batch(model, alike, source, W, H, sample_weight, device), strict=True)
         )
-    return [member for i in range(len(asked)) for member in found[i]]
+    return [member for i in range(len(requested)) for member in by_place[i]]
 
 
 def _batch(

@@ -302,15 +302,15 @@ def _basis_of_columns(plan: FitPlan, codes: Array, importances: Array, table: An
     """
     loss = plan.parts.loss
     weights = np.asarray(importances / importances.max(), dtype=np.float64) ** (1.0 / loss.degree)
-    some = (weights > 0) & codes.any(axis=1)
-    factors = weights[some].astype(codes.dtype)
+    counted_samples = (weights > 0) & codes.any(axis=1)
+    factors = weights[counted_samples].astype(codes.dtype)
     scaled = scipy.sparse.csr_array(
-        (scipy.sparse.diags_array(factors, dtype=codes.dtype) @ table[some]).T
+        (scipy.sparse.diags_array(factors, dtype=codes.dtype) @ table[counted_samples]).T
     )
     problem, weighting = Problem(loss, Free(), plan.problem.solver), Uniform()
     rank = codes.shape[1]
     engine = in_memory_engine(scaled, problem, weighting, rank, scale=plan.engine.scale)
-    return encode(engine, problem, weighting, (codes[some] * factors[:, None]).T)[0].T
+    return encode(engine, problem, weighting, (codes[counted_samples] * factors[:, None]).T)[0].T
 
 
 def _sparse_error(plan: FitPlan, table: Any, codes: Array, basis: Array) -> np.ndarray:
