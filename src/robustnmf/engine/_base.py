@@ -33,7 +33,7 @@ from robustnmf.weightings import (
 WORTH_A_THREAD = 1e6
 
 Visit = Callable[[Any, Any], tuple[Any, Any]]
-"""Of a block and what stays with it: what stays now, and what to bring home."""
+"""``(block, state) -> (new state, value to merge)``."""
 
 
 class Engine(ABC):
@@ -282,7 +282,7 @@ def _begin(block: Any, pair: tuple[Array, Array | None]) -> tuple[BlockState, No
 
 
 def merged_all(results: Iterable[tuple[Any, Any]]) -> tuple[list[Any], Any]:
-    """Local states, and what was brought home, merged in the order of the rows."""
+    """Return all states, and the values merged in the order of the rows."""
     kept, total = [], None
     for local, part in results:
         kept.append(local)
@@ -292,14 +292,14 @@ def merged_all(results: Iterable[tuple[Any, Any]]) -> tuple[list[Any], Any]:
 
 
 def merged(total: Any, part: Any) -> Any:
-    """Statistics merge in their own way, numbers and arrays by addition; None says nothing."""
+    """Merge two values: by their ``merge``, else by addition; None adds nothing."""
     if part is None:
         return total
     return total.merge(part) if hasattr(total, "merge") else total + part
 
 
 def mapped(tree: Any, wanted: Callable[[Any], bool], function: Callable[[Any], Any]) -> Any:
-    """What a block has or brings home, with a function applied to what is wanted of it."""
+    """Return a tree of containers and dataclasses with a function applied to chosen leaves."""
     if wanted(tree):
         return function(tree)
     if isinstance(tree, dict):

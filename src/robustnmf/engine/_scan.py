@@ -89,7 +89,7 @@ class OutOfCoreEngine(Engine):
         self.scale = power_of_two_near(summary.largest, bits) if scale is None else scale
 
     def filled(self) -> Engine:
-        """Itself; nothing is guessed for holes of what is not in memory."""
+        """Return itself; missing values of what is not in memory are not imputed."""
         if not self.complete:
             raise ValueError(
                 "X is not in memory and has missing values; starts from its SVD and orthogonal "
@@ -247,7 +247,7 @@ def _occurrences(values: Array, mask: Array) -> Occurrences:
 def block_of(
     rows: Array, scale: float, row_weight: Array | None, complete: bool, fill: float
 ) -> DenseBlock:
-    """The block of dense rows, with or without holes."""
+    """Return the block of dense rows, with or without missing values."""
     if complete:
         return DenseBlock(rows, scale, row_weight)
     xp = namespace(rows)

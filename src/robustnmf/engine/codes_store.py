@@ -1,8 +1,8 @@
-"""Where codes stay between passes while X is read from a file: a few large arrays, or a file.
+"""Codes between passes while X is read from a file: in a few large arrays, or in a file.
 
-An array on the shelf is a :class:`Ticket`. Its place is free again when nobody holds the ticket any
-more, so a state that may be gone back to keeps its codes. A file is read and written past memory
-maps, whose pages would count as memory.
+A stored array is replaced by a :class:`Handle`. Its slot is free again when the last reference to
+the handle is gone, so that a state that may be restored keeps its codes. A file is read and written
+without a memory map, whose pages would count as memory.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from robustnmf.engine._base import mapped
 
 
 class Handle:
-    """Where on a shelf an array lies."""
+    """Place of a stored array: its block and slot."""
 
     def __init__(self, codes_store: CodesStore, block: int, slot: int, array: np.ndarray):
         self.codes_store, self.block, self.slot = codes_store, block, slot
@@ -34,14 +34,14 @@ class Handle:
 
 
 class CodesStore(ABC):
-    """Planes with room for an array of every block: codes of one pass, and of the one before.
+    """Slots with room for an array of every block: codes of one pass, and of the one before.
 
     Parameters
     ----------
     rows : sequence of int
         Rows of every block.
     row_bytes : int
-        Room for a row; what has larger ones stays where it is.
+        Bytes of a row at most; arrays with larger rows are not stored.
     """
 
     def __init__(self, rows: Sequence[int], row_bytes: int):
@@ -51,7 +51,7 @@ class CodesStore(ABC):
         self._lock = Lock()
 
     def get(self, value: Any) -> tuple[Any, Known]:
-        """What stays with a block, with its codes in memory; and where they came from."""
+        """Return the state of a block with its codes in memory, and the handles they had."""
         known: Known = {}
 
         def got(handle: Handle) -> np.ndarray:
@@ -62,7 +62,7 @@ class CodesStore(ABC):
         return mapped(value, _is_handle, got), known
 
     def store(self, block: int, value: Any, known: Known) -> Any:
-        """What stays with a block, with its codes on the shelf; those that came from there stay."""
+        """Return the state of a block with handles for its codes; unchanged codes keep theirs."""
 
         def placed(array: np.ndarray) -> Any:
             if id(array) in known:
@@ -85,21 +85,21 @@ class CodesStore(ABC):
 
     @abstractmethod
     def _write(self, handle: Handle, table: np.ndarray) -> None:
-        """Put rows (rows, ...) where a ticket says."""
+        """Write rows (rows, ...) to the slot of a handle."""
 
     @abstractmethod
     def _read(self, handle: Handle) -> np.ndarray:
-        """The array of a ticket."""
+        """Return the array of a handle."""
 
     @abstractmethod
     def whole(self, handles: Sequence[Handle]) -> np.ndarray:
         """Codes (members, rows, k) of all blocks."""
 
     def tidy(self) -> None:  # noqa: B027
-        """Let go of room that nothing lies in."""
+        """Free slots that no handle uses."""
 
     def close(self) -> None:  # noqa: B027
-        """Let go of all planes."""
+        """Free all slots."""
 
 
 class MemoryCodesStore(CodesStore):
@@ -181,7 +181,7 @@ class FileCodesStore(CodesStore):
 
 
 Known = dict[int, tuple[np.ndarray, Handle]]
-"""Arrays by their identity, and the tickets they have."""
+"""Arrays by their identity, and their handles."""
 
 
 def _first_free(taken: set[int]) -> int:

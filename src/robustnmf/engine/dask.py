@@ -1,11 +1,11 @@
-"""X as a Dask array: blocks are visited where they are, and what stays with them stays there.
+"""X as a Dask array: chunks and their states stay on the workers that hold them.
 
-Chunks of CuPy or PyTorch are computed with on their GPUs, pass by pass; what a start or the last
-word on the codes needs of them is brought to the host of their worker.
+Passes compute with chunks of CuPy or PyTorch on their GPUs; for starts and final codes such chunks
+are copied to the host of their worker.
 
-Every sweep is one graph for whatever scheduler is active: a task for each block, and a tree that
-merges what they bring home. Only the visit (with the basis) goes out and only the merged sums
-come back. What a lost worker held, the scheduler computes again from what it was computed from.
+Every call of ``map_blocks`` is one graph for the active scheduler: a task for each chunk, and a
+tree that merges their values. The function (with the basis) is sent to workers, and the merged sums
+come back. Chunks and states of a lost worker are recomputed by the scheduler.
 """
 
 from __future__ import annotations
@@ -306,7 +306,7 @@ def _computes(chunk: Any, dtype: np.dtype) -> bool:
 
 
 def _moved_arrays(tree: Any, move: Callable[[Array], Array]) -> Any:
-    """What a block has or brings home, with all its arrays moved."""
+    """Return a state or value with all its arrays converted."""
     return mapped(tree, lambda x: isinstance(x, np.ndarray) or is_foreign(x), move)
 
 

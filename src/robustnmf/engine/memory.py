@@ -1,4 +1,4 @@
-"""X in memory, dense, with holes or sparse: consecutive row blocks, visited on threads."""
+"""X in memory, dense, with missing values or sparse: consecutive row blocks, on threads."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class InMemory(Engine):
         self.sample_weight = sample_weight
 
     def filled(self) -> InMemory:
-        """Itself, or an engine with a first guess in the holes, for starts that need whole rows.
+        """Return itself, or an engine with missing values imputed, for starts that need whole rows.
 
         The guess is the best that one component gives: the mean of the feature, by how much
         the known entries of the row exceed the means of theirs.
@@ -124,7 +124,7 @@ class InMemory(Engine):
         return InMemory(rows, scale=self.scale, sample_weight=self.sample_weight)
 
     def fill_samples(self) -> None:
-        """See to it that samples can be mixed, also where they have holes."""
+        """Impute missing values once, so that samples can be mixed."""
         if not self.complete and self.blocks[0].filled is None:
             whole = self.filled()
             at = 0
@@ -165,9 +165,9 @@ class InMemory(Engine):
 
 
 def _rows_of_a_block(rows: int, row_bytes: int, row_work: int, columns: int) -> int:
-    """How many rows make a block: not too many for the cache, not too few to be worth a visit.
+    """Return the rows of a block: few enough for the cache, enough to be worth a call.
 
-    What a visit brings home has as many rows as there are columns, so blocks have more.
+    The value of a block has as many rows as there are columns, so blocks have more.
     """
     worth = max(int(WORTH_A_BLOCK // (row_work * columns)), 4 * columns)
     count = max(-(-rows * row_bytes // BLOCK_BYTES), min(ENOUGH_BLOCKS, rows // worth), 1)

@@ -73,7 +73,7 @@ class FileReader(SlicedReader):
     def __init__(self, path: str | os.PathLike, offset: int, dtype: np.dtype, shape: tuple):
         self.path, self.offset = Path(path), offset
         self.dtype, self.shape = np.dtype(dtype), shape
-        # Opened once: the system reads ahead of whoever goes on where he was.
+        # Opened once: the system reads ahead where reads are consecutive.
         self._file = self.path.open("rb", buffering=0)
         finalize(self, self._file.close)
         self._lock = Lock()
@@ -116,11 +116,11 @@ class FunctionReader(RowReader):
         blocks = iter(self.blocks())
         seen = 0
         while True:
-            # Looked for here, in order; what costs is done by whoever yields.
+            # Fetched here, in order; the function itself does the work.
             block = next(blocks, None)
             if block is None:
                 break
-            # A copy: whoever yields may use one buffer for all blocks.
+            # A copy: the function may use one buffer for all blocks.
             rows = np.array(as_floats(block), dtype=self.dtype)
             if not len(rows):
                 continue

@@ -108,7 +108,7 @@ class Stored(OutOfCoreEngine):
             return merged_all(self._visits(loaded, items, len(self.blocks)))
 
     def _with_stored_codes(self, visit: Visit) -> Callable[[int, Any, Any], tuple[Any, Any]]:
-        """The visit of a block by its number, with codes taken from the shelf and put there."""
+        """Return the visit of a block by its number, with codes from and to the store."""
         codes_store = self.codes_store
         if codes_store is None:
             return lambda i, block, local: visit(block, local)
@@ -121,7 +121,7 @@ class Stored(OutOfCoreEngine):
         return visited
 
     def use_codes_store(self, columns: int, folder: Path | None = None) -> None:
-        """Keep codes, of so many columns for all members, on a shelf from now on.
+        """Keep codes, of so many columns for all members, in a store from now on.
 
         It is a file where a folder is given.
         """

@@ -35,7 +35,7 @@ class FitPlan:
     """One table, one problem, one or several starts.
 
     ``balance`` is the factor by which codes are smaller than the user's, ``free`` what the
-    factors pay in units without it, ``screening`` what was found out about the samples before.
+    penalties in units without it, ``screening`` the result of the screening of the samples.
     """
 
     parts: ModelSpec

@@ -1,4 +1,4 @@
-"""What codes and basis pay: scikit-learn's parameters in the units of a problem."""
+"""Penalties of codes and basis: scikit-learn's parameters in the units of a problem."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def penalties_of(
     dtype: np.dtype,
     balance: float = 1.0,
 ) -> dict[str, Any]:
-    """What a problem with codes ``W / balance`` and basis ``H balance / scale`` is to pay.
+    """Return the penalties of a problem with codes ``W / balance`` and basis ``H balance / scale``.
 
     scikit-learn adds penalties to half the squared error, whose double our energies are, and
     to other losses as they are.

@@ -32,7 +32,7 @@ def overlap(codes: np.ndarray) -> float:
 def comparable_objective(
     members: list[Fitted], engine: Engine, problem: Problem
 ) -> Callable[[Fitted], float]:
-    """What to compare members by: under one weighting, where they settled apart."""
+    """Return the objective to compare members by: under one weighting, if theirs differ."""
     if len({str(member.weighting.get_params()) for member in members}) == 1:
         return lambda member: member.shifted_objective
     sharpest = min(members, key=lambda member: member.shifted_objective).weighting

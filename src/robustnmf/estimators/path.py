@@ -153,14 +153,14 @@ def fit_path(
         drawn = check_random_state(model.random_state).randint(2**31 - 1)
         model.set_params(random_state=int(drawn))
     by_place: dict[int, list[PathMember]] = {}
-    # Weightings that read X alike share a batch, if what a basis pays is the same to them.
+    # Weightings that read X alike share a batch, if the penalty of the basis is the same for them.
     has_penalty = model.alpha_W != 0 or model.alpha_H not in ("same", 0)
 
     source = source_for(X, type(model).__name__)
     there = device is not None or source.on_device
 
     def kind(i: int) -> tuple[bool, bool, bool, float]:
-        # On a device, members that settle have to be watched; others would wait for them.
+        # On a device, members with automatic parameters need the host in every pass; others do not.
         has_auto = there and requested[i].has_auto
         screened = requested[i].needs_screening  # it has a start of its own
         return (

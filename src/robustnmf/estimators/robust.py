@@ -47,18 +47,18 @@ class RobustNMF(BaseRobustNMF):
     fixed_components : array-like (n_fixed, n_features), optional
         The first components, held as given while the others are learned.
     alpha_W : float, default=0.0
-        What codes pay, with scikit-learn's meaning: the loss of a sample (half the squared
-        error) gets ``n_features * alpha_W`` times ``l1_ratio sum(a) + (1 - l1_ratio) / 2
-        sum(a**2)`` on top, and is weighed with it.
+        Elastic-net penalty on the codes, scaled as in scikit-learn's NMF: ``n_features *
+        alpha_W`` times ``l1_ratio sum(a) + (1 - l1_ratio) / 2 sum(a**2)`` is added to the loss of
+        a sample (half the squared error) before weighting.
     alpha_H : float or "same", default="same"
-        What the basis pays, ``n_samples * alpha_H`` times the same of its entries, on top of
-        the sum over samples. "same" is ``alpha_W``.
+        Penalty on the basis, ``n_samples * alpha_H`` times the same of its entries, added to the
+        sum over samples. "same" is ``alpha_W``.
     l1_ratio : float in [0, 1], default=0.0
-        Share of absolute values in what is paid; the rest are squares. Large absolute values may
-        empty a component in the first passes of "hals"; "mu" is slower to let go.
+        Share of absolute values in the penalty; the rest are squares. Large penalties on absolute
+        values may empty a component in the first passes of "hals", "mu" takes longer to.
     forget_factor : float in (0, 1], default=0.9
-        Share of what earlier minibatches said that is left when one more has been seen by
-        ``partial_fit``. One forgets nothing.
+        Factor of the sums of earlier minibatches when ``partial_fit`` adds one more. One forgets
+        nothing.
     <common>
 
     <attributes>

@@ -82,13 +82,15 @@ def _summary_text(fit: Fit) -> str:
     if blank:
         words += f"{blank:,} of the samples are blank: nothing in them is known or above zero. "
     if not count:
-        return words + f"No sample stands out; all of them have a say ({n_eff:,.0f} in effect)."
+        return (
+            words + f"No sample stands out; all of them count (effective sample size {n_eff:,.0f})."
+        )
     subject = "samples do" if count > 1 else "sample does"
     farthest = fit.order[fit.outliers[fit.order]][:3]
     worst = ", ".join(display_name(fit.table.ids[i]) for i in farthest)
     return words + (
-        f"{count:,} {subject} not follow them ({count / n_samples:.1%}) and had little or no say "
-        f"in what they are; the farthest off: {worst}. {n_eff:,.0f} samples have a say in effect."
+        f"{count:,} {subject} not follow them ({count / n_samples:.1%}) and had little or no weight "
+        f"in the fit; the farthest off: {worst}. Effective sample size: {n_eff:,.0f}."
     )
 
 
