@@ -89,8 +89,8 @@ def _summary_text(fit: Fit) -> str:
     farthest = fit.order[fit.outliers[fit.order]][:3]
     worst = ", ".join(display_name(fit.table.ids[i]) for i in farthest)
     return words + (
-        f"{count:,} {subject} not follow them ({count / n_samples:.1%}) and had little or no weight "
-        f"in the fit; the farthest off: {worst}. Effective sample size: {n_eff:,.0f}."
+        f"{count:,} {subject} not follow them ({count / n_samples:.1%}) and had little or no "
+        f"weight in the fit; the farthest off: {worst}. Effective sample size: {n_eff:,.0f}."
     )
 
 
