@@ -99,6 +99,25 @@ def find_groups(
     as described, ``typical_cutoffs`` those that are typical of good samples. ``typical_share`` is
     the typical energy of accepted samples over their size.
     """
+    # A row that is repeated, and one with as much weight, must be treated alike.
+    distinct, place = rejected.distinct()
+    groups = _find_groups(
+        distinct, accepted, problem, basis, scale, cutoffs, typical_cutoffs, typical_share
+    )
+    return Groups(*(values[place] for values in groups))
+
+
+def _find_groups(
+    rejected: RowSample,
+    accepted: RowSample,
+    problem: Problem,
+    basis: np.ndarray,
+    scale: float,
+    cutoffs: Trimmed,
+    typical_cutoffs: Trimmed,
+    typical_share: float,
+) -> Groups:
+    """Find groups among rows that are all different."""
     n, features = rejected.rows.shape
     if not n:
         return Groups(np.zeros(0, dtype=bool), np.zeros(0, dtype=bool), np.zeros(0))

@@ -83,6 +83,14 @@ class RowSample:
         drawn = float(self.weight.sum())
         return replace(self, weight=self.weight * (self.total / drawn if drawn > 0 else 1.0))
 
+    def distinct(self) -> tuple[RowSample, np.ndarray]:
+        """Return every row once, with its total weight, and the place (rows,) of each row there.
+
+        Rows are in the order of their keys.
+        """
+        _, first, place = np.unique(self.key, return_index=True, return_inverse=True)
+        return replace(self.take(first), weight=np.bincount(place, self.weight)), place
+
     def without_repeats(self) -> RowSample:
         """Let repeated rows count as often as others, where repeats are the exception.
 

@@ -37,6 +37,10 @@ class ArraySource(Source):
     def header(self) -> Any:
         return self.X
 
+    @property
+    def file(self) -> Any:
+        return self.X.filename if isinstance(self.X, np.memmap) else None
+
     def checked(
         self, spec: ModelSpec, *, model: Any = None, dtype: Any = None, learning: bool = False
     ) -> Self:
