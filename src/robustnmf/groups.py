@@ -100,24 +100,7 @@ def find_groups(
     the typical energy of accepted samples over their size.
     """
     # A row that is repeated, and one with as much weight, must be treated alike.
-    distinct, place = rejected.distinct()
-    groups = _find_groups(
-        distinct, accepted, problem, basis, scale, cutoffs, typical_cutoffs, typical_share
-    )
-    return Groups(*(values[place] for values in groups))
-
-
-def _find_groups(
-    rejected: RowSample,
-    accepted: RowSample,
-    problem: Problem,
-    basis: np.ndarray,
-    scale: float,
-    cutoffs: Trimmed,
-    typical_cutoffs: Trimmed,
-    typical_share: float,
-) -> Groups:
-    """Find groups among rows that are all different."""
+    rejected, place = rejected.distinct()
     n, features = rejected.rows.shape
     if not n:
         return Groups(np.zeros(0, dtype=bool), np.zeros(0, dtype=bool), np.zeros(0))
@@ -148,7 +131,7 @@ def _find_groups(
         members |= described
         if described.sum() < WORTH_A_ROUND * len(left):
             break
-    return Groups(members, similar & ~members, before)
+    return Groups(members[place], (similar & ~members)[place], before[place])
 
 
 def _described(energies: np.ndarray, limits: np.ndarray, typical: np.ndarray) -> np.ndarray:

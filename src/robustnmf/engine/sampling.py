@@ -88,8 +88,8 @@ class RowSample:
 
         Rows are in the order of their keys.
         """
-        _, first, place = np.unique(self.key, return_index=True, return_inverse=True)
-        return replace(self.take(first), weight=np.bincount(place, self.weight)), place
+        first, place, weights = self._repeats()
+        return replace(self.take(first), weight=weights), place
 
     def without_repeats(self) -> RowSample:
         """Let repeated rows count as often as others, where repeats are the exception.
@@ -97,14 +97,18 @@ class RowSample:
         They are where most of the weight is in rows of usual weight; a stuck sensor then counts
         once. In a table of few distinct rows all of them count as they are.
         """
-        _, group = np.unique(self.key, return_inverse=True)
-        weights = np.bincount(group, self.weight)
+        _, place, weights = self._repeats()
         usual = float(np.median(weights))
         often = weights > REPEATED * usual
         if not often.any() or weights[weights <= 1.5 * usual].sum() < 0.5 * weights.sum():
             return self
         by = np.where(often, usual / weights, 1.0)
-        return replace(self, weight=self.weight * by[group])
+        return replace(self, weight=self.weight * by[place])
+
+    def _repeats(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the first row of each key, the place of every row among them, total weights."""
+        _, first, place = np.unique(self.key, return_index=True, return_inverse=True)
+        return first, place, np.bincount(place, self.weight)
 
     def engine(self, scale: float, fill: float = 1.0) -> InMemory:
         """Build an engine of these rows that reads them in units of a scale."""

@@ -390,8 +390,8 @@ class BaseRobustNMF(
 
     def _engine(self, source: Source, sample_weight: np.ndarray | None = None) -> Engine:
         return source.engine(
-            self._problem, self.weighting_, self.components_.shape[0], spec=self._spec,
-            scale=self._scale, sample_weight=sample_weight, dtype=host_dtype(self.components_),
+            self._problem, self.weighting_, self.components_.shape[0],
+            scale=self._scale, sample_weight=sample_weight,
         )  # fmt: skip
 
     def _warn(

@@ -228,9 +228,7 @@ def plan_fit(
     problem = Problem(parts.loss, parts.structure, _solver(model, parts))
     weights = check_weights(sample_weight, samples)
     members = weightings * model.n_init
-    engine = source.engine(
-        problem, parts.weighting, rank, members, spec=parts, sample_weight=weights
-    )
+    engine = source.engine(problem, parts.weighting, rank, members, sample_weight=weights)
     columns = rank * weightings * starts_of(model)
     engine.use_codes_store(columns, None if codes_path is None else codes_path.parent)
     given = getattr(model, "fixed_components", None)

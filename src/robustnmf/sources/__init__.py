@@ -24,7 +24,7 @@ SOURCES: tuple[type[Source], ...] = (
     BlockFunctionSource,
     ArraySource,
 )
-"""In the order in which they are asked; the last one takes what no other does."""
+"""In the order in which they are tried; the last one takes what no other does."""
 
 __all__ = ["SOURCES", "ArraySource", "Source", "in_memory_engine", "library_of", "source_for"]
 

@@ -54,6 +54,10 @@ class Source(ABC):
 
     shape: tuple[int, int]
     dtype: Any
+    spec: ModelSpec
+    """Parts that X was checked for; where an engine scans X itself, they are needed again."""
+    read_dtype: Any
+    """Precision in which an engine reads X that is not in memory; its own if None."""
 
     def __init__(self, X: Any, name: str):
         self.X = X
@@ -76,9 +80,16 @@ class Source(ABC):
 
     @abstractmethod
     def engine(
-        self, problem: Problem, weighting: Weighting, rank: int, members: int = 1, **options: Any
+        self,
+        problem: Problem,
+        weighting: Weighting,
+        rank: int,
+        members: int = 1,
+        *,
+        scale: float | None = None,
+        sample_weight: Any = None,
     ) -> Engine:
-        """Return the engine that holds X for the passes of a problem."""
+        """Return the engine that holds checked X for the passes of a problem."""
 
     @property
     def header(self) -> Any:
@@ -131,10 +142,11 @@ class Source(ABC):
         """Return a result of NumPy in the library of X."""
         return array
 
-    def _scanning(self, spec: ModelSpec, problem: Problem, weighting: Weighting) -> dict[str, Any]:
+    def _scanning(self, problem: Problem, weighting: Weighting) -> dict[str, Any]:
         """Return the options of an engine that scans X itself."""
         return {
-            "check": partial(check_summary, self.name, spec),
+            "check": partial(check_summary, self.name, self.spec),
+            "dtype": self.read_dtype,
             "degree": problem.loss.degree,
             "fill": problem.pass_type(weighting.per_entry, False).fill_value,
         }

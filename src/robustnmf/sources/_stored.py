@@ -34,14 +34,23 @@ class StoredSource(Source):
     ) -> Self:
         check_nonempty(self.shape, self.name)
         check_number_dtype(self.reader.dtype, self.reader.dtype.kind, self.name)
+        self.spec, self.read_dtype = spec, dtype
         self.dtype = dtype or self.reader.dtype
         if model is not None:
             self.check_features(model)
         return self
 
     def engine(
-        self, problem: Problem, weighting: Weighting, rank: int, members: int = 1, **options: Any
+        self,
+        problem: Problem,
+        weighting: Weighting,
+        rank: int,
+        members: int = 1,
+        *,
+        scale: float | None = None,
+        sample_weight: Any = None,
     ) -> Engine:
-        scanning = self._scanning(options.pop("spec"), problem, weighting)
-        copies = copies_of(problem, weighting, members)
-        return Stored(self.reader, copies=copies, **scanning, **options)
+        return Stored(
+            self.reader, copies=copies_of(problem, weighting, members), scale=scale,
+            sample_weight=sample_weight, **self._scanning(problem, weighting),
+        )  # fmt: skip

@@ -21,7 +21,7 @@ ACCEPTED = {
     "accept_sparse": "csr",
     "ensure_all_finite": "allow-nan",
 }
-"""What scikit-learn is asked for."""
+"""Arguments of scikit-learn's checks."""
 
 
 class ArraySource(Source):
@@ -71,10 +71,18 @@ class ArraySource(Source):
         return check_array(X, estimator=self.name, input_name="X", **ACCEPTED)
 
     def engine(
-        self, problem: Problem, weighting: Weighting, rank: int, members: int = 1, **options: Any
+        self,
+        problem: Problem,
+        weighting: Weighting,
+        rank: int,
+        members: int = 1,
+        *,
+        scale: float | None = None,
+        sample_weight: Any = None,
     ) -> Engine:
-        options.pop("spec"), options.pop("dtype", None)
-        return in_memory_engine(self.table, problem, weighting, rank, members, **options)
+        return in_memory_engine(
+            self.table, problem, weighting, rank, members, scale=scale, sample_weight=sample_weight
+        )
 
     def dense_rows(self) -> np.ndarray:
         return np.asarray(self.table)

@@ -52,17 +52,24 @@ class DaskSource(Source):
         if model is not None:
             self.check_features(model)
         self.X = self._with_whole_samples()
+        self.spec, self.read_dtype = spec, dtype
         self.dtype = dtype or self.X.dtype
         return self
 
     def engine(
-        self, problem: Problem, weighting: Weighting, rank: int, members: int = 1, **options: Any
+        self,
+        problem: Problem,
+        weighting: Weighting,
+        rank: int,
+        members: int = 1,
+        *,
+        scale: float | None = None,
+        sample_weight: Any = None,
     ) -> Engine:
         from robustnmf.engine.dask import DaskEngine
 
-        return DaskEngine(
-            self.X, **self._scanning(options.pop("spec"), problem, weighting), **options
-        )
+        scanning = self._scanning(problem, weighting)
+        return DaskEngine(self.X, scale=scale, sample_weight=sample_weight, **scanning)
 
     def run(
         self, model: Any, method: str, compute: Callable[[Self], Array], width: tuple[int, ...]

@@ -76,19 +76,25 @@ class TensorSource(Source):
         return X if X.dtype in (xp.float32, xp.float64) else xp.astype(X, xp.float64)
 
     def engine(
-        self, problem: Problem, weighting: Weighting, rank: int, members: int = 1, **options: Any
+        self,
+        problem: Problem,
+        weighting: Weighting,
+        rank: int,
+        members: int = 1,
+        *,
+        scale: float | None = None,
+        sample_weight: Any = None,
     ) -> Engine:
-        options.pop("spec"), options.pop("dtype", None)
-        weights = options.pop("sample_weight", None)
-        if weights is not None:
+        if sample_weight is not None:
             float64 = namespace(self.table).float64
-            options["sample_weight"] = on_device_of(self.table, weights, float64)
+            sample_weight = on_device_of(self.table, sample_weight, float64)
         copies = copies_of(problem, weighting, members)
         bytes_a_row = copies * self.shape[1] * host_dtype(self.table).itemsize
         rows = max(1, BLOCK_BYTES // bytes_a_row)
         return in_memory_engine(
-            self.table, problem, weighting, rank, members, block_rows=rows, **options
-        )
+            self.table, problem, weighting, rank, members, block_rows=rows, scale=scale,
+            sample_weight=sample_weight,
+        )  # fmt: skip
 
     def dense_rows(self) -> np.ndarray:
         return to_numpy(self.table)

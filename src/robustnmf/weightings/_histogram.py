@@ -23,7 +23,7 @@ NODES = np.arange(-160.0, 20.0 + STEP, STEP)
 """Nodes of the histograms, in log energy."""
 
 TINY = float(np.exp(-60.0))
-"""Least energy that is told from zero, in units of the size of a typical sample."""
+"""Least energy that is distinguished from zero, in units of the size of a typical sample."""
 
 TYPICAL_SHARE = 0.01
 
