@@ -286,3 +286,56 @@ def test_new_directions_are_those_of_the_groups():
         scipy.sparse.csr_array(X), codes, np.ones(60), np.arange(60)[::-1], basis, 1
     )
     np.testing.assert_allclose(sparse, found, atol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("samples", [8, 12, 16])
+def test_very_few_samples_all_have_weight(samples, seed):
+    rng = np.random.default_rng(seed)
+    X = rng.gamma(0.5, size=(samples, 2)) @ rng.gamma(0.5, size=(2, 6)) + 0.01
+    X *= np.exp(0.05 * rng.standard_normal(X.shape))
+    with pytest.warns(OutlierWarning, match=f"{samples} samples are too few"):
+        model = RobustNMF(2, random_state=0).fit(X)
+    assert not model.outliers_.any()
+    assert relative_error(model, X, 2) <= 1.02
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_forty_clean_samples_are_fitted_as_by_plain_nmf(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.gamma(0.5, size=(240, 2)) @ rng.gamma(0.5, size=(2, 6)) + 0.01
+    X *= np.exp(0.05 * rng.standard_normal(X.shape))
+    X, others = X[:40], X[40:]
+    assert relative_error(RobustNMF(2, random_state=0).fit(X), X, 2, others) <= 1.15
+
+
+def test_few_bad_samples_among_thirty_are_found():
+    rng = np.random.default_rng(0)
+    X = rng.gamma(1.0, size=(30, 2)) @ rng.gamma(0.5, size=(2, 12)) + 0.01
+    X *= np.exp(0.05 * rng.standard_normal(X.shape))
+    X[:3] = 2 * X.max() * rng.random((3, 12))
+    np.testing.assert_array_equal(
+        np.flatnonzero(RobustNMF(2, random_state=0).fit(X).outliers_), [0, 1, 2]
+    )
+
+
+def test_weights_that_add_up_to_one_are_no_single_sample():
+    X, _ = clusters((160, 40))
+    X[:10] = X.max() * np.random.default_rng(0).random((10, X.shape[1]))
+    plain, weighted = (
+        RobustNMF(2, random_state=0).fit(X, sample_weight=weight)
+        for weight in (None, np.full(200, 1 / 200))
+    )
+    np.testing.assert_array_equal(weighted.outliers_, plain.outliers_)
+    assert plain.outliers_[:10].all()
+
+
+@pytest.mark.parametrize("kind", [np.asarray, scipy.sparse.csr_array])
+def test_different_rows_with_the_same_key_stay_apart(kind):
+    rows = np.array([[1.0, 2.0], [2.0, 1.0], [1.0, 2.0], [0.0, 3.0], [2.0, 1.0]])
+    key = np.array([0.5, 0.5, 0.5, 0.25, 0.5])
+    sample = RowSample(kind(rows), np.ones(5), key, 5.0, 10)
+    distinct, place = sample.distinct()
+    found = distinct.rows.toarray() if scipy.sparse.issparse(distinct.rows) else distinct.rows
+    np.testing.assert_array_equal(found[place], rows)
+    np.testing.assert_array_equal(np.sort(distinct.weight), [1.0, 2.0, 2.0])

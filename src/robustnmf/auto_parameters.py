@@ -63,6 +63,8 @@ def update_auto_parameters(
     state = state.reweighted()
     if not problem.extrapolates or state.weighting.per_entry:
         return state
+    if all(isinstance(state.members[j].weighting, WarmupWeights) for j in automatic):
+        return state  # nothing is decided by the objective of the warm-up
     _reevaluate(engine, problem, state)
     xp = namespace(state.basis)
     no_momentum = on_device_of(state.basis, [member.momentum == 0 for member in state.members])

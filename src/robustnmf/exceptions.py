@@ -10,8 +10,8 @@ class WeightCollapseWarning(UserWarning):
 
 
 class OutlierWarning(UserWarning):
-    """A fit left out many samples, or samples that resemble each other.
+    """A fit left out many samples, or samples that resemble each other, or had very few samples.
 
-    They may be a group that belongs to the data. The message says how many there are, and what to
-    do if they are.
+    Many or similar samples may be a group that belongs to the data. The message says how many there
+    are, and what to do if they are.
     """

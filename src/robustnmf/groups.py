@@ -13,6 +13,7 @@ values, a saturated channel), predict each other whatever they are, and are no e
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -25,7 +26,7 @@ from robustnmf.fit import encode, fit, least_codes
 from robustnmf.state import Problem, Start
 from robustnmf.weightings import L21, Trimmed, Uniform
 
-ROUNDS = 4
+ROUNDS = 3
 """How many times the samples that are still rejected are split."""
 
 WORTH_A_ROUND = 0.05
@@ -34,7 +35,7 @@ WORTH_A_ROUND = 0.05
 FEWEST = 4
 """Least number of rejected samples that are split, or that share a fill value."""
 
-PASSES = 10
+PASSES = 6
 """Passes of the fit of the parts of one half."""
 
 CANDIDATES = 24
@@ -268,27 +269,42 @@ def find_filled(rejected: RowSample, accepted: RowSample) -> np.ndarray:
 
 def _filling_values(rows: Any) -> np.ndarray:
     """Return the value that fills each row (rows,), zero where there is none."""
-    features = rows.shape[1]
-    return np.array([_filling_value(entries, features) for entries in _entries(rows)])
+    count, features = rows.shape
+    filling = np.zeros(count)
+    if scipy.sparse.issparse(rows):
+        entries = np.split(rows.data, rows.indptr[1:-1])
+        candidates = np.flatnonzero(np.diff(rows.indptr) >= _fewest_filled(features))
+    else:
+        entries = rows
+        candidates = np.flatnonzero(_has_repeats(rows, _fewest_filled(features)))
+    for row in candidates:
+        filling[row] = _filling_value(entries[row], features)
+    return filling
+
+
+def _fewest_filled(features: int) -> int:
+    """Return the least number of features that a value fills."""
+    return max(2, math.ceil(FILLED_FEATURES * features))
+
+
+def _has_repeats(rows: np.ndarray, times: int) -> np.ndarray:
+    """Find rows (rows,) in which a positive value occurs several times; NaN does not count."""
+    if rows.shape[1] < times:
+        return np.zeros(len(rows), dtype=bool)
+    values = np.sort(rows, axis=1)
+    first, last = values[:, : values.shape[1] - times + 1], values[:, times - 1 :]
+    return ((first == last) & (first > 0)).any(axis=1)
 
 
 def _filling_value(entries: np.ndarray, features: int) -> float:
     """Return the value that fills the entries of one row, zero where there is none."""
     values, times = np.unique(entries[entries > 0], return_counts=True)  # NaN is not above zero
-    often = times >= max(2.0, FILLED_FEATURES * features)
+    often = times >= _fewest_filled(features)
     if not often.any():
         return 0.0
     squares = times * (values / values.max()) ** 2
     largest = int(np.argmax(np.where(often, squares, 0.0)))
     return float(values[largest]) if squares[largest] > FILLED * squares.sum() else 0.0
-
-
-def _entries(rows: Any) -> Iterator[np.ndarray]:
-    """Yield the entries of every row; of sparse rows those that are stored."""
-    if scipy.sparse.issparse(rows):
-        yield from np.split(rows.data, rows.indptr[1:-1])
-    else:
-        yield from rows
 
 
 def _sq_norms(rows: Any) -> np.ndarray:

@@ -18,7 +18,7 @@ are drawn from all of X, so that rare groups are not missed.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -30,7 +30,8 @@ from robustnmf.fit import encoded_start, fit
 from robustnmf.groups import find_groups
 from robustnmf.inits import INITS
 from robustnmf.state import WARMUP_PASSES, Fitted, Problem, Start, State
-from robustnmf.weightings import Batch, EnergyHistogram, Trimmed, Uniform
+from robustnmf.weightings import Batch, EnergyHistogram, Trimmed, Uniform, sample_count
+from robustnmf.weightings.trimmed import FEWEST_SAMPLES
 
 ROWS = 3000
 """Number of rows that are drawn."""
@@ -38,6 +39,10 @@ ROWS = 3000
 FEATURES_A_PART, SAMPLES_A_PART = 2, 20
 """Features and samples for every part of the fit of the majority. With more parts it would describe
 any sample, or its accepted samples far better than samples that it was not fitted to."""
+
+FEW_PARTS, FEW_SAMPLES_A_PART = 3, 10
+"""So many parts need fewer samples each: a fit with fewer parts than the good samples need may
+describe bad ones better."""
 
 EXACT, DESCRIBED = 1e-3, 1e-2
 """Typical energy over size below which the majority may be described by more parts than it needs,
@@ -70,6 +75,9 @@ their energies are spread. A few bad samples may have been taken for a group."""
 COVERED_OF_CLEAN, CLEAN = 0.97, 0.05
 """The same where no more than a share of all samples are rejected: hardly any of the others, then,
 is bad."""
+
+ALL = 1.0
+"""The same where samples are too few to reject one."""
 
 WORTH_A_FIT = 0.05
 """Energy of the groups, as a share of that of the majority, from which on they are fitted."""
@@ -105,6 +113,11 @@ def screen(
         return None
     sample = draw_rows(engine, ROWS)
     fill = problem.pass_type(False, False).fill_value
+    count = sample_count(sample.total, float(sample.weight.max()))
+    if count < FEWEST_SAMPLES:
+        every = sample.engine(engine.scale, fill)
+        accepted = fit_accepted(every, problem, rank, init, seeds, len(sample), ALL)
+        return Screening(_start(engine, problem, accepted), accepted.cutoffs, 0.0)
     table = sample.without_repeats().engine(engine.scale, fill)
     majority = fit_majority(table, problem, rank)
     good, rejected = sample.take(majority.accepted), sample.take(~majority.accepted)
@@ -118,7 +131,8 @@ def screen(
     )  # fmt: skip
     energy_of_groups = float(rejected.weight[groups.members] @ groups.energies[groups.members])
     is_small = energy_of_groups <= WORTH_A_FIT * float(good.weight @ majority.energies)
-    if is_small and len(majority.fitted.basis) == rank and init == "robust":
+    is_supported = len(majority.fitted.basis) == rank and SAMPLES_A_PART * rank <= count
+    if is_small and is_supported and init == "robust":
         accepted = majority.as_accepted()
     else:
         inliers = good.joined(rejected.take(groups.members)).engine(engine.scale, fill)
@@ -197,8 +211,11 @@ class Majority:
 def fit_majority(engine: InMemory, problem: Problem, rank: int) -> Majority:
     """Fit the majority until its cutoffs are known, with a rank that the data can support."""
     degree = problem.loss.degree
-    count = float(engine.full_row_weight.sum())
-    rank = max(1, min(rank, engine.shape[1] // FEATURES_A_PART, int(count / SAMPLES_A_PART)))
+    samples = engine.sample_count()
+    by_samples = max(
+        int(samples / SAMPLES_A_PART), min(FEW_PARTS, int(samples / FEW_SAMPLES_A_PART))
+    )
+    rank = max(1, min(rank, engine.shape[1] // FEATURES_A_PART, by_samples))
     codes, basis = INITS["robust"](engine.filled(), rank, 0)
     start = Start([rows[None, ...] for rows in codes], basis[None, ...])
 
@@ -280,6 +297,8 @@ def _cutoffs(
     The first ``majority`` of them were accepted at once, the others as groups.
     """
     histogram = EnergyHistogram.of(energies, sizes, row_weight, unit=unit, features=0)
+    if coverage < ALL:  # of enough samples few may have been accepted
+        histogram = replace(histogram, samples=max(histogram.samples, FEWEST_SAMPLES))
     cutoffs = Trimmed().resolve_auto(histogram, EXTRA_REACH)
     cutoffs = cutoffs.raise_cutoffs_to_cover(energies, sizes, row_weight, coverage)
     first = slice(majority)

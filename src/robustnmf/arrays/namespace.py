@@ -30,10 +30,14 @@ _NAMESPACES: dict[type, Namespace] = {}
 
 
 def namespace(x: Array) -> Namespace:
-    """Return the array namespace of x; looked up once for each type of array."""
+    """Return the array namespace of x; looked up once for each type of array.
+
+    NumPy itself follows the standard from 2.1 on, and needs no wrappers.
+    """
     kind = type(x)
     if kind not in _NAMESPACES:
-        _NAMESPACES[kind] = array_api_compat.array_namespace(x)
+        is_numpy = isinstance(x, np.ndarray | np.generic)
+        _NAMESPACES[kind] = np if is_numpy else array_api_compat.array_namespace(x)
     return _NAMESPACES[kind]
 
 

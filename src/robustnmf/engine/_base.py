@@ -28,6 +28,7 @@ from robustnmf.weightings import (
     energy_counts,
     excess_counts,
     node_counts,
+    sample_count,
 )
 
 WORTH_A_THREAD = 1e6
@@ -223,11 +224,18 @@ class Engine(ABC):
             return larger
 
         counts = earlier + self.sums(count, block_states, data=False)
+        largest = float(namespace(self.row_weight).max(self.row_weight))
+        samples = sample_count(float(counts[0, 0].sum()), largest)
         return [
             EnergyHistogram(LogHistogram(of_energies), LogHistogram(of_shares), larger_of(j), unit,
-                    self.shape[1])
+                    self.shape[1], samples)
             for j, (of_energies, of_shares) in enumerate(zip(*counts, strict=True))
         ]  # fmt: skip
+
+    def sample_count(self) -> float:
+        """Return for how many samples the rows count."""
+        weights, xp = self.full_row_weight, namespace(self.full_row_weight)
+        return sample_count(float(xp.sum(weights)), float(xp.max(weights)))
 
     def typical_size(self, degree: float = 2.0) -> float:
         """Median size of the samples that count: their squared norm, for the squared error."""

@@ -23,6 +23,9 @@ MARGIN = 1.5
 """How many more rows than wanted are looked at before the smallest keys are chosen."""
 
 
+EQUAL = 1e-6
+"""Relative difference up to which two rows with the same key are the same row."""
+
 REPEATED = 3.0
 """Rows that count more than this many times the usual weight are repeated."""
 
@@ -106,9 +109,19 @@ class RowSample:
         return replace(self, weight=self.weight * by[place])
 
     def _repeats(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the first row of each key, the place of every row among them, total weights."""
-        _, first, place = np.unique(self.key, return_index=True, return_inverse=True)
-        return first, place, np.bincount(place, self.weight)
+        """Return the first of equal rows, the place of every row among these, total weights.
+
+        Among thousands of rows a few different ones have the same key: rows with equal keys are
+        compared.
+        """
+        label, rows = self.key.copy(), np.arange(len(self))
+        while True:
+            _, first, place = np.unique(label, return_index=True, return_inverse=True)
+            later = rows[first[place] != rows]
+            differs = later[_differ(self.rows[later], self.rows[first[place[later]]])]
+            if not len(differs):
+                return first, place, np.bincount(place, self.weight)
+            label[differs] += 1.0  # keys are below one
 
     def engine(self, scale: float, fill: float = 1.0) -> InMemory:
         """Build an engine of these rows that reads them in units of a scale."""
@@ -131,6 +144,15 @@ class RowSample:
             rows = (scipy.sparse.diags_array(1.0 / by) @ self.rows).tocsr()
             return replace(self, rows=rows.astype(self.rows.dtype))
         return replace(self, rows=(self.rows / by[:, None]).astype(self.rows.dtype))
+
+
+def _differ(rows: Any, others: Any) -> np.ndarray:
+    """Compare rows one by one, up to rounding; returns which differ (rows,)."""
+    if scipy.sparse.issparse(rows):
+        gaps, sizes = (abs(m).max(axis=1).toarray().ravel() for m in (rows - others, rows))
+        return gaps > EQUAL * sizes
+    sizes = np.nanmax(np.abs(rows), axis=1, initial=0.0)[:, None]
+    return ~np.isclose(rows, others, rtol=0.0, atol=EQUAL * sizes, equal_nan=True).all(axis=1)
 
 
 Chooser = Callable[[Any], Array]

@@ -27,7 +27,7 @@ from robustnmf.estimators._progress import (
     with_callbacks,
 )
 from robustnmf.estimators._summary import comparable_objective
-from robustnmf.estimators._warnings import warn_if_collapsed, warn_of_outliers
+from robustnmf.estimators._warnings import warn_if_collapsed, warn_of_few_samples, warn_of_outliers
 from robustnmf.estimators.saving import SaveMixin
 from robustnmf.fit import encode, objective
 from robustnmf.inits import INITS
@@ -405,6 +405,8 @@ class BaseRobustNMF(
                 "Raise max_iter or tol.",
                 ConvergenceWarning,
             )
+        if self._checked_parts().weighting.needs_screening:
+            warn_of_few_samples(name, engine)
         warn_if_collapsed(
             name,
             learned["weighting_"],

@@ -10,6 +10,7 @@ from robustnmf._warn import warn
 from robustnmf.arrays import Array, namespace
 from robustnmf.exceptions import OutlierWarning, WeightCollapseWarning
 from robustnmf.weightings import Weighting, effective_sample_size
+from robustnmf.weightings.trimmed import FEWEST_SAMPLES
 
 MANY = 0.2
 """Share of samples left out from which on users are warned."""
@@ -62,6 +63,18 @@ def warn_of_outliers(name: str, learned: dict[str, Any], engine: Any, similar: f
         "with weighting='uniform'.",
         OutlierWarning,
     )
+
+
+def warn_of_few_samples(name: str, engine: Any) -> None:
+    """Warn where samples are too few to reject some of them."""
+    count = engine.sample_count()
+    if count < FEWEST_SAMPLES:
+        warn(
+            f"{count:.0f} samples are too few to tell bad ones from good ones: {name} counts all "
+            f"of them alike, as plain NMF does. It needs {FEWEST_SAMPLES} or more; a weighting "
+            "with a parameter of your own, such as weighting=Cauchy(...), works with fewer.",
+            OutlierWarning,
+        )
 
 
 def _remedy(weighting: Weighting, energies: Array, engine: Any, wanted: float) -> str:

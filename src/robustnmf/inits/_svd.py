@@ -51,8 +51,8 @@ def rayleigh_ritz(engine: Any, right: Array, counts: Counts) -> tuple[Array, Arr
 
     products, gram = engine.map_blocks(onto, counts)
     squares, rotation = xp.linalg.eigh(0.5 * (gram + gram.T))
-    rotation = xp.take(rotation, xp.argsort(squares, descending=True), axis=1)
-    singular = at_least(xp.sort(squares, descending=True), 0.0) ** 0.5
+    rotation = xp.take(rotation, xp.argsort(-squares), axis=1)
+    singular = at_least(-xp.sort(-squares), 0.0) ** 0.5
     rotated = engine.map_blocks(
         lambda block, product: (product @ rotation, None), products, data=False
     )

@@ -120,7 +120,7 @@ class Orthogonal(Structure):
         candidates = []
         by_norm = xp.argsort(xp.concat([block.sq_norms for block in engine.blocks]))
         for j in range(codes.shape[1]):
-            order = xp.argsort(xp.take(codes[:, j], by_norm), descending=True, stable=True)
+            order = xp.argsort(-xp.take(codes[:, j], by_norm), stable=True)
             order = xp.take(by_norm, order)
             cumulative = xp.cumulative_sum(xp.take(engine.row_weight, order))
             for part in range(CANDIDATES):

@@ -15,6 +15,7 @@ from robustnmf.weightings._histogram import (
     energy_counts,
     excess_counts,
     node_counts,
+    sample_count,
 )
 from robustnmf.weightings._warmup import WarmupWeights
 from robustnmf.weightings.cauchy import Cauchy
@@ -50,5 +51,6 @@ __all__ = [
     "energy_counts",
     "excess_counts",
     "node_counts",
+    "sample_count",
 ]
 __all__ += [kind.__name__ for kind in WEIGHTINGS.values()]

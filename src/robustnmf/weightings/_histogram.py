@@ -78,6 +78,10 @@ class LogHistogram:
         """Return the value that half of all values lie below."""
         return float(np.interp(HALF, self._share_below_nodes, NODES))
 
+    def last(self) -> float:
+        """Return the node at or above the largest value."""
+        return float(NODES[np.flatnonzero(self.counts)[-1]])
+
     def shortest_half(self) -> tuple[float, float]:
         """Return the ends of the shortest interval that holds about half of the values."""
         occupied = np.flatnonzero(self.counts)
@@ -191,6 +195,8 @@ class EnergyHistogram:
         Size of a typical sample.
     features : int
         Number of features of a sample.
+    samples : float
+        Number of samples (see :func:`sample_count`).
     """
 
     energies: LogHistogram
@@ -198,6 +204,7 @@ class EnergyHistogram:
     larger: Callable[[float, float], LogHistogram]
     unit: float
     features: int
+    samples: float
 
     @cached_property
     def typical(self) -> float:
@@ -220,7 +227,16 @@ class EnergyHistogram:
             return LogHistogram(excess_counts(energies, sizes, sample_weight, unit, log, log_share))
 
         absolute, relative = (LogHistogram(member_counts) for member_counts in counts[:, 0, :])
-        return cls(absolute, relative, larger, unit, features)
+        samples = sample_count(absolute.total, float(namespace(sample_weight).max(sample_weight)))
+        return cls(absolute, relative, larger, unit, features, samples)
+
+
+def sample_count(total: float, largest: float) -> float:
+    """Return for how many samples rows count, from the sum and the largest of their weights.
+
+    A row of weight two is two samples; weights that add up to one do not make one sample of all.
+    """
+    return total / min(1.0, largest) if largest > 0 else 0.0
 
 
 def energy_counts(energies: Array, sizes: Array, sample_weight: Array, unit: float) -> np.ndarray:

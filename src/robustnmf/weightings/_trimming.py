@@ -20,7 +20,7 @@ FALL = 4.0
 
 def reach_of(histogram: EnergyHistogram) -> float:
     """Return the number of standard deviations within which samples count in full."""
-    few = min(1.0, FEW / max(histogram.energies.total, 1.0)) ** 2
+    few = min(1.0, FEW / max(histogram.samples, 1.0)) ** 2
     return REACH + (REACH_OF_FEW - REACH) * few
 
 

@@ -25,6 +25,13 @@ TYPICAL = 1.5
 MARGIN = 1.35
 """Half of the samples have at most the cutoff over this."""
 
+FEWEST_SAMPLES = 20
+"""Fewer samples are all kept: nobody can tell a bad one from one of a small group, and the half of
+them that lies closest together says little about the others."""
+
+BEYOND_ALL = 100.0
+"""Cutoff of so few samples over their largest energy, or over the size of a typical one."""
+
 LEAST_RELATIVE_CUTOFF = 1e-2
 """Relative energy up to which a sample is never down-weighted: what is fitted to a tenth of its
 norm is fitted. Parts of clean data may be learned from few samples, late."""
@@ -52,7 +59,7 @@ class Trimmed(Separable):
         Energy t up to which a sample counts in full, in the squared units of X. With "auto" all
         parameters are read off the logarithms of the energies in the first passes, and are then
         frozen: the cutoff lies 2.5 standard deviations of the majority above its centre (3 where
-        samples are few).
+        samples are few, beyond all samples where they are fewer than 20).
     share : float > 0, default=inf
         The same as a share r of the size of the sample (its squared norm).
     power : float > 1, default=8.0
@@ -125,7 +132,11 @@ class Trimmed(Separable):
 
         ``extra_reach`` standard deviations are added to the usual distance from its centre. The
         cutoffs are raised where needed, so that half of all samples stay a margin below them.
+        Fewer than ``FEWEST_SAMPLES`` samples are all below them.
         """
+        if histogram.samples < FEWEST_SAMPLES:
+            largest = max(1.0, float(np.exp(histogram.energies.last())))
+            return Trimmed(BEYOND_ALL * largest * histogram.unit)
         reach = reach_of(histogram) + extra_reach
         absolute, relative = (
             histogram.energies.bulk(reach),

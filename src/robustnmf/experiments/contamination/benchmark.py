@@ -24,7 +24,9 @@ DATASETS = (
 )  # fmt: skip
 SHARES = (0.0, 0.05, 0.1, 0.2, 0.3, 0.4)
 SEEDS = tuple(range(10))
-TUNED_DATASETS = ("digits", "wdbc", "orl", "two_clusters", "three_clusters", IRIS)
+TUNED_DATASETS = (
+    "digits", "wdbc", "orl", "two_clusters", "three_clusters", "few_clusters", IRIS,
+)  # fmt: skip
 TUNED_SEEDS = tuple(range(5))
 """Tables and seeds that the rules of the library were derived from; all others are held out."""
 

@@ -10,6 +10,9 @@ import numpy as np
 SAMPLES = 900
 """Samples of a generated table."""
 
+FEW, VERY_FEW = 60, 36
+"""The same of tables with few samples; two thirds of them are for training."""
+
 
 class GeneratedTable(NamedTuple):
     """A table, the parts it is made of where they are known, and the rank it is fitted with."""
@@ -32,7 +35,12 @@ def synthetic(rng: np.random.Generator) -> GeneratedTable:
 
 
 def clusters(
-    shares: Sequence[float], features: int, *, apart: bool = False, noise: float = 0.1
+    shares: Sequence[float],
+    features: int,
+    *,
+    apart: bool = False,
+    noise: float = 0.1,
+    samples: int = SAMPLES,
 ) -> Rule:
     """Return the rule of a table of clusters, one profile each, with multiplicative noise.
 
@@ -41,7 +49,7 @@ def clusters(
 
     def rule(rng: np.random.Generator) -> GeneratedTable:
         count = len(shares)
-        labels = np.repeat(np.arange(count), _sizes(shares))
+        labels = np.repeat(np.arange(count), _sizes(shares, samples))
         if apart:
             profiles = np.kron(np.eye(count), 0.5 + rng.random((1, features // count)))
         else:
@@ -78,9 +86,16 @@ def counts(rng: np.random.Generator) -> GeneratedTable:
     return GeneratedTable(rng.poisson(lengths * (mixtures @ topics)).astype(float), topics, 6)
 
 
-def _sizes(shares: Sequence[float]) -> np.ndarray:
-    """Return integers in proportion to shares that add up to ``SAMPLES``."""
-    edges = np.round(SAMPLES * np.cumsum(shares) / np.sum(shares)).astype(int)
+def few_samples(rng: np.random.Generator) -> GeneratedTable:
+    """Generate a few samples of three parts, with multiplicative noise."""
+    parts = rng.gamma(0.5, size=(3, 20))
+    exact = rng.gamma(1.0, size=(FEW, 3)) @ parts
+    return GeneratedTable(exact * np.exp(0.1 * rng.standard_normal(exact.shape)), parts, 3)
+
+
+def _sizes(shares: Sequence[float], samples: int) -> np.ndarray:
+    """Return integers in proportion to shares that add up to a number of samples."""
+    edges = np.round(samples * np.cumsum(shares) / np.sum(shares)).astype(int)
     return np.diff(edges, prepend=0)
 
 
@@ -93,6 +108,8 @@ GENERATED: dict[str, Rule] = {
     "five_clusters": clusters((1.0,) * 5, 30),
     "ten_clusters": clusters((1.0,) * 10, 60),
     "mixed_clusters": clusters((0.3, 0.2, 0.15, 0.12, 0.1, 0.08, 0.05), 40, noise=0.2),
+    "few_clusters": clusters((0.7, 0.3), 20, samples=VERY_FEW),
+    "few_samples": few_samples,
     "rare_features": rare_features,
     "heavy_tailed": heavy_tailed,
     "counts": counts,
