@@ -10,6 +10,7 @@ from sklearn.datasets import load_iris
 from robustnmf import RobustNMF, RobustNMFDetector
 from robustnmf.engine import InMemory, RowSample, Stored, draw_rows, npy_reader
 from robustnmf.exceptions import OutlierWarning
+from robustnmf.experiments.contamination.scenario import Scenario
 from robustnmf.experiments.residuals import squared_errors
 from robustnmf.groups import find_copies, find_filled, new_directions
 from robustnmf.screening import ROWS
@@ -339,3 +340,10 @@ def test_different_rows_with_the_same_key_stay_apart(kind):
     found = distinct.rows.toarray() if scipy.sparse.issparse(distinct.rows) else distinct.rows
     np.testing.assert_array_equal(found[place], rows)
     np.testing.assert_array_equal(np.sort(distinct.weight), [1.0, 2.0, 2.0])
+
+
+def test_a_majority_that_alternates_between_two_groups_has_cutoffs():
+    """Twenty-four samples, ten of them half covered: energies jump in the last passes."""
+    data = Scenario("few_clusters", "occluded", 0.4, 5).data()
+    model = RobustNMF(data.rank, random_state=0).fit(data.dirty)
+    assert model.outliers_.mean() <= 0.5

@@ -122,7 +122,7 @@ def screen(
     majority = fit_majority(table, problem, rank)
     good, rejected = sample.take(majority.accepted), sample.take(~majority.accepted)
     if sample.total > float(sample.weight.sum()) * (1 + 1e-9):  # there are more rows than drawn
-        is_rejected = _rejection_rule(engine, problem, majority.fitted)
+        is_rejected = _rejection_rule(engine, problem, majority)
         good = good.representative()
         rejected = draw_rows(engine, ROWS, is_rejected).representative()
     groups = find_groups(
@@ -176,11 +176,22 @@ class Majority:
     weight: np.ndarray
     unit: float
 
-    @property
+    @cached_property
     def cutoffs(self) -> Trimmed:
-        """Energies beyond which samples are rejected."""
-        assert isinstance(self.fitted.weighting, Trimmed)
-        return self.fitted.weighting
+        """Energies beyond which samples are rejected.
+
+        Those of the fit, unless its last passes have raised more than half of the energies beyond
+        them: a fit of few samples may alternate between two groups.
+        """
+        cutoffs, energies = self.fitted.weighting, self.fitted.penalised_energies
+        assert isinstance(cutoffs, Trimmed)
+        is_within = energies <= cutoffs.for_row_sizes(self.sizes).cutoff
+        if 2.0 * self.weight[is_within].sum() >= self.weight.sum():
+            return cutoffs
+        histogram = EnergyHistogram.of(
+            energies, self.sizes, self.weight, unit=self.unit, features=0
+        )
+        return Trimmed().resolve_auto(histogram)
 
     @cached_property
     def accepted(self) -> np.ndarray:
@@ -241,17 +252,17 @@ def _share_beyond(rows: np.ndarray, rank: int) -> float:
     return float(squares[: max(len(squares) - rank, 0)].sum() / len(unit))
 
 
-def _rejection_rule(engine: Engine, problem: Problem, majority: Fitted) -> Any:
+def _rejection_rule(engine: Engine, problem: Problem, majority: Majority) -> Any:
     """Return a function that masks the rows (rows,) of a block beyond the majority's cutoffs."""
-    basis = on_device_of(engine.like, majority.basis)[None, ...]
-    batch = Batch([majority.weighting], basis)
+    basis = on_device_of(engine.like, majority.fitted.basis)[None, ...]
+    batch = Batch([majority.cutoffs], basis)
     data_pass = problem.make_pass(engine, batch, basis, basis)
 
     def is_rejected(block: Any) -> Array:
         codes, cache = data_pass.encode(block, batch)
         energies = data_pass.energies(block, codes, cache)[0, ...]
         return (
-            energies > majority.weighting.for_row_sizes(block.row_sizes(problem.loss.degree)).cutoff
+            energies > majority.cutoffs.for_row_sizes(block.row_sizes(problem.loss.degree)).cutoff
         )
 
     return is_rejected
