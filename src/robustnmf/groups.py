@@ -26,7 +26,7 @@ from robustnmf.fit import encode, fit, least_codes
 from robustnmf.state import Problem, Start
 from robustnmf.weightings import L21, Trimmed, Uniform
 
-ROUNDS = 3
+ROUNDS = 4
 """How many times the samples that are still rejected are split."""
 
 WORTH_A_ROUND = 0.05

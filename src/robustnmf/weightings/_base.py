@@ -226,6 +226,10 @@ SCALE_STEP = 16.0
 """Distance between two values of ``log_scale``: no weight underflows in float32."""
 
 
+LEAST_TOP = math.exp(-SCALE_STEP)
+"""Largest weight above which, up to one, ``log_scale`` is zero."""
+
+
 class Separable(Weighting):
     """``phi(z) = sum rho(z_i)``; a subclass defines ``rho`` and its derivative ``weight``."""
 
@@ -261,6 +265,8 @@ class Separable(Weighting):
         # In units of the largest: no weight overflows in the dtype of X.
         weights = sample_weight * self.weight(energies)
         top = xp.max(weights, axis=-1, keepdims=True)
+        if isinstance(top, np.ndarray) and ((top > LEAST_TOP) & (top <= 1.0)).all():
+            return BlockWeights(weights, zero, objective_sums)  # the scale would be one
         has_weight = top > 0
         log_top = safe_log(top)
         log_scale = _round_scale(log_top)

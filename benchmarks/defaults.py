@@ -1,0 +1,205 @@
+"""Time of the call that users make, ``RobustNMF(k).fit(X)``, beside plain and scikit-learn's NMF.
+
+    python benchmarks/defaults.py [--repeats 5] [--gpu]
+
+Default parameters on all sides. Medians over repeats in turns, and the range of the ratios of
+neighbouring runs: machines are shared. Reads of X are counted for a table in a file. With
+``--gpu`` the default fit of tensors on the GPU instead, in seconds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from machine import describe_run, write_result
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
+from sklearn.decomposition import NMF
+
+from robustnmf import RobustNMF
+
+KL = "kullback-leibler"
+
+Table = tuple[Callable[[], Any], int, str]
+"""A function that makes X, its rank, and the loss."""
+
+
+def low_rank(n: int, m: int, k: int) -> np.ndarray:
+    """Draw a table (n, m) of rank k, with noise."""
+    rng = np.random.default_rng(0)
+    exact = rng.gamma(0.5, size=(n, k)) @ rng.gamma(0.5, size=(k, m))
+    return exact + 0.05 * rng.random((n, m))
+
+
+def sparse(n: int, m: int, k: int, density: float) -> scipy.sparse.csr_array:
+    """Draw counts (n, m) of k topics, of which about a share is not zero."""
+    rng = np.random.default_rng(0)
+    rows = scipy.sparse.random_array((n, m), density=density, rng=rng, format="csr")
+    topics = rng.integers(k, size=n)
+    favourite = rng.gamma(0.3, size=(k, m))
+    rows.data = 1.0 + rng.poisson(
+        3 * favourite[np.repeat(topics, np.diff(rows.indptr)), rows.indices]
+    )
+    return rows
+
+
+def with_noise(X: np.ndarray) -> np.ndarray:
+    """Replace a tenth of the samples by noise."""
+    X, bad = X.copy(), len(X) // 10
+    X[:bad] = X.max() * np.random.default_rng(0).random((bad, X.shape[1]))
+    return X
+
+
+def clusters() -> np.ndarray:
+    """Draw three clusters of 90, 270 and 540 samples with features of their own."""
+    rng = np.random.default_rng(0)
+    parts = np.kron(np.eye(3), 0.5 + rng.random((1, 10)))
+    labels = np.repeat([0, 1, 2], [90, 270, 540])
+    noise = np.exp(0.1 * rng.standard_normal((900, 30)))
+    return (0.5 + rng.random((900, 1))) * parts[labels] * noise
+
+
+def over_maxima(X: np.ndarray) -> np.ndarray:
+    """Divide features by their largest values."""
+    return X / X.max(axis=0)
+
+
+TABLES: dict[str, Table] = {
+    "iris 150 x 4": (lambda: over_maxima(load_iris().data), 3, "frobenius"),
+    "wine 178 x 13": (lambda: over_maxima(load_wine().data), 3, "frobenius"),
+    "wdbc 569 x 30": (lambda: over_maxima(load_breast_cancer().data), 5, "frobenius"),
+    "three clusters 900 x 30": (clusters, 3, "frobenius"),
+    "digits 1797 x 64": (lambda: load_digits().data, 12, "frobenius"),
+    "digits, a tenth noise": (lambda: with_noise(load_digits().data), 12, "frobenius"),
+    "4,000 x 600": (lambda: low_rank(4000, 600, 15), 15, "frobenius"),
+    "4,000 x 600, a tenth noise": (lambda: with_noise(low_rank(4000, 600, 15)), 15, "frobenius"),
+    "60,000 x 80": (lambda: low_rank(60_000, 80, 8), 8, "frobenius"),
+    "sparse 20,000 x 4,000, 1%": (lambda: sparse(20_000, 4000, 15, 0.01), 15, "frobenius"),
+    "Kullback-Leibler 3,000 x 400": (lambda: low_rank(3000, 400, 15), 15, KL),
+    "Kullback-Leibler, sparse 8,000 x 2,500, 2%": (lambda: sparse(8000, 2500, 15, 0.02), 15, KL),
+}
+GPU_TABLES = {
+    "2,000 x 500": (2000, 500, 10),
+    "100,000 x 1,000": (100_000, 1000, 20),
+    "500,000 x 1,000": (500_000, 1000, 50),
+}
+"""Samples, features and rank of float32 tensors."""
+
+
+def seconds(function: Callable[[], Any]) -> float:
+    """Return the seconds of one call."""
+    begin = time.perf_counter()
+    function()
+    return time.perf_counter() - begin
+
+
+def compare(name: str, repeats: int) -> dict[str, Any]:
+    """Time the default beside plain NMF and scikit-learn's on one table."""
+    make, k, loss = TABLES[name]
+    X = make()
+    peer = {"solver": "mu", "beta_loss": KL} if loss == KL else {}
+    models = {
+        "default": RobustNMF(k, loss=loss, random_state=0),
+        "plain": RobustNMF(k, loss=loss, weighting="uniform", random_state=0),
+        "scikit-learn": NMF(k, random_state=0, **peer),
+    }
+    times: dict[str, list[float]] = {which: [] for which in models}
+    for model in models.values():
+        model.fit(X)  # compiles
+    for _ in range(repeats):
+        for which, model in models.items():
+            times[which].append(seconds(lambda model=model: model.fit(X)))
+    row: dict[str, Any] = {"table": name, "rank": k}
+    for which, values in times.items():
+        row[f"{which}, s"] = round(float(np.median(values)), 4)
+    for title, one, other in (
+        ("scikit-learn over default", "scikit-learn", "default"),
+        ("default over plain", "default", "plain"),
+    ):
+        ratios = np.divide(times[one], times[other])
+        row[title] = round(float(np.median(ratios)), 2)
+        row[f"{title}, range"] = [round(float(r), 2) for r in (ratios.min(), ratios.max())]
+    return row
+
+
+def count_reads() -> dict[str, Any]:
+    """Count how often the default fit reads X, given as a function that yields blocks of it."""
+    X = low_rank(60_000, 80, 8)
+    rows_read = 0
+
+    def blocks() -> Iterator[np.ndarray]:
+        nonlocal rows_read
+        for at in range(0, len(X), 10_000):
+            rows_read += 10_000
+            yield X[at : at + 10_000]
+
+    model = RobustNMF(8, random_state=0).fit(blocks)
+    return {"reads of X": round(rows_read / len(X), 1), "passes": model.n_iter_}
+
+
+def on_gpu(repeats: int) -> list[dict[str, Any]]:
+    """Time default fits and ``transform`` of tensors on the GPU."""
+    import torch
+
+    results = []
+    for name, (n, m, k) in GPU_TABLES.items():
+        generator = torch.Generator("cuda").manual_seed(0)
+        codes, parts = (
+            torch.rand(shape, generator=generator, device="cuda") ** 3 for shape in ((n, k), (k, m))
+        )
+        X = codes @ parts + 0.1 * torch.rand((n, m), generator=generator, device="cuda")
+        model = RobustNMF(k, random_state=0)
+
+        def wait(function: Callable[[], Any]) -> float:
+            torch.cuda.synchronize()
+
+            def call() -> None:
+                function()
+                torch.cuda.synchronize()
+
+            return seconds(call)
+
+        wait(lambda model=model, X=X: model.fit(X))  # compiles
+        fits = [wait(lambda model=model, X=X: model.fit(X)) for _ in range(repeats)]
+        codes_s = [wait(lambda model=model, X=X: model.transform(X)) for _ in range(repeats)]
+        row = {"table": name, "rank": k, "passes": int(model.n_iter_)}
+        for title, values in (("fit, s", fits), ("transform, s", codes_s)):
+            row[title] = round(float(np.median(values)), 4)
+            row[f"{title}, range"] = [round(float(v), 4) for v in (min(values), max(values))]
+        results.append(row)
+        print(row, flush=True)
+    return results
+
+
+def main() -> None:
+    """Run the benchmark, print its rows and write the result file."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--gpu", action="store_true")
+    parser.add_argument("--tables", nargs="*", default=list(TABLES), choices=list(TABLES))
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    content = describe_run(__file__)
+    if options.gpu:
+        import torch
+
+        content["gpu"] = torch.cuda.get_device_name()
+        rows = on_gpu(options.repeats)
+        write_result("defaults_gpu.json", {**content, "rows": rows})
+        return
+    rows = []
+    for name in options.tables:
+        rows.append(compare(name, options.repeats))
+        print(rows[-1], flush=True)
+    reads = count_reads()
+    print(reads)
+    write_result("defaults.json", {**content, "rows": rows, "file": reads})
+
+
+if __name__ == "__main__":
+    main()
