@@ -1,13 +1,6 @@
 """Weightings by name; a new one is a file beside these, its import and a line in the dict."""
 
-from robustnmf.weightings._base import (
-    BlockWeights,
-    ObjectiveSums,
-    Separable,
-    SoftMin,
-    Weighting,
-    effective_sample_size,
-)
+from robustnmf.weightings._base import Separable, Weighting, effective_sample_size
 from robustnmf.weightings._batch import Batch
 from robustnmf.weightings._histogram import (
     EnergyHistogram,
@@ -17,6 +10,8 @@ from robustnmf.weightings._histogram import (
     node_counts,
     sample_count,
 )
+from robustnmf.weightings._softmin import SoftMin
+from robustnmf.weightings._sums import BlockWeights, ObjectiveSums
 from robustnmf.weightings._warmup import WarmupWeights
 from robustnmf.weightings.cauchy import Cauchy
 from robustnmf.weightings.entropy import Entropy

@@ -7,7 +7,8 @@ from functools import cached_property
 from itertools import groupby
 
 from robustnmf.arrays import Array, column, largest, namespace, noise
-from robustnmf.weightings._base import BlockWeights, ObjectiveSums, Separable, Weighting
+from robustnmf.weightings._base import Separable, Weighting
+from robustnmf.weightings._sums import BlockWeights, ObjectiveSums
 
 
 class Batch:

@@ -13,8 +13,8 @@ from typing import Any
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from robustnmf.arrays import Array
-from robustnmf.weightings._base import SoftMin
 from robustnmf.weightings._histogram import EnergyHistogram
+from robustnmf.weightings._softmin import SoftMin
 
 SOFTNESS = 2.0
 """Automatic gamma over the median energy."""

@@ -12,8 +12,9 @@ from typing import Any
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from robustnmf.arrays import Array, namespace, safe_log
-from robustnmf.weightings._base import ObjectiveSums, SoftMin
 from robustnmf.weightings._histogram import EnergyHistogram
+from robustnmf.weightings._softmin import SoftMin
+from robustnmf.weightings._sums import ObjectiveSums
 
 FALL, SOFTNESS = 0.8, 3.0
 """Automatic parameters: importances are the power ``-FALL / deviation`` of the energy plus
