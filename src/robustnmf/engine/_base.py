@@ -12,7 +12,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from copy import copy as shallow_copy
-from dataclasses import fields, is_dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from robustnmf.arrays import Array, floored, namespace
+from robustnmf.engine._blockwise import evenly
 from robustnmf.engine.threads import Threads
 from robustnmf.passes import BlockState
 from robustnmf.weightings import (
@@ -287,43 +287,6 @@ def _begin(block: Any, pair: tuple[Array, Array | None]) -> tuple[BlockState, No
     flat = xp.reshape(xp.permute_dims(codes, (1, 0, 2)), (n, members * k))
     beside = xp.permute_dims(xp.reshape(flat, (n, members, k)), (1, 0, 2))
     return BlockState(beside, mixing=mixing), None
-
-
-def merged_all(results: Iterable[tuple[Any, Any]]) -> tuple[list[Any], Any]:
-    """Return all states, and the values merged in the order of the rows."""
-    kept, total = [], None
-    for local, part in results:
-        kept.append(local)
-        # In the order of the rows: sums do not depend on the number of threads.
-        total = part if total is None else merged(total, part)
-    return kept, total
-
-
-def merged(total: Any, part: Any) -> Any:
-    """Merge two values: by their ``merge``, else by addition; None adds nothing."""
-    if part is None:
-        return total
-    return total.merge(part) if hasattr(total, "merge") else total + part
-
-
-def mapped(tree: Any, wanted: Callable[[Any], bool], function: Callable[[Any], Any]) -> Any:
-    """Return a tree of containers and dataclasses with a function applied to chosen leaves."""
-    if wanted(tree):
-        return function(tree)
-    if isinstance(tree, dict):
-        return {name: mapped(value, wanted, function) for name, value in tree.items()}
-    if type(tree) in (tuple, list):
-        return type(tree)(mapped(value, wanted, function) for value in tree)
-    if is_dataclass(tree) and not isinstance(tree, type):
-        converted = {f.name: mapped(getattr(tree, f.name), wanted, function) for f in fields(tree)}
-        return replace(tree, **converted)
-    return tree
-
-
-def evenly(count: int, parts: int) -> list[slice]:
-    """Consecutive slices of nearly equal length."""
-    edges = [count * part // parts for part in range(parts + 1)]
-    return [slice(*pair) for pair in itertools.pairwise(edges)]
 
 
 def power_of_two_near(largest: float, bits: int) -> float:

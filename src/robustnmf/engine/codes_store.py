@@ -18,7 +18,7 @@ from weakref import finalize
 import numpy as np
 
 from robustnmf.archive import read_full, whole_file
-from robustnmf.engine._base import mapped
+from robustnmf.engine._blockwise import mapped
 
 
 class Handle:

@@ -10,9 +10,8 @@ come back. Chunks and states of a lost worker are recomputed by the scheduler.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
-from functools import cached_property, partial, reduce
+from functools import cached_property, partial
 from typing import Any
 from uuid import uuid4
 
@@ -21,10 +20,11 @@ import dask.array as da
 import numpy as np
 import scipy.sparse
 from dask.delayed import Delayed, delayed
-from dask.highlevelgraph import HighLevelGraph
 
 from robustnmf.arrays import Array, is_foreign, to_device_of, to_numpy
-from robustnmf.engine._base import Visit, evenly, mapped, merged, merged_all
+from robustnmf.engine._base import Visit
+from robustnmf.engine._blockwise import evenly, mapped, merged_all
+from robustnmf.engine._dask_graph import Layer, is_future
 from robustnmf.engine._scan import (
     DataSummary,
     KnownRows,
@@ -34,9 +34,6 @@ from robustnmf.engine._scan import (
 )
 from robustnmf.engine.memory import BLOCK_BYTES
 from robustnmf.passes import BlockState
-
-FAN_IN = 8
-"""Parts that one task of the tree merges."""
 
 
 class DaskEngine(OutOfCoreEngine):
@@ -219,78 +216,7 @@ def _chunks(X: da.Array) -> list[Delayed]:
     """The chunks; of a persisted array those that the scheduler has, by their futures."""
     graph = X.__dask_graph__()
     nodes = [(node.key, graph.get(node.key), node) for node in X.to_delayed().ravel()]
-    return [Delayed(key, {key: held}) if _is_future(held) else node for key, held, node in nodes]
-
-
-class Layer:
-    """Tasks that are told to the scheduler together, and what they depend on."""
-
-    def __init__(self, name: str):
-        self.name = name
-        self.tasks: dict[Any, Any] = {}
-        self.before: dict[Any, Delayed] = {}
-
-    def _added(self, value: Any) -> str:
-        key = f"{self.name}-{len(self.tasks)}"
-        self.tasks[key] = value
-        return key
-
-    def given(self, value: Any) -> str:
-        """A node that is this value."""
-        return self._added((_itself, _Sealed(value)))
-
-    def task(self, function: Callable, *keys: Any) -> str:
-        """A node that is the function of others."""
-        return self._added((function, *keys))
-
-    def taken(self, value: Any) -> Any:
-        """Nodes of earlier layers by their keys, also in tuples; other values become nodes."""
-        if isinstance(value, Delayed):
-            node = value.dask[value.key]
-            if _is_future(node):
-                return node  # the scheduler has it
-            self.before[value.key] = value
-            return value.key
-        if isinstance(value, tuple):
-            return [self.taken(part) for part in value]
-        return None if value is None else self.given(value)
-
-    def tree(self, pairs: list[str]) -> str:
-        """What the second parts of pairs merge to; neighbours first, in the order of the rows."""
-        keys = [self.task(_merged_seconds, group) for group in _groups(pairs)]
-        while len(keys) > 1:
-            keys = [self.task(_merged, group) for group in _groups(keys)]
-        return keys[0]
-
-    def delayed(self, keys: Sequence[str]) -> list[Delayed]:
-        """Nodes for Dask."""
-        whole: dict[Any, Any] = {}
-        for graph in {id(node.dask): node.dask for node in self.before.values()}.values():
-            whole |= graph
-        whole |= self.tasks
-        layer = HighLevelGraph({self.name: whole}, {self.name: set()})
-        return [Delayed(key, layer, layer=self.name) for key in keys]
-
-
-def _is_future(value: Any) -> bool:
-    """Whether a value is the scheduler's promise of one."""
-    distributed = sys.modules.get("distributed")
-    return distributed is not None and isinstance(value, distributed.Future)
-
-
-def _groups(keys: list[str]) -> list[list[str]]:
-    return [keys[i : i + FAN_IN] for i in range(0, len(keys), FAN_IN)]
-
-
-class _Sealed:
-    """A value that Dask does not look into."""
-
-    def __init__(self, value: Any):
-        self.value = value
-
-
-def _itself(sealed: _Sealed) -> Any:
-    return sealed.value
+    return [Delayed(key, {key: held}) if is_future(held) else node for key, held, node in nodes]
 
 
 def _tiles(rows: Array) -> list[slice]:
@@ -312,14 +238,6 @@ def _moved_arrays(tree: Any, move: Callable[[Array], Array]) -> Any:
 
 def _call(function: Callable, chunk: Any, state: Any) -> Any:
     return function(chunk, state)
-
-
-def _merged(parts: list[Any]) -> Any:
-    return reduce(merged, parts)
-
-
-def _merged_seconds(pairs: list[tuple[Any, Any]]) -> Any:
-    return reduce(merged, (part for _, part in pairs))
 
 
 def _field(local: Any, name: str) -> np.ndarray:

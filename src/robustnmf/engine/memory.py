@@ -22,7 +22,8 @@ from robustnmf.arrays import (
     row_slice,
     to_numpy,
 )
-from robustnmf.engine._base import Engine, Visit, merged_all, power_of_two_near
+from robustnmf.engine._base import Engine, Visit, power_of_two_near
+from robustnmf.engine._blockwise import merged_all
 from robustnmf.engine._scan import block_of
 
 BLOCK_BYTES = 8 * 2**20

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from robustnmf.arrays import Array
-from robustnmf.engine._base import Visit, merged_all
+from robustnmf.engine._base import Visit
+from robustnmf.engine._blockwise import merged_all
 from robustnmf.engine._scan import DataSummary, KnownRows, OutOfCoreEngine, is_usable, scan_rows
 from robustnmf.engine.codes_store import CodesStore, FileCodesStore, Handle, MemoryCodesStore
 from robustnmf.engine.row_readers import RowReader
