@@ -13,14 +13,13 @@ values, a saturated channel), predict each other whatever they are, and are no e
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse
 
+from robustnmf._copies import FEWEST, ROUNDING, as_dense, find_copies, find_filled, row_sq_norms
 from robustnmf.engine import RowSample
 from robustnmf.fit import encode, fit, least_codes
 from robustnmf.state import Problem, Start
@@ -31,9 +30,6 @@ ROUNDS = 4
 
 WORTH_A_ROUND = 0.05
 """Share of the split samples that belong to groups, below which no further round follows."""
-
-FEWEST = 4
-"""Least number of rejected samples that are split, or that share a fill value."""
 
 PASSES = 6
 """Passes of the fit of the parts of one half."""
@@ -53,24 +49,8 @@ WIDER = 1.5
 COPY = 1 / 30
 """Rows whose relative distance is below this share of a typical relative energy are copies."""
 
-MANY_COPIES = 0.2
-"""Share of accepted rows with copies from which on copies are usual in this table."""
-
-COMPARED = 500
-"""Accepted rows that are searched for copies and fill values."""
-
-FILLED, FILLED_FEATURES = 0.5, 0.2
-"""Shares of the size and of the features of a row that one value fills, from which on it is filled.
-A row of yes-or-no features has the same value in some of them too, but in few."""
-
-MANY_FILLED = 0.05
-"""Share of accepted rows that are filled from which on that is usual in this table."""
-
 SIMILAR = 10.0
 """Rejected samples resemble each other where parts of the others divide their energy by this."""
-
-ROUNDING = 1e-12
-TINY = float(np.finfo(float).tiny)
 
 
 class Groups(NamedTuple):
@@ -199,13 +179,13 @@ def new_directions(
     """
     parts, codes = basis, codes.astype(np.float64)
     onto, gram = np.asarray(rows @ basis.T, dtype=np.float64), basis @ basis.T
-    sq_norms = _sq_norms(rows)
+    sq_norms = row_sq_norms(rows)
     floor = ROUNDING * sq_norms
     left = sq_norms + np.einsum("ij,ij->i", codes, codes @ gram - 2 * onto)
     for turn in range(count):
         left = np.maximum(left, floor)
         tried = np.take(order, range(turn * CANDIDATES, (turn + 1) * CANDIDATES), mode="wrap")
-        residuals = _dense(rows[tried]) - codes[tried] @ parts
+        residuals = as_dense(rows[tried]) - codes[tried] @ parts
         candidates = _unit_rows(np.maximum(residuals, 0.0))
         along = np.maximum(rows @ candidates.T - codes @ (parts @ candidates.T), 0.0)
         remain = np.sqrt(np.maximum(left[:, None] - along**2, floor[:, None]))
@@ -225,100 +205,7 @@ def new_directions(
     return parts[len(basis) :], codes[:, len(basis) :]
 
 
-def find_copies(rejected: RowSample, accepted: RowSample, distance: float) -> np.ndarray:
-    """Find rows (rows,) that are copies of others, unless copies are usual in this table.
-
-    Two rows are copies if their squared distance is below ``distance`` times their squared norm;
-    a row that counts twice or more is a copy of itself.
-    """
-    usual = accepted.take(np.argsort(accepted.key)[:COMPARED])
-    if np.average(_has_copy(usual, distance), weights=usual.weight) > MANY_COPIES:
-        return np.zeros(len(rejected), dtype=bool)
-    return _has_copy(rejected, distance)
-
-
-def _has_copy(sample: RowSample, distance: float) -> np.ndarray:
-    """Find rows (rows,) that have a copy in the sample."""
-    rows = sample.whole_rows()
-    lightest = float(sample.weight.min())
-    sq_norms = np.maximum(_sq_norms(rows), TINY)
-    is_close = np.empty(len(sample), dtype=bool)
-    for at in range(0, len(sample), COMPARED):
-        chunk = slice(at, at + COMPARED)
-        products = _dense(rows[chunk] @ rows.T)
-        gaps = sq_norms[chunk, None] + sq_norms - 2.0 * products
-        gaps /= sq_norms[chunk, None]
-        gaps[np.arange(gaps.shape[0]), np.arange(at, at + gaps.shape[0])] = np.inf
-        is_close[chunk] = gaps.min(axis=1) < distance + ROUNDING
-    return is_close | (sample.weight > 1.5 * lightest)
-
-
-def find_filled(rejected: RowSample, accepted: RowSample) -> np.ndarray:
-    """Find rows (rows,) that the same value fills, unless filled rows are usual in this table.
-
-    A code for missing values, a saturated channel or a covered lens gives different samples the
-    same entries. They predict each other as copies do.
-    """
-    usual = accepted.take(np.argsort(accepted.key)[:COMPARED])
-    if np.average(_filling_values(usual.rows) > 0, weights=usual.weight) > MANY_FILLED:
-        return np.zeros(len(rejected), dtype=bool)
-    filling = _filling_values(rejected.rows)
-    _, which, times = np.unique(filling, return_inverse=True, return_counts=True)
-    return (filling > 0) & (times[which] >= FEWEST)
-
-
-def _filling_values(rows: Any) -> np.ndarray:
-    """Return the value that fills each row (rows,), zero where there is none."""
-    count, features = rows.shape
-    filling = np.zeros(count)
-    if scipy.sparse.issparse(rows):
-        entries = np.split(rows.data, rows.indptr[1:-1])
-        candidates = np.flatnonzero(np.diff(rows.indptr) >= _fewest_filled(features))
-    else:
-        entries = rows
-        candidates = np.flatnonzero(_has_repeats(rows, _fewest_filled(features)))
-    for row in candidates:
-        filling[row] = _filling_value(entries[row], features)
-    return filling
-
-
-def _fewest_filled(features: int) -> int:
-    """Return the least number of features that a value fills."""
-    return max(2, math.ceil(FILLED_FEATURES * features))
-
-
-def _has_repeats(rows: np.ndarray, times: int) -> np.ndarray:
-    """Find rows (rows,) in which a positive value occurs several times; NaN does not count."""
-    if rows.shape[1] < times:
-        return np.zeros(len(rows), dtype=bool)
-    values = np.sort(rows, axis=1)
-    first, last = values[:, : values.shape[1] - times + 1], values[:, times - 1 :]
-    return ((first == last) & (first > 0)).any(axis=1)
-
-
-def _filling_value(entries: np.ndarray, features: int) -> float:
-    """Return the value that fills the entries of one row, zero where there is none."""
-    values, times = np.unique(entries[entries > 0], return_counts=True)  # NaN is not above zero
-    often = times >= _fewest_filled(features)
-    if not often.any():
-        return 0.0
-    squares = times * (values / values.max()) ** 2
-    largest = int(np.argmax(np.where(often, squares, 0.0)))
-    return float(values[largest]) if squares[largest] > FILLED * squares.sum() else 0.0
-
-
-def _sq_norms(rows: Any) -> np.ndarray:
-    """Compute the squared norm of every row (rows,) in float64."""
-    if scipy.sparse.issparse(rows):
-        return np.asarray(rows.multiply(rows).sum(axis=1), dtype=np.float64).ravel()
-    return np.einsum("ij,ij->i", rows, rows, dtype=np.float64)
-
-
 def _unit_rows(rows: np.ndarray) -> np.ndarray:
     """Divide rows by their norms; rows of zeros stay."""
     norms = np.linalg.norm(rows, axis=1, keepdims=True)
     return rows / np.where(norms > 0, norms, 1.0)
-
-
-def _dense(rows: Any) -> np.ndarray:
-    return rows.toarray() if scipy.sparse.issparse(rows) else np.asarray(rows)
