@@ -4,50 +4,10 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from robustnmf.compatibility import ModelSpec
-from robustnmf.estimators._base import BaseRobustNMF
-from robustnmf.estimators._docs import documented
 from robustnmf.estimators._input import Seed
-from robustnmf.losses import Frobenius
-from robustnmf.structures import Convex, Free, Structure
-from robustnmf.weightings import L21, Entropy, Fuzzy, Huber, Uniform, Weighting
-
-
-class PaperNMF(BaseRobustNMF):
-    """Squared error, random start and multiplicative updates, as in the paper."""
-
-    def __init__(
-        self,
-        n_components: int | str = "auto",
-        *,
-        solver: str = "mu",
-        init: str = "random",
-        n_init: int = 1,
-        max_iter: int = 1000,
-        tol: float = 1e-4,
-        random_state: Seed = None,
-        verbose: int = 0,
-    ):
-        self.n_components = n_components
-        self.solver = solver
-        self.init = init
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
-        self.verbose = verbose
-
-    def _parts(self) -> ModelSpec:
-        return ModelSpec(Frobenius(), self._weighting(), self._structure())
-
-    def _weighting(self) -> Weighting:
-        return Uniform()
-
-    def _structure(self) -> Structure:
-        return Free()
-
-
-documented_paper = documented(solver="mu", init="random", max_iter=1000)
+from robustnmf.estimators._paper import PaperNMF, documented_paper
+from robustnmf.structures import Convex, Structure
+from robustnmf.weightings import L21, Entropy, Fuzzy, Huber, Weighting
 
 
 @documented_paper
@@ -198,15 +158,9 @@ class HuberRNMF(PaperNMF):
         verbose: int = 0,
     ):
         super().__init__(
-            n_components,
-            solver=solver,
-            init=init,
-            n_init=n_init,
-            max_iter=max_iter,
-            tol=tol,
-            random_state=random_state,
-            verbose=verbose,
-        )
+            n_components, solver=solver, init=init, n_init=n_init, max_iter=max_iter, tol=tol,
+            random_state=random_state, verbose=verbose,
+        )  # fmt: skip
         self.cutoff = cutoff
 
     def _weighting(self) -> Weighting:
@@ -267,15 +221,9 @@ class FWRNMF(PaperNMF):
         verbose: int = 0,
     ):
         super().__init__(
-            n_components,
-            solver=solver,
-            init=init,
-            n_init=n_init,
-            max_iter=max_iter,
-            tol=tol,
-            random_state=random_state,
-            verbose=verbose,
-        )
+            n_components, solver=solver, init=init, n_init=n_init, max_iter=max_iter, tol=tol,
+            random_state=random_state, verbose=verbose,
+        )  # fmt: skip
         self.p = p
 
     def _weighting(self) -> Weighting:
@@ -334,15 +282,9 @@ class EWRNMF(PaperNMF):
         verbose: int = 0,
     ):
         super().__init__(
-            n_components,
-            solver=solver,
-            init=init,
-            n_init=n_init,
-            max_iter=max_iter,
-            tol=tol,
-            random_state=random_state,
-            verbose=verbose,
-        )
+            n_components, solver=solver, init=init, n_init=n_init, max_iter=max_iter, tol=tol,
+            random_state=random_state, verbose=verbose,
+        )  # fmt: skip
         self.gamma = gamma
 
     def _weighting(self) -> Weighting:
