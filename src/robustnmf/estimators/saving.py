@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import re
-import warnings
 from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
@@ -22,13 +21,14 @@ from sklearn.utils.validation import check_is_fitted
 from robustnmf import archive
 from robustnmf._warn import warn
 from robustnmf.arrays import is_foreign, to_numpy
+from robustnmf.estimators._check_loaded import check_loaded
 from robustnmf.estimators._stream import Stream
 from robustnmf.losses import LOSSES
 from robustnmf.passes import Statistics
 from robustnmf.solvers import SOLVERS
 from robustnmf.state import ElasticNet, Problem
 from robustnmf.structures import STRUCTURES
-from robustnmf.weightings import WEIGHTINGS, ObjectiveSums, Weighting
+from robustnmf.weightings import WEIGHTINGS, ObjectiveSums
 
 FORMAT = "robustnmf model 2"
 FORMAT_1 = "robustnmf model 1"
@@ -115,7 +115,7 @@ def load(path: str | os.PathLike) -> Any:
         model = _Reader(arrays, renamed).build(record["model"])
         if not isinstance(model, SaveMixin):
             raise archive.Broken("it holds no estimator")
-        _assert_sound(model)
+        check_loaded(model)
     except Exception as error:
         raise ValueError(
             f"{target} is no model that can be read ({error}). Models are written by "
@@ -270,34 +270,3 @@ def _estimators() -> dict[str, type]:
     public = (getattr(estimators, name) for name in estimators.__all__)
     return {kind.__name__: kind for kind in public
             if isinstance(kind, type) and issubclass(kind, SaveMixin)}  # fmt: skip
-
-
-def _assert_sound(model: Any) -> None:
-    """Refuse a model whose fitted attributes contradict each other or cannot be used."""
-    check_is_fitted(model)
-    features = model.n_features_in_
-    if type(features) is not int or features < 1:
-        raise archive.Broken(f"it has {features!r} features")
-    inner = getattr(model, "estimator_", model)
-    if inner is not model:
-        _assert_sound(inner)
-        model.predict(np.ones((1, features)))
-        return
-    components, features = model.components_, model.n_features_in_
-    is_table = isinstance(components, np.ndarray) and components.ndim == 2
-    if not is_table or components.dtype not in (np.float32, np.float64):
-        raise archive.Broken("its components are no table of floats")
-    if components.shape[1] != features:
-        raise archive.Broken(f"its components have {components.shape[1]} features, not {features}")
-    if not (np.isfinite(components).all() and (components >= 0).all()):
-        raise archive.Broken("its components are not finite and nonnegative")
-    names = getattr(model, "feature_names_in_", None)
-    if names is not None and (not isinstance(names, np.ndarray) or names.shape != (features,)):
-        raise archive.Broken(f"it does not name {features} features")
-    if not (isinstance(model._scale, float) and 1e-310 < model._scale < 1e305):
-        raise archive.Broken("its units are no positive number")
-    if not isinstance(model._problem, Problem) or not isinstance(model.weighting_, Weighting):
-        raise archive.Broken("it does not say what it has solved")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about names of features
-        model.transform(np.ones((1, features), dtype=components.dtype))

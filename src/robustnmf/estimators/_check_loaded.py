@@ -1,0 +1,44 @@
+"""Check a model that was read from a file."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from robustnmf import archive
+from robustnmf.state import Problem
+from robustnmf.weightings import Weighting
+
+
+def check_loaded(model: Any) -> None:
+    """Refuse a model whose fitted attributes contradict each other or cannot be used."""
+    check_is_fitted(model)
+    features = model.n_features_in_
+    if type(features) is not int or features < 1:
+        raise archive.Broken(f"it has {features!r} features")
+    inner = getattr(model, "estimator_", model)
+    if inner is not model:
+        check_loaded(inner)
+        model.predict(np.ones((1, features)))
+        return
+    components, features = model.components_, model.n_features_in_
+    is_table = isinstance(components, np.ndarray) and components.ndim == 2
+    if not is_table or components.dtype not in (np.float32, np.float64):
+        raise archive.Broken("its components are no table of floats")
+    if components.shape[1] != features:
+        raise archive.Broken(f"its components have {components.shape[1]} features, not {features}")
+    if not (np.isfinite(components).all() and (components >= 0).all()):
+        raise archive.Broken("its components are not finite and nonnegative")
+    names = getattr(model, "feature_names_in_", None)
+    if names is not None and (not isinstance(names, np.ndarray) or names.shape != (features,)):
+        raise archive.Broken(f"it does not name {features} features")
+    if not (isinstance(model._scale, float) and 1e-310 < model._scale < 1e305):
+        raise archive.Broken("its units are no positive number")
+    if not isinstance(model._problem, Problem) or not isinstance(model.weighting_, Weighting):
+        raise archive.Broken("it does not say what it has solved")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about names of features
+        model.transform(np.ones((1, features), dtype=components.dtype))
