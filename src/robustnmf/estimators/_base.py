@@ -7,19 +7,19 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from robustnmf._warn import warn
-from robustnmf.arrays import host_dtype, namespace, to_numpy
 from robustnmf.compatibility import ModelSpec, unsupported_reason
 from robustnmf.engine import Engine
-from robustnmf.estimators._input import Seed, check_weights
+from robustnmf.estimators._encoding import EncodingMixin
+from robustnmf.estimators._input import Seed, check_codes_path
 from robustnmf.estimators._partial import PartialFit
-from robustnmf.estimators._plan import check_codes_path, plan_fit
+from robustnmf.estimators._plan import plan_fit
 from robustnmf.estimators._progress import (
     CallbackSupportMixin,
     finished,
@@ -29,27 +29,18 @@ from robustnmf.estimators._progress import (
 from robustnmf.estimators._summary import comparable_objective
 from robustnmf.estimators._warnings import warn_if_collapsed, warn_of_few_samples, warn_of_outliers
 from robustnmf.estimators.saving import SaveMixin
-from robustnmf.fit import encode, objective
 from robustnmf.inits import INITS
 from robustnmf.solvers import SOLVERS
-from robustnmf.sources import Source, in_memory_engine, source_for
-from robustnmf.structures import Free
+from robustnmf.sources import source_for
 from robustnmf.weightings import Weighting
-
-try:
-    from sklearn.utils._array_api import check_same_namespace
-except ImportError:  # came with scikit-learn 1.9
-
-    def check_same_namespace(X: Any, estimator: Any, *, attribute: str, method: str) -> None:
-        """Do nothing: this scikit-learn does not dispatch."""
 
 
 class BaseRobustNMF(
     SaveMixin,
     CallbackSupportMixin,
+    EncodingMixin,
     PartialFit,
     ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
     BaseEstimator,
 ):
     """Factorisation ``X ~ codes @ components_``; subclasses say what it is made of."""
@@ -204,195 +195,6 @@ class BaseRobustNMF(
         for part in parts:
             part._validate_params()
         return parts
-
-    def transform(self, X: Any) -> np.ndarray:
-        """Best codes of X for the learned basis, each row for itself.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix (n_samples, n_features)
-
-        Returns
-        -------
-        codes : ndarray (n_samples, n_components)
-        """
-        source = self._checked(X, "transform")
-        return source.run(
-            self, "transform", lambda rows: self._encode(rows)[0], (self.components_.shape[0],)
-        )
-
-    def inverse_transform(self, X: Any) -> np.ndarray:
-        """Approximation of the data that codes stand for.
-
-        Parameters
-        ----------
-        X : array-like (n_samples, n_components)
-            Codes.
-
-        Returns
-        -------
-        approximation : ndarray (n_samples, n_features)
-        """
-        check_is_fitted(self)
-        k, features = self.components_.shape
-
-        def approximation(source: Source) -> np.ndarray:
-            codes = source.floats()
-            if codes.shape[1] != k:
-                raise ValueError(
-                    f"X has {codes.shape[1]} columns, but codes of this {type(self).__name__} have "
-                    f"{k}, one for each component. Pass what transform returns."
-                )
-            return codes @ source.like(self.components_)
-
-        source = source_for(X, type(self).__name__)
-        return source.run(self, "inverse_transform", approximation, (features,))
-
-    def score_samples(self, X: Any) -> np.ndarray:
-        """How normal every sample is: its energy with the sign turned.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix (n_samples, n_features)
-
-        Returns
-        -------
-        scores : ndarray (n_samples,)
-            High for samples that the basis describes well, low for outliers.
-        """
-        source = self._checked(X)
-        return source.run(self, "score_samples", lambda rows: -self._encode(rows)[1], ())
-
-    def explain(self, X: Any) -> np.ndarray:
-        """What every feature adds to the energy of every sample.
-
-        Positive where the sample has more than its approximation, negative where it has less;
-        the absolute values of a row sum to its energy. Large ones are what makes it an outlier.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix (n_samples, n_features)
-
-        Returns
-        -------
-        contributions : ndarray (n_samples, n_features)
-            NaN where X is not known; what is known of such a row stands for all of it.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from robustnmf import RobustNMF
-        >>> X = np.outer(np.arange(1.0, 9.0), [1.0, 2.0, 3.0])
-        >>> model = RobustNMF(1).fit(X)
-        >>> model.explain([[1.0, 9.0, 3.0]]).round().argmax()
-        np.int64(1)
-        """
-        source = self._checked(X)
-        rows = source.dense_rows()
-        basis = to_numpy(self.components_) / self._scale
-        engine = in_memory_engine(
-            rows, self._problem, self.weighting_, len(basis), scale=self._scale
-        )
-        codes, _ = encode(engine, self._problem, self._scaled_weighting, basis)
-        data = rows / self._scale
-        approximation = codes.astype(data.dtype) @ basis
-        known = ~np.isnan(data)
-        entries = self._problem.loss.entries(np.where(known, data, approximation), approximation)
-        # What is known stands for what is not, as in energies.
-        counts = np.maximum(known.sum(axis=1, keepdims=True), 1)
-        entries = entries.astype(np.float64) * (self._unit * data.shape[1] / counts)
-        return source.give_back(np.where(known, np.sign(data - approximation) * entries, np.nan))
-
-    def score(self, X: Any, y: Any = None) -> float:
-        """Mean of ``score_samples``, for model selection.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix (n_samples, n_features)
-        y : ignored
-
-        Returns
-        -------
-        score : float
-        """
-        scores = self.score_samples(X)
-        return float(namespace(scores).mean(scores))
-
-    def objective(self, X: Any, *, sample_weight: Any = None) -> float:
-        """Objective phi of X under the learned basis and weighting, with the best codes.
-
-        For the data of the fit (and ``tol > 0``) the last entry of ``objective_history_``, as far
-        as ``transform`` returns the codes of the fit.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix (n_samples, n_features)
-        sample_weight : array-like (n_samples,), optional
-            How many times each sample counts.
-
-        Returns
-        -------
-        objective : float
-        """
-        source = self._checked(X)
-        weights = check_weights(sample_weight, source.shape[0])
-        value = objective(
-            self._engine(source, sample_weight=weights),
-            self._problem,
-            self._scaled_weighting,
-            source.like(self.components_) / self._scale,
-        )
-        return value * self._unit**self.weighting_.degree
-
-    def _encode(self, source: Source) -> tuple[np.ndarray, np.ndarray]:
-        """Return codes (samples, k) and energies (samples,) of checked X, in the user's units."""
-        codes, energies = self._encode_rows(source, self._engine(source))
-        return namespace(codes).astype(codes, source.dtype, copy=False), energies * self._unit
-
-    def _encode_rows(self, source: Source, engine: Engine) -> tuple[np.ndarray, np.ndarray]:
-        """Return codes in the user's units, and energies in those of the engine."""
-        basis = source.like(self.components_) / self._scale
-        return encode(engine, self._problem, self._scaled_weighting, basis)
-
-    def _energies_and_sizes(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Return energies (samples,) and the sizes that they compare with, in the user's units."""
-        source = self._checked(X)
-        engine = self._engine(source)
-        sizes = engine.row_sizes(self._problem.loss.degree)
-        return self._encode_rows(source, engine)[1] * self._unit, sizes * self._unit
-
-    @property
-    def _unit(self) -> float:
-        """Energy of the user's units over that of the engine's."""
-        return self._scale**self._problem.loss.degree
-
-    @property
-    def _scaled_weighting(self) -> Weighting:
-        """The learned weighting in the units of the engine."""
-        return self.weighting_.rescaled(1.0 / self._unit)
-
-    @property
-    def _spec(self) -> ModelSpec:
-        """Parts that new data must suit; with the basis given, its structure does not matter."""
-        return ModelSpec(self._problem.loss, self.weighting_, Free())
-
-    def _checked(self, X: Any, method: str | None = None) -> Source:
-        """Return the source of new data, in the precision of the fit; X may be a source already.
-
-        A method that results in arrays needs X in the library of the fit, where scikit-learn
-        dispatches.
-        """
-        check_is_fitted(self)
-        source = X if isinstance(X, Source) else source_for(X, type(self).__name__)
-        if method is not None and source.in_memory:
-            check_same_namespace(X, self, attribute="components_", method=method)
-        return source.checked(self._spec, model=self, dtype=host_dtype(self.components_))
-
-    def _engine(self, source: Source, sample_weight: np.ndarray | None = None) -> Engine:
-        return source.engine(
-            self._problem, self.weighting_, self.components_.shape[0],
-            scale=self._scale, sample_weight=sample_weight,
-        )  # fmt: skip
 
     def _warn(
         self, converged: bool, learned: dict[str, Any], engine: Engine, weighed: np.ndarray

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from sklearn.utils import check_array
 from sklearn.utils.validation import _check_sample_weight
 
+from robustnmf.archive import is_stream
 from robustnmf.arrays import host_dtype, is_foreign, to_numpy
+from robustnmf.sources import Source
 from robustnmf.structures import Structure
 
 Seed = int | np.random.RandomState | None
@@ -75,3 +80,38 @@ def check_factor(
     if not factor.any():
         raise ValueError(f"{name} is zero throughout; a start needs something to go on.")
     return factor
+
+
+def check_codes_path(
+    path: Any, source: Source, structure: Structure, checkpoint: Any = None
+) -> Path | None:
+    """The file that codes are to be in, if they can be."""
+    if path is None:
+        return None
+    if not isinstance(path, (str, os.PathLike)):
+        raise TypeError(f"codes_path is {path!r}, but the path of a file is needed.")
+    if source.codes_are_lazy:
+        raise ValueError(
+            "codes_path is for X in memory or in files. Codes of a Dask array stay on its workers; "
+            "write what fit_transform returns with to_zarr or to_npy_stack."
+        )
+    if structure.mixes_samples:
+        raise ValueError("codes_path is not for convex structures, which mix all samples at once.")
+    target = Path(os.path.expanduser(path))
+    if target.is_dir() or not target.parent.is_dir():
+        raise FileNotFoundError(f"codes_path is {target}, but a file in a folder is needed.")
+    if is_stream(target):
+        raise ValueError(
+            f"codes_path is {target}, a FIFO or a device, but a memory map needs a regular file. "
+            "Write what fit_transform returns to it instead."
+        )
+    for other, what in ((source.file, "X"), (checkpoint, "the checkpoint")):
+        if isinstance(other, (str, os.PathLike)) and _same_file(target, other):
+            raise ValueError(f"codes_path is the file of {what}, which codes would replace.")
+    with tempfile.TemporaryFile(dir=target.parent):
+        pass  # better before a fit than after it
+    return target
+
+
+def _same_file(one: Path, other: str | os.PathLike) -> bool:
+    return one.resolve() == Path(os.path.expanduser(other)).resolve()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -12,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from robustnmf.archive import is_stream
 from robustnmf.arrays import Array, device_of, host_dtype, on_device_of, to_numpy
 from robustnmf.checkpoint import Checkpoint, samples_of, to_json
 from robustnmf.compatibility import ModelSpec, fastest_solver, unsupported_solver_reason
@@ -26,7 +24,7 @@ from robustnmf.screening import Screening, screen
 from robustnmf.solvers import SOLVERS, Solver
 from robustnmf.sources import Source
 from robustnmf.state import Fitted, Problem, Start
-from robustnmf.structures import Free, Structure
+from robustnmf.structures import Free
 from robustnmf.weightings import Weighting, effective_sample_size
 
 
@@ -170,41 +168,6 @@ class FitPlan:
     def _history(self, member: Fitted) -> Array:
         values = np.array(member.history) * self.unit**member.weighting.degree
         return on_device_of(member.basis, values)
-
-
-def check_codes_path(
-    path: Any, source: Source, structure: Structure, checkpoint: Any = None
-) -> Path | None:
-    """The file that codes are to be in, if they can be."""
-    if path is None:
-        return None
-    if not isinstance(path, (str, os.PathLike)):
-        raise TypeError(f"codes_path is {path!r}, but the path of a file is needed.")
-    if source.codes_are_lazy:
-        raise ValueError(
-            "codes_path is for X in memory or in files. Codes of a Dask array stay on its workers; "
-            "write what fit_transform returns with to_zarr or to_npy_stack."
-        )
-    if structure.mixes_samples:
-        raise ValueError("codes_path is not for convex structures, which mix all samples at once.")
-    target = Path(os.path.expanduser(path))
-    if target.is_dir() or not target.parent.is_dir():
-        raise FileNotFoundError(f"codes_path is {target}, but a file in a folder is needed.")
-    if is_stream(target):
-        raise ValueError(
-            f"codes_path is {target}, a FIFO or a device, but a memory map needs a regular file. "
-            "Write what fit_transform returns to it instead."
-        )
-    for other, what in ((source.file, "X"), (checkpoint, "the checkpoint")):
-        if isinstance(other, (str, os.PathLike)) and _same_file(target, other):
-            raise ValueError(f"codes_path is the file of {what}, which codes would replace.")
-    with tempfile.TemporaryFile(dir=target.parent):
-        pass  # better before a fit than after it
-    return target
-
-
-def _same_file(one: Path, other: str | os.PathLike) -> bool:
-    return one.resolve() == Path(os.path.expanduser(other)).resolve()
 
 
 def plan_fit(

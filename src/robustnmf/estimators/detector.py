@@ -12,9 +12,10 @@ from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from robustnmf.arrays import as_float64, namespace, on_device_of, to_numpy, weighted_quantile
-from robustnmf.estimators._base import check_same_namespace
+from robustnmf.arrays import as_float64, namespace, to_numpy, weighted_quantile
+from robustnmf.estimators._encoding import check_same_namespace
 from robustnmf.estimators._input import Seed, check_weights
+from robustnmf.estimators._shift import nonnegative_shift, shifted
 from robustnmf.estimators.robust import RobustNMF
 from robustnmf.estimators.saving import SaveMixin
 from robustnmf.losses import LOSSES, Loss
@@ -123,7 +124,7 @@ class RobustNMFDetector(SaveMixin, OutlierMixin, BaseEstimator):
         shape = table.shape if source.in_memory else source.shape
         # Rows that are not in memory are read as they are; RobustNMF refuses negative ones.
         shift = self._shift(table) if source.in_memory else np.zeros(shape[1])
-        inside, _ = _raised(table, shift)
+        inside, _ = shifted(table, shift)
         estimator = RobustNMF(
             _rank(self.n_components, shape),
             weighting=Trimmed(),
@@ -204,7 +205,7 @@ class RobustNMFDetector(SaveMixin, OutlierMixin, BaseEstimator):
         -------
         contributions : ndarray (n_samples, n_features)
         """
-        inside, below = _raised(self._checked(X), self.shift_)
+        inside, below = shifted(self._checked(X), self.shift_)
         contributions = self.estimator_.explain(inside)
         return contributions if below is None else contributions - self._squared_unit * below**2
 
@@ -242,12 +243,10 @@ class RobustNMFDetector(SaveMixin, OutlierMixin, BaseEstimator):
         """By how much features are raised to hold no negative values."""
         if scipy.sparse.issparse(X) or not self._quadratic:
             return np.zeros(X.shape[1])  # RobustNMF says what is wrong with negative values there
-        xp = namespace(X)
-        below = xp.where(X < 0, X, xp.zeros_like(X))
-        return -xp.min(as_float64(below), axis=0)
+        return nonnegative_shift(X)
 
     def _scores(self, X: Any) -> np.ndarray:
-        inside, below = _raised(X, self.shift_)
+        inside, below = shifted(X, self.shift_)
         energies, sizes = self.estimator_._energies_and_sizes(inside)
         if below is not None:
             squares = namespace(below).sum(as_float64(below) ** 2, axis=1)
@@ -278,21 +277,6 @@ def _rank(n_components: int | str, shape: tuple[int, int]) -> int:
             )
         return int(n_components)
     return max(1, min(DEFAULT_RANK, shape[1] // 3, shape[0]))
-
-
-def _raised(X: Any, shift: Any) -> tuple[Any, Any]:
-    """X raised to be nonnegative, and what is still missing where it lies below zero."""
-    if not bool(namespace(shift).any(shift > 0)):
-        return X, None
-    table = X.toarray() if scipy.sparse.issparse(X) else X
-    xp = namespace(table)
-    raised = table + xp.astype(on_device_of(table, shift), table.dtype)
-    nothing = xp.zeros_like(raised)
-    below = xp.where(raised < 0, raised, nothing)
-    # What is known stands for what is not, as in energies; squares of it add to those.
-    known = xp.sum(xp.astype(xp.isfinite(raised), table.dtype), axis=1, keepdims=True)
-    whole = (table.shape[1] / xp.where(known > 0, known, 1 + 0 * known)) ** 0.5
-    return xp.where(raised < 0, nothing, raised), below * whole
 
 
 def _level(scores: np.ndarray, row_weight: np.ndarray, share: float) -> float:
