@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from robustnmf._warn import warn
 from robustnmf.arrays import host_dtype, namespace, to_numpy
 from robustnmf.compatibility import ModelSpec, unsupported_reason
+from robustnmf.encoding import encode, objective
 from robustnmf.engine import Engine
 from robustnmf.estimators._input import Seed, check_weights
 from robustnmf.estimators._partial import PartialFit
@@ -29,7 +30,6 @@ from robustnmf.estimators._progress import (
 from robustnmf.estimators._summary import comparable_objective
 from robustnmf.estimators._warnings import warn_if_collapsed, warn_of_few_samples, warn_of_outliers
 from robustnmf.estimators.saving import SaveMixin
-from robustnmf.fit import encode, objective
 from robustnmf.inits import INITS
 from robustnmf.solvers import SOLVERS
 from robustnmf.sources import Source, in_memory_engine, source_for

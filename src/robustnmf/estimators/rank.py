@@ -27,13 +27,15 @@ import scipy.sparse
 from sklearn.utils import check_array, check_random_state
 
 from robustnmf.arrays import Array
+from robustnmf.encoding import encode
 from robustnmf.estimators._plan import FitPlan, plan_fit
 from robustnmf.estimators._start import start_of
 from robustnmf.estimators.robust import RobustNMF
-from robustnmf.fit import encode, fit
+from robustnmf.fit import fit
+from robustnmf.problem import Problem
 from robustnmf.sources import in_memory_engine, source_for
 from robustnmf.sources.array import native
-from robustnmf.state import Problem, Start
+from robustnmf.state import Start
 from robustnmf.structures import Free
 from robustnmf.weightings import Uniform
 
