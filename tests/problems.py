@@ -10,9 +10,10 @@ import scipy.sparse
 from robustnmf.arrays import to_numpy
 from robustnmf.fit import fit
 from robustnmf.losses import LOSSES
+from robustnmf.problem import Problem
 from robustnmf.solvers import SOLVERS
 from robustnmf.sources import in_memory_engine
-from robustnmf.state import Problem, Start
+from robustnmf.state import Start
 from robustnmf.structures import STRUCTURES
 from robustnmf.weightings import WEIGHTINGS, EnergyHistogram, Weighting
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
-from robustnmf.arrays import Array, namespace, on_device_of, to_numpy
+from robustnmf.arrays import Array, Block, namespace, on_device_of, to_numpy
+from robustnmf.engine import Engine
 from robustnmf.passes import BlockState
-from robustnmf.state import ObjectiveValue, Problem, State
+from robustnmf.problem import Problem
+from robustnmf.state import ObjectiveValue, State
 from robustnmf.weightings import Batch, EnergyHistogram, ObjectiveSums, WarmupWeights
 
 
@@ -34,13 +35,13 @@ def objective_values(
     ]
 
 
-def energies_only(engine: Any, problem: Problem, state: State) -> State:
+def energies_only(engine: Engine, problem: Problem, state: State) -> State:
     """Add the energies of the start to a state, where weightings have automatic parameters."""
     if not any(member.requested_weighting.has_auto for member in state.members):
         return state
     data_pass = problem.make_pass(engine, state.weighting, state.basis, state.basis)
 
-    def visit(block: Any, local: BlockState) -> tuple[BlockState, None]:
+    def visit(block: Block, local: BlockState) -> tuple[BlockState, None]:
         codes, cache = data_pass.evaluate(block, local.codes)
         energies = data_pass.penalised(block, codes, data_pass.energies(block, codes, cache))
         return replace(local, energies=energies), None
@@ -49,7 +50,7 @@ def energies_only(engine: Any, problem: Problem, state: State) -> State:
 
 
 def update_auto_parameters(
-    engine: Any, problem: Problem, state: State, *, warmup_passes: int, freeze: bool
+    engine: Engine, problem: Problem, state: State, *, warmup_passes: int, freeze: bool
 ) -> State:
     """Update automatic parameters from the energies of the last pass."""
     automatic = [j for j, member in enumerate(state.members) if member.requested_weighting.has_auto]
@@ -72,7 +73,7 @@ def update_auto_parameters(
     return replace(state, basis=basis)
 
 
-def end_warmup(engine: Any, problem: Problem, state: State) -> State:
+def end_warmup(engine: Engine, problem: Problem, state: State) -> State:
     """Replace warm-up weights by the requested weightings, in a fit that is stopped early."""
     in_warmup = [
         j for j, member in enumerate(state.members) if isinstance(member.weighting, WarmupWeights)
@@ -89,11 +90,11 @@ def end_warmup(engine: Any, problem: Problem, state: State) -> State:
     return state
 
 
-def _reevaluate(engine: Any, problem: Problem, state: State) -> None:
+def _reevaluate(engine: Engine, problem: Problem, state: State) -> None:
     """Recompute the objectives of members whose weightings have changed, from their energies."""
     weighting = state.weighting
 
-    def visit(block: Any, local: BlockState) -> tuple[None, ObjectiveSums]:
+    def visit(block: Block, local: BlockState) -> tuple[None, ObjectiveSums]:
         sizes = block.row_sizes(problem.loss.degree) if weighting.uses_row_sizes else None
         return None, weighting.weigh(local.energies, block.row_weight, sizes).objective_sums
 
@@ -105,7 +106,7 @@ def _reevaluate(engine: Any, problem: Problem, state: State) -> None:
 
 
 def _histograms(
-    engine: Any, problem: Problem, state: State, members: list[int]
+    engine: Engine, problem: Problem, state: State, members: list[int]
 ) -> list[EnergyHistogram]:
     """Compute the histograms of the energies of the members with these indices."""
     index = on_device_of(state.basis, members)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from robustnmf import archive
-from robustnmf.arrays import Array, host_dtype, is_foreign, on_device_of, to_numpy
+from robustnmf.arrays import Array, Block, host_dtype, is_foreign, on_device_of, to_numpy
 from robustnmf.engine import Engine
 from robustnmf.passes import BlockState
 from robustnmf.state import Fitted, MemberProgress, ObjectiveValue, State
@@ -186,7 +186,7 @@ def samples_of(engine: Engine) -> list[float]:
     features = on_device_of(engine.like, rng.random((m, SAMPLES)))
     samples = engine.split(on_device_of(engine.like, rng.random(n)))
 
-    def visit(block: Any, weights: Array) -> tuple[None, np.ndarray]:
+    def visit(block: Block, weights: Array) -> tuple[None, np.ndarray]:
         return None, to_numpy(weights @ block.wide_project(features))
 
     return [float(value) for value in engine.sums(visit, samples)]

@@ -20,9 +20,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from robustnmf._copies import FEWEST, ROUNDING, as_dense, find_copies, find_filled, row_sq_norms
+from robustnmf.encoding import encode, least_codes
 from robustnmf.engine import RowSample
-from robustnmf.fit import encode, fit, least_codes
-from robustnmf.state import Problem, Start
+from robustnmf.fit import fit
+from robustnmf.problem import Problem
+from robustnmf.state import Start
 from robustnmf.weightings import L21, Trimmed, Uniform
 
 ROUNDS = 4

@@ -24,12 +24,14 @@ from typing import Any
 
 import numpy as np
 
-from robustnmf.arrays import Array, on_device_of, weighted_median
+from robustnmf.arrays import Array, Block, on_device_of, weighted_median
+from robustnmf.encoding import encoded_start
 from robustnmf.engine import Engine, InMemory, draw_rows
-from robustnmf.fit import encoded_start, fit
+from robustnmf.fit import fit
 from robustnmf.groups import find_groups
 from robustnmf.inits import INITS
-from robustnmf.state import WARMUP_PASSES, Fitted, Problem, Start, State
+from robustnmf.problem import Problem
+from robustnmf.state import WARMUP_PASSES, Fitted, Start, State
 from robustnmf.weightings import Batch, EnergyHistogram, Trimmed, Uniform, sample_count
 from robustnmf.weightings.trimmed import FEWEST_SAMPLES
 
@@ -258,7 +260,7 @@ def _rejection_rule(engine: Engine, problem: Problem, majority: Majority) -> Any
     batch = Batch([majority.cutoffs], basis)
     data_pass = problem.make_pass(engine, batch, basis, basis)
 
-    def is_rejected(block: Any) -> Array:
+    def is_rejected(block: Block) -> Array:
         codes, cache = data_pass.encode(block, batch)
         energies = data_pass.energies(block, codes, cache)[0, ...]
         return (

@@ -1,6 +1,6 @@
 """Everything that depends on the array library: namespaces, row blocks, compiled loops."""
 
-from robustnmf.arrays.blocks import DenseBlock
+from robustnmf.arrays.blocks import Block, DenseBlock
 from robustnmf.arrays.coordinates import (
     active_components,
     extrapolate,
@@ -40,16 +40,20 @@ from robustnmf.arrays.namespace import (
     to_device_of,
     to_numpy,
 )
+from robustnmf.arrays.protocols import BlockMapper, Visit
 from robustnmf.arrays.quantiles import weighted_median, weighted_quantile
 from robustnmf.arrays.residuals import recompute_cancelled
 from robustnmf.arrays.sparse import SparseBlock, row_slice
 
 __all__ = [
     "Array",
+    "Block",
+    "BlockMapper",
     "DenseBlock",
     "MaskedBlock",
     "Namespace",
     "SparseBlock",
+    "Visit",
     "active_components",
     "arange_like",
     "as_float64",

@@ -5,8 +5,8 @@ power of two near the largest entry of X. Dividing the small products by it, not
 X itself, needs no copy of X and no rounding, and data of size 1e-60 or 1e+60 neither
 underflow nor overflow when they are squared.
 
-``DenseBlock`` defines the interface; blocks of rows with missing values and of sparse rows
-implement the same methods. A loss reads the ``values`` of a block, and everything computed from
+``Block`` defines the interface; blocks of dense, incomplete and sparse rows
+are its subclasses. A loss reads the ``values`` of a block, and everything computed from
 them entry by entry (approximation, loss, parts of the gradient) has their shape: a table
 (rows, features), or a list of the stored entries.
 """
@@ -35,8 +35,10 @@ CHUNK_NUMBERS = 100_000
 DEVICE_NUMBERS = 2**27
 
 
-class DenseBlock:
-    """Consecutive rows of a dense X, in units of ``scale``.
+class Block:
+    """Consecutive rows of X, in units of ``scale``.
+
+    Its methods are those for a table of numbers, of any array library.
 
     Attributes
     ----------
@@ -144,9 +146,9 @@ class DenseBlock:
         """Compute squared errors of rows with codes (..., chosen, k) and bases (..., k, m)."""
         return self.xp.sum(as_float64((self.take(index) - codes @ basis) ** 2), axis=-1)
 
-    def part(self, index: Array) -> Any:
+    def part(self, index: Array) -> Block:
         """Return a block of the chosen rows in float64."""
-        return DenseBlock(as_float64(self.xp.take(self.rows, index, axis=0)), self.scale)
+        return type(self)(as_float64(self.xp.take(self.rows, index, axis=0)), self.scale)
 
     def project(self, basis: Array) -> Array:
         """Compute ``X basis^T`` (members, rows, k) of all members as one product."""
@@ -170,14 +172,6 @@ class DenseBlock:
 
     def weighted_sums(self, codes: Array, weights: Array) -> tuple[Array, Array]:
         """Compute ``codes^T w X`` and ``codes^T w codes`` for weights (members, rows, 1)."""
-        if self._has_products(codes):
-            members, _, k = codes.shape
-            tables = [self.rows, codes[0, ...]] if members == 1 else [self.rows]
-            products = gpu.weighted_cross(codes, weights[:, :, 0], *tables)
-            cross = self.xp.reshape(self._in_units(products[0]), (members, k, self.rows.shape[1]))
-            if members == 1:
-                return cross, products[1][None, ...]
-            return cross, self.xp.matrix_transpose(codes * weights) @ codes
         weighted = scaled_rows(codes, weights)
         return self.cross(weighted), self.xp.matrix_transpose(weighted) @ codes
 
@@ -189,19 +183,10 @@ class DenseBlock:
         Also returns ``quadratic_part`` (1, rows) of the new codes. None where there is no kernel
         that does all of it at once.
         """
-        if codes.shape[0] > 1 or not self._has_products(codes):
-            return None
-        basis = self._in_units(basis[0, ...])
-        return gpu.project_and_update(self.rows, basis, gram[0, ...], codes, smallest(codes))
-
-    def _has_products(self, codes: Array) -> bool:
-        """Return whether there are GPU kernels for products of the rows with codes."""
-        return type(self) is DenseBlock and gpu.has_products(
-            self.rows, codes.shape[0] * codes.shape[2]
-        )
+        return None
 
     @property
-    def samples(self) -> DenseBlock:
+    def samples(self) -> Block:
         """The block with complete rows, of which convex bases are mixtures."""
         return self
 
@@ -244,3 +229,30 @@ class DenseBlock:
 
     def _in_units(self, x: Array) -> Array:
         return x if self.scale == 1.0 else x * (1.0 / self.scale)
+
+
+class DenseBlock(Block):
+    """Consecutive rows of a dense X without missing values; on a GPU products have kernels."""
+
+    def weighted_sums(self, codes: Array, weights: Array) -> tuple[Array, Array]:
+        if not self._has_products(codes):
+            return super().weighted_sums(codes, weights)
+        members, _, k = codes.shape
+        tables = [self.rows, codes[0, ...]] if members == 1 else [self.rows]
+        products = gpu.weighted_cross(codes, weights[:, :, 0], *tables)
+        cross = self.xp.reshape(self._in_units(products[0]), (members, k, self.rows.shape[1]))
+        if members == 1:
+            return cross, products[1][None, ...]
+        return cross, self.xp.matrix_transpose(codes * weights) @ codes
+
+    def multiplicative_update(
+        self, codes: Array, basis: Array, gram: Array
+    ) -> tuple[Array, Array] | None:
+        if codes.shape[0] > 1 or not self._has_products(codes):
+            return None
+        basis = self._in_units(basis[0, ...])
+        return gpu.project_and_update(self.rows, basis, gram[0, ...], codes, smallest(codes))
+
+    def _has_products(self, codes: Array) -> bool:
+        """Return whether there are GPU kernels for products of the rows with codes."""
+        return gpu.has_products(self.rows, codes.shape[0] * codes.shape[2])

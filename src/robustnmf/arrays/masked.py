@@ -13,11 +13,11 @@ from functools import cached_property
 
 import numpy as np
 
-from robustnmf.arrays.blocks import DenseBlock
+from robustnmf.arrays.blocks import Block
 from robustnmf.arrays.namespace import Array, as_float64, namespace, to_numpy
 
 
-class MaskedBlock(DenseBlock):
+class MaskedBlock(Block):
     """Consecutive rows of a dense X of which only some entries are known.
 
     Parameters
@@ -34,10 +34,10 @@ class MaskedBlock(DenseBlock):
     ):
         super().__init__(rows, scale, row_weight)
         self.known = known
-        self.filled: DenseBlock | None = None
+        self.filled: Block | None = None
 
     @property
-    def samples(self) -> DenseBlock:
+    def samples(self) -> Block:
         """The block with missing values filled in, once the engine has filled them."""
         assert self.filled is not None
         return self.filled

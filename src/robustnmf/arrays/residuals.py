@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from robustnmf.arrays.blocks import DenseBlock
+from robustnmf.arrays.blocks import Block
 from robustnmf.arrays.cuda_graphs import flag_overflow, is_capturing
 from robustnmf.arrays.namespace import Array, arange_like, as_float64, masked_scatter, namespace
 
@@ -21,7 +21,7 @@ FEW = 32
 
 
 def recompute_cancelled(
-    block: DenseBlock, energies: Array, doubtful: Array, codes: Array, basis: Array
+    block: Block, energies: Array, doubtful: Array, codes: Array, basis: Array
 ) -> Array:
     """Replace the energies (members, rows) in a mask by squared residuals of codes and basis."""
     if isinstance(energies, np.ndarray):
@@ -32,7 +32,7 @@ def recompute_cancelled(
 
 
 def _by_member(
-    block: DenseBlock,
+    block: Block,
     energies: np.ndarray,
     doubtful: np.ndarray,
     codes: np.ndarray,
@@ -46,7 +46,7 @@ def _by_member(
 
 
 def _for_all_members(
-    block: DenseBlock, energies: Array, doubtful: Array, codes: Array, basis: Array
+    block: Block, energies: Array, doubtful: Array, codes: Array, basis: Array
 ) -> Array:
     """Recompute the rows that are in the mask of any member, for all members."""
     xp = namespace(energies)
@@ -64,7 +64,7 @@ def _for_all_members(
 
 
 def _in_fixed_buffer(
-    block: DenseBlock, energies: Array, doubtful: Array, codes: Array, basis: Array
+    block: Block, energies: Array, doubtful: Array, codes: Array, basis: Array
 ) -> Array:
     """Recompute at most ``FEW`` rows of each member without synchronising with the device."""
     xp = namespace(energies)

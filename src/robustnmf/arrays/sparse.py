@@ -9,13 +9,13 @@ from typing import ClassVar
 import numpy as np
 import scipy.sparse
 
-from robustnmf.arrays.blocks import DenseBlock
+from robustnmf.arrays.blocks import Block
 from robustnmf.arrays.namespace import Array, Namespace, as_float64, eps, namespace
 
 DENSE_NUMBERS = 1_000_000
 
 
-class SparseBlock(DenseBlock):
+class SparseBlock(Block):
     """Consecutive rows of a CSR X; its values are the stored entries (stored,).
 
     Zeros are left out of the values, so a loss must be linear in the approximation where X is

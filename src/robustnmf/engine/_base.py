@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from robustnmf.arrays import Array, floored, namespace
+from robustnmf.arrays import Array, Block, Visit, floored, namespace
 from robustnmf.engine._blockwise import evenly
 from robustnmf.engine.threads import Threads
 from robustnmf.passes import BlockState
@@ -32,9 +32,6 @@ from robustnmf.weightings import (
 )
 
 WORTH_A_THREAD = 1e6
-
-Visit = Callable[[Any, Any], tuple[Any, Any]]
-"""``(block, state) -> (new state, value to merge)``."""
 
 
 class Engine(ABC):
@@ -183,7 +180,7 @@ class Engine(ABC):
         return self._mean_size(1.0) / self.shape[1]
 
     def _mean_size(self, degree: float) -> float:
-        def total(block: Any, _: None) -> tuple[None, np.ndarray]:
+        def total(block: Block, _: None) -> tuple[None, np.ndarray]:
             sums = (
                 block.xp.sum(block.row_weight * block.row_sizes(degree)),
                 block.xp.sum(block.row_weight),
@@ -208,14 +205,14 @@ class Engine(ABC):
         """
         unit = self.typical_size(degree) if unit is None else unit
 
-        def count(block: Any, local: Any) -> tuple[None, np.ndarray]:
+        def count(block: Block, local: Any) -> tuple[None, np.ndarray]:
             return None, energy_counts(
                 energies(local), block.row_sizes(degree), block.row_weight, unit
             )
 
         def larger_of(j: int) -> Callable[[float, float], LogHistogram]:
             def larger(log: float, log_share: float) -> LogHistogram:
-                def beyond(block: Any, local: Any) -> tuple[None, np.ndarray]:
+                def beyond(block: Block, local: Any) -> tuple[None, np.ndarray]:
                     known = block.row_sizes(degree), block.row_weight, unit
                     return None, excess_counts(energies(local)[j, ...], *known, log, log_share)
 
@@ -243,7 +240,7 @@ class Engine(ABC):
             # Counted in units of the mean: nodes then lie alike whatever the units of X.
             mean = self._mean_size(degree) or 1.0
 
-            def counts(block: Any, _: None) -> tuple[None, np.ndarray]:
+            def counts(block: Block, _: None) -> tuple[None, np.ndarray]:
                 return None, node_counts(
                     block.xp.log(floored(block.row_sizes(degree) / mean)), block.row_weight
                 )
@@ -279,7 +276,7 @@ class Engine(ABC):
         return self.threads.each(function, items) if count > 1 else map(function, items)
 
 
-def _begin(block: Any, pair: tuple[Array, Array | None]) -> tuple[BlockState, None]:
+def _begin(block: Block, pair: tuple[Array, Array | None]) -> tuple[BlockState, None]:
     """The members of a sample lie side by side, as products with X want and give them."""
     codes, mixing = pair
     xp = namespace(codes)

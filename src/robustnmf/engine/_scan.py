@@ -11,6 +11,7 @@ import scipy.sparse
 
 from robustnmf.arrays import (
     Array,
+    Block,
     DenseBlock,
     MaskedBlock,
     Namespace,
@@ -65,7 +66,7 @@ class KnownRows:
             self, row_weight=self.nominal_row_weight, full_row_weight=self.nominal_row_weight
         )
 
-    def block(self, rows: Array, scale: float, complete: bool, fill: float) -> DenseBlock:
+    def block(self, rows: Array, scale: float, complete: bool, fill: float) -> Block:
         """The block of these rows, which need not find out again what is known of them."""
         block = block_of(rows, scale, None, complete, fill)
         block._sizes = dict(self.by_degree)
@@ -246,7 +247,7 @@ def _occurrences(values: Array, mask: Array) -> Occurrences:
 
 def block_of(
     rows: Array, scale: float, row_weight: Array | None, complete: bool, fill: float
-) -> DenseBlock:
+) -> Block:
     """Return the block of dense rows, with or without missing values."""
     if complete:
         return DenseBlock(rows, scale, row_weight)

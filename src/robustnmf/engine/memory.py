@@ -10,6 +10,7 @@ import scipy.sparse
 
 from robustnmf.arrays import (
     Array,
+    Block,
     DenseBlock,
     MaskedBlock,
     SparseBlock,
@@ -106,7 +107,8 @@ class InMemory(Engine):
             return self
         xp = namespace(self.like)
 
-        def sums(block: MaskedBlock, _: None) -> tuple[None, Array]:
+        def sums(block: Block, _: None) -> tuple[None, Array]:
+            assert isinstance(block, MaskedBlock)
             row_weight = xp.astype(block.full_row_weight, self.like.dtype)[:, None]
             known = row_weight * block.observed(None, block.rows)
             return None, xp.stack([xp.sum(known * block.rows, axis=0), xp.sum(known, axis=0)])
@@ -115,7 +117,8 @@ class InMemory(Engine):
         totals, counts = totals_and_counts[0, :], totals_and_counts[1, :]
         means = xp.where(counts > 0, totals / floored(counts), 0 * totals)
 
-        def guess(block: MaskedBlock, _: None) -> tuple[Array, None]:
+        def guess(block: Block, _: None) -> tuple[Array, None]:
+            assert isinstance(block, MaskedBlock)
             known = block.observed(block.rows, block.rows)
             expected = block.observed(None, block.rows) @ means
             excess = xp.sum(known, axis=1) / xp.where(expected > 0, expected, 1 + 0 * expected)
@@ -177,7 +180,7 @@ def _rows_of_a_block(rows: int, row_bytes: int, row_work: int, columns: int) -> 
 
 def _block(
     X: Any, at: int, stop: int, scale: float, row_weight: Array | None, complete: bool, fill: float
-) -> DenseBlock:
+) -> Block:
     """The block of these rows of X, of the kind that X is."""
     if scipy.sparse.issparse(X):
         return SparseBlock(row_slice(X, at, stop), scale, row_weight)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from robustnmf.arrays import Array, namespace, on_device_of, to_numpy
+from robustnmf.arrays import Array, Block, namespace, on_device_of, to_numpy
 from robustnmf.engine._base import Engine
 from robustnmf.engine.memory import InMemory
 
@@ -173,7 +173,7 @@ def draw_rows(engine: Engine, limit: int, choose: Chooser | None = None) -> RowS
     direction = on_device_of(engine.like, normal, xp.float64)
     share = 1.0 if choose is not None else min(1.0, MARGIN * limit / n)
 
-    def visit(block: Any, _: None) -> tuple[None, RowSample]:
+    def visit(block: Block, _: None) -> tuple[None, RowSample]:
         place = to_numpy(block.wide_project(direction))[:, 0]
         key = np.round(place - np.floor(place), DIGITS)
         weight = to_numpy(block.full_row_weight)

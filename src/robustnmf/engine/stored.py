@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from robustnmf.arrays import Array
-from robustnmf.engine._base import Visit
+from robustnmf.arrays import Array, Block, Visit
 from robustnmf.engine._blockwise import merged_all
 from robustnmf.engine._scan import DataSummary, KnownRows, OutOfCoreEngine, is_usable, scan_rows
 from robustnmf.engine.codes_store import CodesStore, FileCodesStore, Handle, MemoryCodesStore
@@ -114,7 +113,7 @@ class Stored(OutOfCoreEngine):
         if codes_store is None:
             return lambda i, block, local: visit(block, local)
 
-        def visited(i: int, block: Any, local: Any) -> tuple[Any, Any]:
+        def visited(i: int, block: Block, local: Any) -> tuple[Any, Any]:
             local, known = codes_store.get(local)
             kept, part = visit(block, local)
             return codes_store.store(i, kept, known), part

@@ -10,11 +10,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from robustnmf.arrays import host_dtype, namespace, to_numpy
 from robustnmf.compatibility import ModelSpec
+from robustnmf.encoding import encode, objective
 from robustnmf.engine import Engine
 from robustnmf.estimators._input import check_weights
-from robustnmf.fit import encode, objective
+from robustnmf.problem import Problem
 from robustnmf.sources import Source, in_memory_engine, source_for
-from robustnmf.state import Problem
 from robustnmf.structures import Free
 from robustnmf.weightings import Weighting
 

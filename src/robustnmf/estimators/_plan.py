@@ -20,10 +20,11 @@ from robustnmf.estimators._regularisation import penalties_of
 from robustnmf.estimators._start import rank_of, seeds_of, start_of, starts_of
 from robustnmf.estimators._summary import overlap, reconstruction_error
 from robustnmf.fit import Callback, fit
+from robustnmf.problem import Problem
 from robustnmf.screening import Screening, screen
 from robustnmf.solvers import SOLVERS, Solver
 from robustnmf.sources import Source
-from robustnmf.state import Fitted, Problem, Start
+from robustnmf.state import Fitted, Start
 from robustnmf.structures import Free
 from robustnmf.weightings import Weighting, effective_sample_size
 

@@ -8,12 +8,14 @@ import numpy as np
 import scipy.sparse
 
 from robustnmf.arrays import Array
+from robustnmf.encoding import encode
 from robustnmf.estimators._plan import FitPlan, plan_fit
 from robustnmf.estimators._start import start_of
 from robustnmf.estimators.robust import RobustNMF
-from robustnmf.fit import encode, fit
+from robustnmf.fit import fit
+from robustnmf.problem import Problem
 from robustnmf.sources import in_memory_engine, source_for
-from robustnmf.state import Problem, Start
+from robustnmf.state import Start
 from robustnmf.structures import Free
 from robustnmf.weightings import Uniform
 

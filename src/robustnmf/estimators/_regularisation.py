@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from robustnmf.losses import Loss
-from robustnmf.state import ElasticNet
+from robustnmf.problem import ElasticNet
 from robustnmf.weightings import Weighting
 
 

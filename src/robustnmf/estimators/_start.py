@@ -8,12 +8,13 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from robustnmf._warn import warn
-from robustnmf.arrays import Array, namespace, on_device_of
+from robustnmf.arrays import Array, Block, namespace, on_device_of
 from robustnmf.engine import Engine
 from robustnmf.estimators._input import check_factor
 from robustnmf.inits import DETERMINISTIC, INITS
+from robustnmf.problem import Problem
 from robustnmf.solvers import Solver
-from robustnmf.state import Problem, Start
+from robustnmf.state import Start
 
 
 def rank_of(shape: tuple[int, int], n_components: int | str, init: str, W: Any, H: Any) -> int:
@@ -71,7 +72,7 @@ def start_of(
     whole = engine.filled() if model.init in DETERMINISTIC else engine
     xp = namespace(engine.like)
 
-    def together(block: Any, members: tuple[Array | None, Array]) -> tuple[Array, None]:
+    def together(block: Block, members: tuple[Array | None, Array]) -> tuple[Array, None]:
         before, codes = members
         codes = codes[None, ...]
         return codes if before is None else xp.concat([before, codes]), None

@@ -14,14 +14,13 @@ these sums stand for. Automatic weights are read off a histogram of energies tha
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from robustnmf.arrays import Array
+from robustnmf.arrays import Array, Block
 from robustnmf.engine import Engine
 from robustnmf.passes import BlockState, Statistics
-from robustnmf.state import Problem
+from robustnmf.problem import Problem
 from robustnmf.weightings import Batch, Weighting
 
 STEPS = 3
@@ -49,7 +48,7 @@ class Stream:
         batch = Batch([weighting], bases)
         data_pass = self.problem.make_pass(engine, batch, bases, bases)
 
-        def encode_block(block: Any, _: None) -> tuple[BlockState, None]:
+        def encode_block(block: Block, _: None) -> tuple[BlockState, None]:
             codes, cache = data_pass.encode(block, batch)
             return BlockState(codes, energies=data_pass.energies(block, codes, cache)), None
 
@@ -57,7 +56,7 @@ class Stream:
         counts, weighting = self._resolve_weighting(engine, block_states, weighting, forget)
         resolved_batch = Batch([weighting], bases)
 
-        def gather_block(block: Any, local: BlockState) -> tuple[None, Statistics]:
+        def gather_block(block: Block, local: BlockState) -> tuple[None, Statistics]:
             codes, cache = data_pass.evaluate(block, local.codes)
             return None, data_pass.gather(block, BlockState(codes), resolved_batch, cache)[1]
 

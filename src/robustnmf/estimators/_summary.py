@@ -7,10 +7,11 @@ from collections.abc import Callable
 import numpy as np
 
 from robustnmf.arrays import as_float64, namespace, to_numpy
+from robustnmf.encoding import objective
 from robustnmf.engine import Engine, in_parts
-from robustnmf.fit import objective
 from robustnmf.losses import Loss
-from robustnmf.state import Fitted, Problem
+from robustnmf.problem import Problem
+from robustnmf.state import Fitted
 
 
 def reconstruction_error(energies: np.ndarray, loss: Loss, unit: float) -> float:

@@ -8,6 +8,7 @@ from sklearn.base import clone
 
 from robustnmf._warn import warn
 from robustnmf.arrays import Array, namespace
+from robustnmf.engine import Engine
 from robustnmf.exceptions import OutlierWarning, WeightCollapseWarning
 from robustnmf.weightings import Weighting, effective_sample_size
 from robustnmf.weightings.trimmed import FEWEST_SAMPLES
@@ -25,7 +26,7 @@ LARGEST_KNOB = 1e300
 
 
 def warn_if_collapsed(
-    name: str, weighting: Weighting, energies: Array, engine: Any, size: float, rank: int
+    name: str, weighting: Weighting, energies: Array, engine: Engine, size: float, rank: int
 ) -> None:
     """Warn when the effective sample size is below the rank.
 
@@ -45,7 +46,7 @@ def warn_if_collapsed(
     )
 
 
-def warn_of_outliers(name: str, learned: dict[str, Any], engine: Any, similar: float) -> None:
+def warn_of_outliers(name: str, learned: dict[str, Any], engine: Engine, similar: float) -> None:
     """Warn where many samples are left out, or samples that resemble each other."""
     counted, xp = engine.full_row_weight, namespace(engine.full_row_weight)
     total = float(xp.sum(counted))
@@ -65,7 +66,7 @@ def warn_of_outliers(name: str, learned: dict[str, Any], engine: Any, similar: f
     )
 
 
-def warn_of_few_samples(name: str, engine: Any) -> None:
+def warn_of_few_samples(name: str, engine: Engine) -> None:
     """Warn where samples are too few to reject some of them."""
     count = engine.sample_count()
     if count < FEWEST_SAMPLES:
@@ -77,7 +78,7 @@ def warn_of_few_samples(name: str, engine: Any) -> None:
         )
 
 
-def _remedy(weighting: Weighting, energies: Array, engine: Any, wanted: float) -> str:
+def _remedy(weighting: Weighting, energies: Array, engine: Engine, wanted: float) -> str:
     """What to do about it, with a number where one can be given."""
     knob = weighting.knob
     if knob is None:
@@ -99,7 +100,7 @@ def _remedy(weighting: Weighting, energies: Array, engine: Any, wanted: float) -
     return f"Raise {knob} from {now:.3g} to {softer:.3g}."
 
 
-def _size(weighting: Weighting, energies: Array, engine: Any) -> float:
+def _size(weighting: Weighting, energies: Array, engine: Engine) -> float:
     """Effective sample size of the weights of these energies."""
     weights = weighting.weigh(energies[None, :], engine.row_weight).weights[0, :]
     total = namespace(weights).sum(weights)
@@ -108,7 +109,7 @@ def _size(weighting: Weighting, energies: Array, engine: Any) -> float:
     )
 
 
-def _softened(weighting: Weighting, energies: Array, engine: Any, wanted: float) -> float | None:
+def _softened(weighting: Weighting, energies: Array, engine: Engine, wanted: float) -> float | None:
     """Smallest knob, to 1%, at which these energies leave the wanted sample size, if there is one.
 
     Logarithms are halved a fixed number of times: products of knobs would leave the range of

@@ -25,8 +25,8 @@ from robustnmf.estimators._check_loaded import check_loaded
 from robustnmf.estimators._stream import Stream
 from robustnmf.losses import LOSSES
 from robustnmf.passes import Statistics
+from robustnmf.problem import ElasticNet, Problem
 from robustnmf.solvers import SOLVERS
-from robustnmf.state import ElasticNet, Problem
 from robustnmf.structures import STRUCTURES
 from robustnmf.weightings import WEIGHTINGS, ObjectiveSums
 

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from robustnmf.arrays import Array, at_least, eps, floored, namespace, on_device_of
+from robustnmf.arrays import (
+    Array,
+    Block,
+    BlockMapper,
+    at_least,
+    eps,
+    floored,
+    namespace,
+    on_device_of,
+)
 
 OVERSAMPLING = 10
 
@@ -15,7 +22,7 @@ Counts = list[Array]
 """For every block, the weights of its rows (rows,) in the SVD."""
 
 
-def random_subspace(engine: Any, k: int, seed: int) -> Array:
+def random_subspace(engine: BlockMapper, k: int, seed: int) -> Array:
     """Return random orthonormal rows (k + OVERSAMPLING, features), or as many as X allows."""
     n, m = engine.shape
     guess = np.random.default_rng(seed).standard_normal((m, min(k + OVERSAMPLING, n, m)))
@@ -27,24 +34,26 @@ def orthonormal(rows: Array) -> Array:
     return namespace(rows).linalg.qr(rows.T)[0].T
 
 
-def iterate_subspace(engine: Any, right: Array, counts: Counts) -> Array:
+def iterate_subspace(engine: BlockMapper, right: Array, counts: Counts) -> Array:
     """Take one step of the subspace iteration: orthonormal rows (r, features) of ``V X^T w X``."""
 
-    def gram_times(block: Any, weight: Array) -> tuple[Array, Array]:
+    def gram_times(block: Block, weight: Array) -> tuple[Array, Array]:
         onto = block.project(right[None, ...])
         return weight, block.cross(onto * block.xp.astype(weight, onto.dtype)[:, None])[0, ...]
 
     return orthonormal(engine.map_blocks(gram_times, counts)[1])
 
 
-def rayleigh_ritz(engine: Any, right: Array, counts: Counts) -> tuple[Array, Array, list[Array]]:
+def rayleigh_ritz(
+    engine: BlockMapper, right: Array, counts: Counts
+) -> tuple[Array, Array, list[Array]]:
     """Compute singular values (r,) and vectors (r, features) within a subspace (Rayleigh-Ritz).
 
     Also returns, for every block, the coordinates of its rows (rows, r) in the singular vectors.
     """
     xp = namespace(right)
 
-    def onto(block: Any, weight: Array) -> tuple[Array, Array]:
+    def onto(block: Block, weight: Array) -> tuple[Array, Array]:
         product = block.project(right[None, ...])[0, ...]
         weighted = product * xp.astype(weight, product.dtype)[:, None]
         return product, weighted.T @ product
@@ -60,7 +69,7 @@ def rayleigh_ritz(engine: Any, right: Array, counts: Counts) -> tuple[Array, Arr
 
 
 def nonnegative_parts(
-    engine: Any, k: int, singular: Array, right: Array, counts: Counts
+    engine: BlockMapper, k: int, singular: Array, right: Array, counts: Counts
 ) -> tuple[list[Array], Array]:
     """Compute codes (rows, k) by block and basis (k, features) from k singular triplets.
 
@@ -76,7 +85,7 @@ def nonnegative_parts(
     real = singular > eps(singular) ** 0.5 * xp.max(singular)
     inverse = xp.where(real, 1.0 / floored(singular), xp.zeros_like(singular))
 
-    def left_parts(block: Any, weight: Array) -> tuple[Array, Array]:
+    def left_parts(block: Block, weight: Array) -> tuple[Array, Array]:
         left = block.project((right * inverse[:, None])[None, ...])[0, ...]
         root = xp.astype(weight**0.5, left.dtype)[:, None]
         return left, _part_norms(left * root, axis=0)
@@ -95,7 +104,7 @@ def nonnegative_parts(
 
     left_units = unit(left_norms)
 
-    def scale(block: Any, parts: Array) -> tuple[Array, None]:
+    def scale(block: Block, parts: Array) -> tuple[Array, None]:
         return at_least(parts * left_units, 0.0) * root, None
 
     codes = engine.map_blocks(scale, left, data=False)[0]
@@ -104,7 +113,7 @@ def nonnegative_parts(
 
 
 def fill_zeros(
-    engine: Any, k: int, seed: int, entry: float, codes: list[Array], basis: Array
+    engine: BlockMapper, k: int, seed: int, entry: float, codes: list[Array], basis: Array
 ) -> tuple[list[Array], Array]:
     """Replace zeros of both factors by ``sqrt(entry / k)``, the factors of a constant table.
 

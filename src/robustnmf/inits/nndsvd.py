@@ -9,9 +9,7 @@ pass computes, block by block. Permuting the samples permutes the codes.
 
 from __future__ import annotations
 
-from typing import Any
-
-from robustnmf.arrays import Array
+from robustnmf.arrays import Array, BlockMapper
 from robustnmf.inits._svd import (
     fill_zeros,
     iterate_subspace,
@@ -23,7 +21,7 @@ from robustnmf.inits._svd import (
 ROUNDS = 7
 
 
-def nndsvd(engine: Any, k: int, seed: int) -> tuple[list[Array], Array]:
+def nndsvd(engine: BlockMapper, k: int, seed: int) -> tuple[list[Array], Array]:
     """Compute codes (rows, k) by block and basis (k, m), with zeros where a part is cut off."""
     counts = engine.map_blocks(lambda block, _: (block.row_weight, None), data=False)[0]
     right = random_subspace(engine, k, seed)
@@ -33,7 +31,7 @@ def nndsvd(engine: Any, k: int, seed: int) -> tuple[list[Array], Array]:
     return nonnegative_parts(engine, k, singular, right, counts)
 
 
-def nndsvda(engine: Any, k: int, seed: int) -> tuple[list[Array], Array]:
+def nndsvda(engine: BlockMapper, k: int, seed: int) -> tuple[list[Array], Array]:
     """Compute ``nndsvd`` with zeros replaced by ``sqrt(mean(X) / k)``.
 
     The published variant fills with the mean of X itself, which does not scale as the

@@ -10,16 +10,14 @@ block starts from the same codes, and a sample weight of two is the same as the 
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from robustnmf.arrays import Array, namespace, on_device_of
+from robustnmf.arrays import Array, Block, BlockMapper, namespace, on_device_of
 
 STRETCH = 1e4
 
 
-def random(engine: Any, k: int, seed: int) -> tuple[list[Array], Array]:
+def random(engine: BlockMapper, k: int, seed: int) -> tuple[list[Array], Array]:
     """Draw codes (rows, k) of every block and basis (k, m), in the units of the engine."""
     xp = namespace(engine.like)
     rng = np.random.default_rng(seed)
@@ -32,7 +30,7 @@ def random(engine: Any, k: int, seed: int) -> tuple[list[Array], Array]:
 
     dtype = engine.like.dtype
 
-    def draw(block: Any, _: None) -> tuple[Array, None]:
+    def draw(block: Block, _: None) -> tuple[Array, None]:
         place = block.wide_project(directions)
         return xp.astype(size * (1.0 - (place - xp.floor(place))), dtype, copy=False), None
 

@@ -10,9 +10,7 @@ round computes the two products of a pass.
 
 from __future__ import annotations
 
-from typing import Any
-
-from robustnmf.arrays import Array, at_least, eps, namespace
+from robustnmf.arrays import Array, Block, BlockMapper, at_least, eps, namespace
 from robustnmf.inits._svd import (
     Counts,
     fill_zeros,
@@ -29,11 +27,11 @@ FIRST, GROWING, LAST = 2, 10, 2
 """Rounds before weights, while the subspace grows, and with all of its dimensions."""
 
 
-def robust(engine: Any, k: int, seed: int) -> tuple[list[Array], Array]:
+def robust(engine: BlockMapper, k: int, seed: int) -> tuple[list[Array], Array]:
     """Compute codes (rows, k) by block and basis (k, m) from a robust SVD, zeros filled."""
     typical = engine.typical_size()
 
-    def cap(block: Any, _: None) -> tuple[Array, None]:
+    def cap(block: Block, _: None) -> tuple[Array, None]:
         # No row counts for more than a typical one.
         return block.row_weight * typical / at_least(block.sq_norms, typical), None
 
@@ -55,24 +53,24 @@ def robust(engine: Any, k: int, seed: int) -> tuple[list[Array], Array]:
     return _encode(engine, codes, basis), basis
 
 
-def _encode(engine: Any, codes: list[Array], basis: Array) -> list[Array]:
+def _encode(engine: BlockMapper, codes: list[Array], basis: Array) -> list[Array]:
     """Compute the best codes (rows, k) for the basis, at least 0.001 of the given ones.
 
     With them the energies of the first pass are meaningful.
     """
     gram = basis @ basis.T
 
-    def visit(block: Any, start: Array) -> tuple[Array, None]:
+    def visit(block: Block, start: Array) -> tuple[Array, None]:
         best = nonnegative_least_squares(block.project(basis[None, ...])[0, ...], gram)
         return namespace(start).maximum(best, 1e-3 * start), None
 
     return engine.map_blocks(visit, codes)[0]
 
 
-def _distances(engine: Any, products: list[Array], dimensions: int) -> list[Array]:
+def _distances(engine: BlockMapper, products: list[Array], dimensions: int) -> list[Array]:
     """Compute squared distances (rows,) of rows from the leading dimensions, by block."""
 
-    def distance(block: Any, product: Array) -> tuple[Array, None]:
+    def distance(block: Block, product: Array) -> tuple[Array, None]:
         xp, norms = block.xp, block.sq_norms
         inside = xp.sum(xp.astype(product[:, :dimensions], norms.dtype) ** 2, axis=1)
         return xp.maximum(norms - inside, eps(product) * norms), None
@@ -81,7 +79,7 @@ def _distances(engine: Any, products: list[Array], dimensions: int) -> list[Arra
 
 
 def _robust_weights(
-    engine: Any, distances: list[Array], capped: Counts, progress: float, *, last: bool
+    engine: BlockMapper, distances: list[Array], capped: Counts, progress: float, *, last: bool
 ) -> Counts:
     """Compute weights (rows,) of rows from their squared distances, by block."""
     (histogram,) = engine.histograms(distances, 2.0, lambda distance: distance[None, :])
@@ -89,17 +87,17 @@ def _robust_weights(
         Trimmed().resolve_auto(histogram) if last else WarmupWeights.at(histogram, progress)
     )
 
-    def weigh(block: Any, pair: tuple[Array, Array]) -> tuple[Array, None]:
+    def weigh(block: Block, pair: tuple[Array, Array]) -> tuple[Array, None]:
         distance, count = pair
         return count * weighting.for_row_sizes(block.sq_norms).weight(distance), None
 
     return engine.map_blocks(weigh, list(zip(distances, capped, strict=True)), data=False)[0]
 
 
-def _weighted_cross(engine: Any, products: list[Array], counts: Counts) -> Array:
+def _weighted_cross(engine: BlockMapper, products: list[Array], counts: Counts) -> Array:
     """Compute ``P^T w X`` (r, features) for coordinates P of all rows in the subspace."""
 
-    def visit(block: Any, pair: tuple[Array, Array]) -> tuple[None, Array]:
+    def visit(block: Block, pair: tuple[Array, Array]) -> tuple[None, Array]:
         product, weight = pair
         weighted = product * block.xp.astype(weight, product.dtype)[:, None]
         return None, block.cross(weighted[None, ...])[0, ...]

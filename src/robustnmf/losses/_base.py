@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator
 
 from robustnmf.arrays import (
     Array,
-    DenseBlock,
+    Block,
     at_least,
     energy_rounding,
     eps,
@@ -67,9 +67,7 @@ class Loss(BaseEstimator, ABC):
         which is positive for every loss.
         """
 
-    def expanded_energies(
-        self, block: DenseBlock, codes: Array, basis: Array, rest: Array
-    ) -> Array:
+    def expanded_energies(self, block: Block, codes: Array, basis: Array, rest: Array) -> Array:
         """Compute energies (members, rows) of a quadratic loss without forming residuals.
 
         Up to ``unit / 2`` these are ``|x|^2 + |a C|^2 - 2 a.(x C^T)`` over known entries, of which

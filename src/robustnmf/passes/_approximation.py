@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from robustnmf.arrays import (
     Array,
-    DenseBlock,
+    Block,
     SparseBlock,
     arange_like,
     as_float64,
@@ -36,7 +36,7 @@ class ApproximationPass(Pass):
     """A pass whose cache is the approximation of a block (members, *values)."""
 
     def row_objective(
-        self, block: DenseBlock, codes: Array, weighting: Batch, cache: Array
+        self, block: Block, codes: Array, weighting: Batch, cache: Array
     ) -> tuple[Array, Array | None]:
         """Compute the objective of every row (members, rows), and the weights of its entries.
 
@@ -45,10 +45,10 @@ class ApproximationPass(Pass):
         values = self.losses(block, codes, cache)
         return values + self.penalty.energies(block, codes) if self.penalty else values, None
 
-    def evaluate(self, block: DenseBlock, codes: Array) -> tuple[Array, Array]:
+    def evaluate(self, block: Block, codes: Array) -> tuple[Array, Array]:
         return codes, block.approximation(codes, self.basis)
 
-    def losses(self, block: DenseBlock, codes: Array, cache: Array) -> Array:
+    def losses(self, block: Block, codes: Array, cache: Array) -> Array:
         """Compute the loss of the known entries of every row (members, rows), float64."""
         stored = block.row_sums(self.loss.entries(block.values(), cache))
         if not block.zeros_apart:
@@ -56,19 +56,19 @@ class ApproximationPass(Pass):
         assert isinstance(block, SparseBlock)
         return stored + self.loss.slope_at_zero * block.unstored(codes, self.basis, cache, stored)
 
-    def energies(self, block: DenseBlock, codes: Array, cache: Array) -> Array:
+    def energies(self, block: Block, codes: Array, cache: Array) -> Array:
         energies = block.as_whole(self.losses(block, codes, cache))
         least = energy_rounding(codes) * block.row_sizes(self.loss.degree)
         return namespace(codes).maximum(energies, least)
 
-    def row_values(self, block: DenseBlock, codes: Array, cache: Array, weighting: Batch) -> Array:
+    def row_values(self, block: Block, codes: Array, cache: Array, weighting: Batch) -> Array:
         return self.row_objective(block, codes, weighting, cache)[0]
 
-    def add_penalty_gradient(self, block: DenseBlock, codes: Array, positive: Array) -> Array:
+    def add_penalty_gradient(self, block: Block, codes: Array, positive: Array) -> Array:
         """Add the gradient of the penalty to the positive part of the gradient of the loss."""
         return positive + self.penalty.gradient(block, codes) if self.penalty else positive
 
-    def encode(self, block: DenseBlock, weighting: Batch) -> tuple[Array, Array]:
+    def encode(self, block: Block, weighting: Batch) -> tuple[Array, Array]:
         xp = namespace(self.basis)
         members, k, _ = self.basis.shape
         step = max(1, CHUNK_NUMBERS // k**2)
@@ -87,7 +87,7 @@ class ApproximationPass(Pass):
             codes.append(xp.concat(chunks))
         return self.evaluate(block, xp.astype(xp.stack(codes), self.basis.dtype, copy=False))
 
-    def _encode(self, block: DenseBlock, weighting: Batch) -> Array:
+    def _encode(self, block: Block, weighting: Batch) -> Array:
         """Compute codes (rows, k) of the only member by Newton's method.
 
         With an overlap penalty there are several minima; the better of two starts is returned.
@@ -104,7 +104,7 @@ class ApproximationPass(Pass):
         values = [self._at(block, codes, weighting)[0] for codes in (from_all, from_single)]
         return xp.where((values[0] < values[1])[:, None], from_all, from_single)
 
-    def _best_single(self, block: DenseBlock, weighting: Batch) -> Array:
+    def _best_single(self, block: Block, weighting: Batch) -> Array:
         """Compute codes (rows, k) that use the best single component of each row."""
         xp = namespace(self.basis)
         k = self.basis.shape[1]
@@ -124,7 +124,7 @@ class ApproximationPass(Pass):
         best = xp.argmin(values, axis=1)
         return xp.where(arange_like(k, sizes) == best[:, None], sizes, 0 * sizes)
 
-    def _newton(self, block: DenseBlock, weighting: Batch, codes: Array) -> Array:
+    def _newton(self, block: Block, weighting: Batch, codes: Array) -> Array:
         """Improve codes (rows, k) by Newton's method; every row has its own Gram matrix."""
         xp = namespace(self.basis)
         values, slopes = self._at(block, codes, weighting)
@@ -151,7 +151,7 @@ class ApproximationPass(Pass):
             values, slopes = self._at(block, codes, weighting)
         return xp.asarray(solved.T, copy=True)
 
-    def _model(self, block: DenseBlock, codes: Array, slopes: Array | None) -> tuple[Array, Array]:
+    def _model(self, block: Block, codes: Array, slopes: Array | None) -> tuple[Array, Array]:
         """Compute linear term (rows, k) and Gram matrix (rows, k, k) of the quadratic models."""
         xp = namespace(codes)
         cache = block.approximation(codes[None, ...], self.basis)
@@ -169,7 +169,7 @@ class ApproximationPass(Pass):
         return linear + (negative - positive)[0, ...], grams
 
     def _descend(
-        self, block: DenseBlock, codes: Array, target: Array, weighting: Batch, bound: Array
+        self, block: Block, codes: Array, target: Array, weighting: Batch, bound: Array
     ) -> Array:
         """Move codes (rows, k) towards a target; halve steps until objectives obey a bound.
 
@@ -196,7 +196,7 @@ class ApproximationPass(Pass):
         step = xp.where(rises, 0 * step, step)
         return codes + step[:, None] * (target - codes)
 
-    def _at(self, block: DenseBlock, codes: Array, weighting: Batch) -> tuple[Array, Array | None]:
+    def _at(self, block: Block, codes: Array, weighting: Batch) -> tuple[Array, Array | None]:
         """Compute the objective of every row (rows,) for codes (rows, k), and entry weights."""
         cache = block.approximation(codes[None, ...], self.basis)
         values, slopes = self.row_objective(block, codes[None, ...], weighting, cache)

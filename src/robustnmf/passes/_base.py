@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
-from robustnmf.arrays import Array, DenseBlock, active_components, namespace, to_device_of
+from robustnmf.arrays import Array, Block, active_components, namespace, to_device_of
 from robustnmf.losses import Loss
 from robustnmf.passes._statistics import BlockState, Statistics
 from robustnmf.solvers import Penalty, Update
@@ -38,7 +38,7 @@ class Pass(ABC):
     fill_value: ClassVar[float] = 1.0
     """Number in the place of missing entries, in units of scale."""
 
-    def to_device_of(self, block: DenseBlock) -> Pass:
+    def to_device_of(self, block: Block) -> Pass:
         """Return the pass with its arrays on the device of a block."""
         if type(block.row_weight) is type(self.basis):
             return self
@@ -70,49 +70,47 @@ class Pass(ABC):
         return active_components(self.gram)
 
     @abstractmethod
-    def evaluate(self, block: DenseBlock, codes: Array) -> tuple[Array, Any]:
+    def evaluate(self, block: Block, codes: Array) -> tuple[Array, Any]:
         """Return the codes (members, rows, k) unchanged, and the cache of the block for them."""
 
     @abstractmethod
-    def update_codes(self, block: DenseBlock, codes: Array, weighting: Batch) -> tuple[Array, Any]:
+    def update_codes(self, block: Block, codes: Array, weighting: Batch) -> tuple[Array, Any]:
         """Return updated codes (members, rows, k), and the cache of the block for them."""
 
     @abstractmethod
-    def encode(self, block: DenseBlock, weighting: Batch) -> tuple[Array, Any]:
+    def encode(self, block: Block, weighting: Batch) -> tuple[Array, Any]:
         """Return the best codes (members, rows, k) for this basis, and the cache for them.
 
         Every row is solved independently of the others.
         """
 
     @abstractmethod
-    def energies(self, block: DenseBlock, codes: Array, cache: Any) -> Array:
+    def energies(self, block: Block, codes: Array, cache: Any) -> Array:
         """Compute the energy of every row (members, rows), never below rounding."""
 
     @abstractmethod
-    def sums(
-        self, block: DenseBlock, codes: Array, weights: Array, cache: Any
-    ) -> tuple[Array, Array]:
+    def sums(self, block: Block, codes: Array, weights: Array, cache: Any) -> tuple[Array, Array]:
         """Compute the weighted sums over rows that the update of the basis needs."""
 
-    def row_values(self, block: DenseBlock, codes: Array, cache: Any, weighting: Batch) -> Array:
+    def row_values(self, block: Block, codes: Array, cache: Any, weighting: Batch) -> Array:
         """Compute the objective of every row by itself (members, rows)."""
         return self.penalised(block, codes, self.energies(block, codes, cache))
 
-    def penalised(self, block: DenseBlock, codes: Array, energies: Array) -> Array:
+    def penalised(self, block: Block, codes: Array, energies: Array) -> Array:
         """Add the penalty of the codes to energies (members, rows)."""
         if not self.penalty:
             return energies
         return energies + block.as_whole(self.penalty.energies(block, codes))
 
     def measure(
-        self, block: DenseBlock, local: BlockState, weighting: Batch, cache: Any
+        self, block: Block, local: BlockState, weighting: Batch, cache: Any
     ) -> tuple[BlockState, Statistics]:
         """Compute energies and objective sums of a block, without the sums for the basis."""
         local, statistics, _ = self.weigh(block, local, weighting, cache)
         return local, statistics
 
     def gather(
-        self, block: DenseBlock, local: BlockState, weighting: Batch, cache: Any
+        self, block: Block, local: BlockState, weighting: Batch, cache: Any
     ) -> tuple[BlockState, Statistics]:
         """Compute energies and objective sums of a block, and the sums for the basis."""
         local, statistics, weights = self.weigh(block, local, weighting, cache)
@@ -121,18 +119,18 @@ class Pass(ABC):
             sums = (*sums, self._codes_gram(block, local.codes, weights))
         return local, replace(statistics, sums=sums)
 
-    def _codes_gram(self, block: DenseBlock, codes: Array, weights: Array) -> Array:
+    def _codes_gram(self, block: Block, codes: Array, weights: Array) -> Array:
         """Compute the weighted Gram matrix of the codes (members, k, k), with row factors."""
         xp = namespace(codes)
         factors = xp.astype(self.penalty.row_factors(block), codes.dtype)[:, None]
         return xp.matrix_transpose(codes * self.row_weights(block, weights) * factors) @ codes
 
-    def row_weights(self, block: DenseBlock, weights: Array) -> Array:
+    def row_weights(self, block: Block, weights: Array) -> Array:
         """Return weights of rows, from those that ``weigh`` returns."""
         return weights
 
     def weigh(
-        self, block: DenseBlock, local: BlockState, weighting: Batch, cache: Any
+        self, block: Block, local: BlockState, weighting: Batch, cache: Any
     ) -> tuple[BlockState, Statistics, Array]:
         """Compute energies and objective sums of a block, and weights (members, rows, 1)."""
         losses = self.energies(block, local.codes, cache)

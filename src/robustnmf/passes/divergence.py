@@ -12,7 +12,7 @@ The weights of rows cancel in the update of the codes, as they do for the square
 
 from __future__ import annotations
 
-from robustnmf.arrays import Array, DenseBlock, scaled_rows
+from robustnmf.arrays import Array, Block, scaled_rows
 from robustnmf.passes._approximation import ApproximationPass
 from robustnmf.solvers import Ratio
 from robustnmf.weightings import Batch
@@ -21,17 +21,13 @@ from robustnmf.weightings import Batch
 class DivergencePass(ApproximationPass):
     """Pass with one weight for each row; its cache is the approximation."""
 
-    def update_codes(
-        self, block: DenseBlock, codes: Array, weighting: Batch
-    ) -> tuple[Array, Array]:
+    def update_codes(self, block: Block, codes: Array, weighting: Batch) -> tuple[Array, Array]:
         parts = self.loss.split(block.values(), block.approximation(codes, self.basis))
         negative, positive = (block.project_part(part, self.basis) for part in parts)
         terms = Ratio(negative, self.add_penalty_gradient(block, codes, positive))
         return self.evaluate(block, self.update(codes, terms))
 
-    def sums(
-        self, block: DenseBlock, codes: Array, weights: Array, cache: Array
-    ) -> tuple[Array, Array]:
+    def sums(self, block: Block, codes: Array, weights: Array, cache: Array) -> tuple[Array, Array]:
         negative, positive = self.loss.split(block.values(), cache)
         weighted = scaled_rows(codes, weights)
         return block.cross_part(weighted, negative), block.cross_part(weighted, positive)

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from robustnmf.arrays import Array, DenseBlock, energy_rounding, namespace
+from robustnmf.arrays import Array, Block, DenseBlock, energy_rounding, namespace
 from robustnmf.passes._approximation import ApproximationPass
 from robustnmf.passes._statistics import BlockState, Statistics
 from robustnmf.solvers import Ratio
@@ -27,9 +27,7 @@ from robustnmf.weightings import Batch, ObjectiveSums
 class EntryPass(ApproximationPass):
     """Pass with one weight for each entry; its cache is the approximation."""
 
-    def update_codes(
-        self, block: DenseBlock, codes: Array, weighting: Batch
-    ) -> tuple[Array, Array]:
+    def update_codes(self, block: Block, codes: Array, weighting: Batch) -> tuple[Array, Array]:
         data = block.values()
         before, now = (block.approximation(codes, at) for at in (self.previous, self.basis))
         weighted = self._is_plain(block) and weighting.squared_parts(data, before, now)
@@ -41,15 +39,13 @@ class EntryPass(ApproximationPass):
         terms = Ratio(negative, positive, self.bound, present=self.present)
         return self.evaluate(block, self.update(codes, terms))
 
-    def _is_plain(self, block: DenseBlock) -> bool:
+    def _is_plain(self, block: Block) -> bool:
         """Return whether this is the squared error of complete dense rows without a penalty."""
         squared = self.loss.quadratic and self.loss.unit == 2.0
         plain = squared and not self.penalty and not self.bounded
         return plain and type(block) is DenseBlock
 
-    def sums(
-        self, block: DenseBlock, codes: Array, weights: Any, cache: Array
-    ) -> tuple[Array, Array]:
+    def sums(self, block: Block, codes: Array, weights: Any, cache: Array) -> tuple[Array, Array]:
         if isinstance(weights, tuple):
             return block.cross_part(codes, weights[0]), block.cross_part(codes, weights[1])
         negative, positive = self.loss.split(block.values(), cache)
@@ -59,7 +55,7 @@ class EntryPass(ApproximationPass):
         )
 
     def row_objective(
-        self, block: DenseBlock, codes: Array, weighting: Batch, cache: Array
+        self, block: Block, codes: Array, weighting: Batch, cache: Array
     ) -> tuple[Array, Array]:
         entries = self.loss.entries(block.values(), cache)
         values = block.row_sums(weighting.rho(entries))
@@ -67,7 +63,7 @@ class EntryPass(ApproximationPass):
         return values, weighting.weight(entries)
 
     def weigh(
-        self, block: DenseBlock, local: BlockState, weighting: Batch, cache: Array
+        self, block: Block, local: BlockState, weighting: Batch, cache: Array
     ) -> tuple[BlockState, Statistics, Any]:
         """Compute energies and objective sums of a block, and the weights of its entries.
 
@@ -91,7 +87,7 @@ class EntryPass(ApproximationPass):
         local = self.with_energies(local, losses, energies, row_weights=row_weights)
         return local, self._sum_objective(block, values, cache), weights
 
-    def _sum_objective(self, block: DenseBlock, values: Array, cache: Array) -> Statistics:
+    def _sum_objective(self, block: Block, values: Array, cache: Array) -> Statistics:
         """Sum the contributions of rows (members, rows) to the objective."""
         xp = namespace(values)
         total = xp.sum(block.full_row_weight * values, axis=-1, keepdims=True)
@@ -101,7 +97,7 @@ class EntryPass(ApproximationPass):
         )
         return Statistics(objective_sums, zero, quadratic=False)
 
-    def row_weights(self, block: DenseBlock, weights: Array) -> Array:
+    def row_weights(self, block: Block, weights: Array) -> Array:
         """Return the weights of rows (rows, 1), which the penalty of the codes is multiplied by."""
         return namespace(weights).astype(block.full_row_weight, weights.dtype)[:, None]
 

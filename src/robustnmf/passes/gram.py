@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from robustnmf.arrays import (
     Array,
-    DenseBlock,
+    Block,
     arange_like,
     as_float64,
     at_least,
@@ -49,10 +49,10 @@ class GramPass(Pass):
 
     quadratic = True
 
-    def evaluate(self, block: DenseBlock, codes: Array) -> tuple[Array, Array]:
+    def evaluate(self, block: Block, codes: Array) -> tuple[Array, Array]:
         return codes, block.project(self.basis)
 
-    def update_codes(self, block: DenseBlock, codes: Array, weighting: Batch) -> tuple[Array, Any]:
+    def update_codes(self, block: Block, codes: Array, weighting: Batch) -> tuple[Array, Any]:
         if self.multiplies and not self.penalty:
             codes_and_rest = block.multiplicative_update(codes, self.basis, self.gram)
             if codes_and_rest is not None:
@@ -68,7 +68,7 @@ class GramPass(Pass):
         gram = self.gram + self.penalty.gram(self.gram)
         return Quadratic(projected, gram, self.penalty.lasso, present=self.present)
 
-    def encode(self, block: DenseBlock, weighting: Batch) -> tuple[Array, Array]:
+    def encode(self, block: Block, weighting: Batch) -> tuple[Array, Array]:
         xp = namespace(self.basis)
         codes = [
             _encode(block, as_float64(self.basis[j, ...]), self.penalty.of(j))
@@ -76,17 +76,15 @@ class GramPass(Pass):
         ]
         return self.evaluate(block, xp.astype(xp.stack(codes), self.basis.dtype, copy=False))
 
-    def energies(self, block: DenseBlock, codes: Array, cache: Array | Rest) -> Array:
+    def energies(self, block: Block, codes: Array, cache: Array | Rest) -> Array:
         rest = cache.rest if isinstance(cache, Rest) else quadratic_part(codes, cache, self.gram)
         return self.loss.expanded_energies(block, codes, self.basis, rest)
 
-    def sums(
-        self, block: DenseBlock, codes: Array, weights: Array, cache: Any
-    ) -> tuple[Array, Array]:
+    def sums(self, block: Block, codes: Array, weights: Array, cache: Any) -> tuple[Array, Array]:
         return block.weighted_sums(codes, weights)
 
 
-def _encode(block: DenseBlock, basis: Array, penalty: Penalty) -> Array:
+def _encode(block: Block, basis: Array, penalty: Penalty) -> Array:
     """Compute codes (rows, k) by least squares, refined where a row is fitted almost exactly."""
     xp = namespace(basis)
     gram = basis @ basis.T
@@ -134,7 +132,7 @@ def _penalised_codes(linear: Array, gram: Array, penalty: Penalty) -> Array:
     return xp.where((value_of_all < (1 + 1e-9) * value_of_single)[:, None], *minima)
 
 
-def _refine(block: DenseBlock, basis: Array, gram: Array, codes: Array, rows: Array) -> Array:
+def _refine(block: Block, basis: Array, gram: Array, codes: Array, rows: Array) -> Array:
     """Improve codes (chosen, k) by a Newton step from the residual, where that lowers it."""
     xp = namespace(basis)
     data, codes = as_float64(block.take(rows)), xp.take(codes, rows, axis=0)

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from robustnmf.arrays import (
     Array,
-    DenseBlock,
+    Block,
     MaskedBlock,
     as_float64,
     hide,
@@ -42,11 +42,11 @@ class MaskedPass(ApproximationPass):
 
     fill_value = 0.0
 
-    def evaluate(self, block: DenseBlock, codes: Array) -> tuple[Array, MaskedCache]:
+    def evaluate(self, block: Block, codes: Array) -> tuple[Array, MaskedCache]:
         return codes, MaskedCache(*self._approximation(block, codes), block.project(self.basis))
 
     def update_codes(
-        self, block: DenseBlock, codes: Array, weighting: Batch
+        self, block: Block, codes: Array, weighting: Batch
     ) -> tuple[Array, MaskedCache]:
         transposed = namespace(codes).matrix_transpose(self.basis)
         projected = block.project(self.basis)
@@ -56,24 +56,22 @@ class MaskedPass(ApproximationPass):
         codes = self.update(codes, terms)
         return codes, MaskedCache(*self._approximation(block, codes), projected)
 
-    def energies(self, block: DenseBlock, codes: Array, cache: MaskedCache) -> Array:
+    def energies(self, block: Block, codes: Array, cache: MaskedCache) -> Array:
         inner = namespace(codes).vecdot(as_float64(codes), as_float64(cache.projected))
         rest = as_float64(cache.squares) - 2 * inner
         return self.loss.expanded_energies(block, codes, self.basis, rest)
 
-    def row_values(
-        self, block: DenseBlock, codes: Array, cache: MaskedCache, weighting: Batch
-    ) -> Array:
+    def row_values(self, block: Block, codes: Array, cache: MaskedCache, weighting: Batch) -> Array:
         return block.of_known(self.penalised(block, codes, self.energies(block, codes, cache)))
 
     def sums(
-        self, block: DenseBlock, codes: Array, weights: Array, cache: MaskedCache
+        self, block: Block, codes: Array, weights: Array, cache: MaskedCache
     ) -> tuple[Array, Array]:
         weighted = scaled_rows(codes, weights)
         transposed = namespace(codes).matrix_transpose(weighted)
         return block.cross(weighted), transposed @ cache.approximation
 
-    def _approximation(self, block: DenseBlock, codes: Array) -> tuple[Array, Array]:
+    def _approximation(self, block: Block, codes: Array) -> tuple[Array, Array]:
         """Compute the approximation with zeros for missing entries, and its squared row norms."""
         assert isinstance(block, MaskedBlock)
         return hide(block.approximation(codes, self.basis), block.known)

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 from robustnmf.arrays import (
     Array,
-    DenseBlock,
+    Block,
     at_least,
     floored,
     identity_like,
@@ -66,7 +66,7 @@ class Penalty:
         overlap_penalty = self.overlap_penalty[member : member + 1, :]
         return Penalty(self.unit, self.degree, self.lasso, self.ridge, overlap_penalty)
 
-    def energies(self, block: DenseBlock, codes: Array) -> Array:
+    def energies(self, block: Block, codes: Array) -> Array:
         """Compute the penalty of every row (members, rows), float64, in units of energy."""
         xp = namespace(codes)
         codes = xp.astype(codes, xp.float64, copy=False)
@@ -77,7 +77,7 @@ class Penalty:
             total = total + 0.5 * self.row_factors(block) * overlap
         return self.unit * total
 
-    def gradient(self, block: DenseBlock, codes: Array) -> Array:
+    def gradient(self, block: Block, codes: Array) -> Array:
         """Compute the gradient with respect to the codes (members, rows, k), nonnegative."""
         xp = namespace(codes)
         gradient = self.lasso + self.ridge * codes
@@ -92,7 +92,7 @@ class Penalty:
         own, pairs = self._squares(like)
         return own if pairs is None else own + pairs
 
-    def grams(self, block: DenseBlock, like: Array) -> Array:
+    def grams(self, block: Block, like: Array) -> Array:
         """Return the Gram matrices (rows or 1, k, k) of quadratic terms, for one member."""
         own, pairs = self._squares(like)
         if pairs is None:
@@ -111,7 +111,7 @@ class Penalty:
             self.overlap_penalty[:, :, None] * self.overlap_penalty[:, None, :]
         )
 
-    def row_factors(self, block: DenseBlock) -> Array:
+    def row_factors(self, block: Block) -> Array:
         """Compute the factor s of every row (rows,): its size for the loss over its squared norm.
 
         With it the overlap term scales with X as the loss does.

@@ -13,8 +13,8 @@ from sklearn.utils.validation import validate_data
 from robustnmf.arrays import Array, to_numpy
 from robustnmf.compatibility import ModelSpec
 from robustnmf.engine import Engine, InMemory
+from robustnmf.problem import Problem
 from robustnmf.sources._checks import check_summary
-from robustnmf.state import Problem
 from robustnmf.weightings import Weighting
 
 ARRAYS_OF_A_PASS = 4

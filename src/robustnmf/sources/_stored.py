@@ -8,9 +8,9 @@ from typing import Any, Self
 
 from robustnmf.compatibility import ModelSpec
 from robustnmf.engine import Engine, RowReader, Stored
+from robustnmf.problem import Problem
 from robustnmf.sources._base import Source, copies_of
 from robustnmf.sources._checks import check_nonempty, check_number_dtype
-from robustnmf.state import Problem
 from robustnmf.weightings import Weighting
 
 

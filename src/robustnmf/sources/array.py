@@ -11,9 +11,9 @@ from sklearn.utils.validation import _get_feature_names, validate_data
 from robustnmf._warn import warn
 from robustnmf.compatibility import ModelSpec
 from robustnmf.engine import DataSummary, Engine, scan
+from robustnmf.problem import Problem
 from robustnmf.sources._base import Source, in_memory_engine
 from robustnmf.sources._checks import check_summary
-from robustnmf.state import Problem
 from robustnmf.weightings import Weighting
 
 ACCEPTED = {

@@ -13,9 +13,9 @@ from array_api_compat import is_dask_array
 from robustnmf.arrays import Array, to_numpy
 from robustnmf.compatibility import ModelSpec
 from robustnmf.engine import Engine, one_of_many
+from robustnmf.problem import Problem
 from robustnmf.sources._base import Source
 from robustnmf.sources._checks import check_nonempty, check_number_dtype
-from robustnmf.state import Problem
 from robustnmf.structures import Structure
 from robustnmf.weightings import Weighting
 

@@ -18,9 +18,9 @@ from robustnmf.arrays import (
 )
 from robustnmf.compatibility import ModelSpec
 from robustnmf.engine import Engine, scan
+from robustnmf.problem import Problem
 from robustnmf.sources._base import Source, copies_of, in_memory_engine
 from robustnmf.sources._checks import check_nonempty, check_summary
-from robustnmf.state import Problem
 from robustnmf.weightings import Weighting
 
 BLOCK_BYTES = 2**32

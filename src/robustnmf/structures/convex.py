@@ -20,7 +20,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from robustnmf.arrays import Array, floored, namespace
+from robustnmf.arrays import Array, Block, BlockMapper, floored, namespace
 from robustnmf.solvers import Ratio, Terms, Update
 from robustnmf.structures._base import Structure
 
@@ -39,7 +39,7 @@ class Convex(Structure):
     mixes_samples = True
 
     def start(
-        self, engine: Any, codes: list[Array], basis: Array
+        self, engine: BlockMapper, codes: list[Array], basis: Array
     ) -> tuple[list[Array], Array, list[Array]]:
         """Start each component near the sample with the largest code of it.
 
@@ -62,17 +62,17 @@ class Convex(Structure):
         scaled = all_codes * (target / floored(total))[:, None, None]
         return engine.split(scaled, axis=1), basis, mixing
 
-    def mixed(self, engine: Any, mixing: list[Array]) -> Array:
+    def mixed(self, engine: BlockMapper, mixing: list[Array]) -> Array:
         """Compute the basis (members, k, features) of a mixing (members, rows, k) by block."""
         engine.fill_samples()
 
-        def mix(block: Any, local: Any) -> tuple[Any, Array]:
+        def mix(block: Block, local: Any) -> tuple[Any, Array]:
             return local, block.samples.cross(block.weighted(local.codes))
 
         return engine.map_blocks(mix, engine.begin(mixing))[1]
 
     def step(
-        self, engine: Any, block_states: Any, basis: Array, terms: Terms, update: Update
+        self, engine: BlockMapper, block_states: Any, basis: Array, terms: Terms, update: Update
     ) -> tuple[Any, Array]:
         transpose = namespace(basis).matrix_transpose
         broadcast = namespace(basis).broadcast_to
@@ -80,7 +80,7 @@ class Convex(Structure):
             broadcast(transpose(part), basis.shape) for part in terms.parts(transpose(basis))
         )
 
-        def remix(block: Any, local: Any) -> tuple[Any, Array]:
+        def remix(block: Block, local: Any) -> tuple[Any, Array]:
             samples = block.samples
             parts = Ratio(samples.project(negative), samples.project(positive))
             mixing = update(local.mixing, parts)
