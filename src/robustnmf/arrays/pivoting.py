@@ -11,7 +11,7 @@ LEAST_PIVOT = 1e-15
 """Pivot of a Gram matrix with unit diagonal below which components count as dependent."""
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, error_model="numpy")
 def _solve_support(gram: Array, right: Array, support: Array, ridge: float, work: Array) -> bool:
     """Solve ``(gram + ridge) x = right`` on a support by Cholesky factorisation.
 
@@ -45,7 +45,7 @@ def _solve_support(gram: Array, right: Array, support: Array, ridge: float, work
     return True
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, error_model="numpy")
 def pivot_rows(
     linear: Array,
     gram: Array,

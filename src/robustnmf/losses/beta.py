@@ -11,8 +11,15 @@ from numbers import Real
 
 from sklearn.utils._param_validation import Interval
 
-from robustnmf.arrays import Array, at_least, namespace, positive
-from robustnmf.losses._base import LEAST_CURVATURE, Loss, kullback_leibler, log_excess, power_excess
+from robustnmf.arrays import Array, Block, at_least, namespace, positive
+from robustnmf.losses._base import (
+    LEAST_CURVATURE,
+    Loss,
+    compiled,
+    kullback_leibler,
+    log_excess,
+    power_excess,
+)
 
 
 class Beta(Loss):
@@ -86,6 +93,11 @@ class Beta(Loss):
         unit = y**b
         terms = nonzero**b + (b - 1) * unit - b * data * y ** (b - 1)
         return power_excess(data, y, b, unit, terms / (b * (b - 1)))
+
+    def row_losses(self, block: Block, approximation: Array) -> Array:
+        name = {0.0: "itakura_saito_rows", 1.0: "kullback_leibler_rows"}.get(float(self.beta))
+        sums = None if name is None else compiled(name, block, approximation, per_row=True)
+        return super().row_losses(block, approximation) if sums is None else sums
 
     def split(self, data: Array, approximation: Array) -> tuple[Array | None, Array | None]:
         if self.quadratic:

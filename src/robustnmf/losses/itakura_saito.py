@@ -2,8 +2,8 @@ r"""Itakura-Saito divergence: the loss of power spectra, independent of scale.""
 
 from __future__ import annotations
 
-from robustnmf.arrays import Array, at_least, positive
-from robustnmf.losses._base import LEAST_CURVATURE, Loss, log_excess
+from robustnmf.arrays import Array, Block, at_least, positive
+from robustnmf.losses._base import LEAST_CURVATURE, Loss, compiled, log_excess
 
 
 class ItakuraSaito(Loss):
@@ -27,9 +27,13 @@ class ItakuraSaito(Loss):
     def entries(self, data: Array, approximation: Array) -> Array:
         return log_excess(data, positive(approximation))
 
+    def row_losses(self, block: Block, approximation: Array) -> Array:
+        sums = compiled("itakura_saito_rows", block, approximation, per_row=True)
+        return super().row_losses(block, approximation) if sums is None else sums
+
     def split(self, data: Array, approximation: Array) -> tuple[Array, Array]:
-        y = positive(approximation)
-        return data / y**2, 1.0 / y
+        inverse = 1.0 / positive(approximation)
+        return data * inverse * inverse, inverse
 
     def curvature(self, data: Array, approximation: Array) -> Array:
         y = positive(approximation)

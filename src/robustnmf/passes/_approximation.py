@@ -50,7 +50,7 @@ class ApproximationPass(Pass):
 
     def losses(self, block: Block, codes: Array, cache: Array) -> Array:
         """Compute the loss of the known entries of every row (members, rows), float64."""
-        stored = block.row_sums(self.loss.entries(block.values(), cache))
+        stored = self.loss.row_losses(block, cache)
         if not block.zeros_apart:
             return stored
         assert isinstance(block, SparseBlock)

@@ -22,12 +22,12 @@ class DivergencePass(ApproximationPass):
     """Pass with one weight for each row; its cache is the approximation."""
 
     def update_codes(self, block: Block, codes: Array, weighting: Batch) -> tuple[Array, Array]:
-        parts = self.loss.split(block.values(), block.approximation(codes, self.basis))
+        parts = self.loss.split_block(block, block.approximation(codes, self.basis))
         negative, positive = (block.project_part(part, self.basis) for part in parts)
         terms = Ratio(negative, self.add_penalty_gradient(block, codes, positive))
         return self.evaluate(block, self.update(codes, terms))
 
     def sums(self, block: Block, codes: Array, weights: Array, cache: Array) -> tuple[Array, Array]:
-        negative, positive = self.loss.split(block.values(), cache)
+        negative, positive = self.loss.split_block(block, cache)
         weighted = scaled_rows(codes, weights)
         return block.cross_part(weighted, negative), block.cross_part(weighted, positive)
