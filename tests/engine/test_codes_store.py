@@ -57,7 +57,7 @@ def test_no_codes_stay_in_memory(table, tmp_path, monkeypatch):
         def look(i, block, local):
             kept, part = with_stored_codes(i, block, local)
             found = []
-            codes_store.mapped(kept, codes_store._is_array, found.append)
+            codes_store.mapped(kept, lambda x: isinstance(x, np.ndarray), found.append)
             largest.extend(array.shape for array in found)
             return kept, part
 

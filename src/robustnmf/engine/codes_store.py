@@ -10,6 +10,7 @@ from __future__ import annotations
 import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -19,6 +20,7 @@ import numpy as np
 
 from robustnmf.archive import read_full, whole_file
 from robustnmf.engine._blockwise import mapped
+from robustnmf.passes import BlockState
 
 
 class Handle:
@@ -62,26 +64,33 @@ class CodesStore(ABC):
         return mapped(value, _is_handle, got), known
 
     def store(self, block: int, value: Any, known: Known) -> Any:
-        """Return the state of a block with handles for its codes; unchanged codes keep theirs."""
+        """Return the state of a block with handles for its codes; unchanged codes keep theirs.
 
-        def placed(array: np.ndarray) -> Any:
-            if id(array) in known:
-                return known[id(array)][1]
-            rows = self.rows[block]
-            of_rows = array.ndim in (2, 3) and array.shape[-2] == rows
-            # Energies (members, rows) are no codes, however many members there are.
-            of_rows = of_rows and (array.ndim == 3 or array.shape[-1] != rows)
-            if not of_rows or array.nbytes > self.row_bytes * self.rows[block]:
-                return array
-            with self._lock:
-                taken = self.taken[block]
-                handle = Handle(self, block, _first_free(taken), array)
-                taken.add(handle.slot)
-                # The rows of an array one after the other, whatever comes before them.
-                self._write(handle, np.moveaxis(array, -2, 0))
-            return handle
+        Of a :class:`BlockState` these are the fields ``OF_CODES``. Starts keep tables of rows, which
+        are codes or as large.
+        """
+        if isinstance(value, BlockState):
+            codes = {name: getattr(value, name) for name in value.OF_CODES}
+            arrays = {name: array for name, array in codes.items() if array is not None}
+            return replace(
+                value, **{name: self._put(block, a, known) for name, a in arrays.items()}
+            )
+        is_table = isinstance(value, np.ndarray) and value.ndim >= 2
+        return self._put(block, value, known) if is_table else value
 
-        return mapped(value, _is_array, placed)
+    def _put(self, block: int, array: np.ndarray, known: Known) -> Handle | np.ndarray:
+        """Write codes (..., rows, k) to a free slot, and return its handle."""
+        if id(array) in known:
+            return known[id(array)][1]
+        if array.nbytes > self.row_bytes * self.rows[block]:
+            return array
+        with self._lock:
+            taken = self.taken[block]
+            handle = Handle(self, block, _first_free(taken), array)
+            taken.add(handle.slot)
+            # The rows of an array one after the other, whatever comes before them.
+            self._write(handle, np.moveaxis(array, -2, 0))
+        return handle
 
     @abstractmethod
     def _write(self, handle: Handle, table: np.ndarray) -> None:
@@ -190,10 +199,6 @@ def _first_free(taken: set[int]) -> int:
 
 def _is_handle(x: Any) -> bool:
     return isinstance(x, Handle)
-
-
-def _is_array(x: Any) -> bool:
-    return isinstance(x, np.ndarray)
 
 
 AT_ONCE = 2**21

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from robustnmf.arrays import Array, is_capturing, log_gap, namespace
 from robustnmf.solvers import Quadratic, Ratio, Terms
@@ -20,6 +21,9 @@ class BlockState:
     row, where entries have weights. ``before`` are the codes before their last step, where
     codes are extrapolated.
     """
+
+    OF_CODES: ClassVar[tuple[str, ...]] = ("codes", "before", "mixing")
+    """Fields with a row of k numbers for every sample and member: the large ones."""
 
     codes: Array
     before: Array | None = None
