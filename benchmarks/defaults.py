@@ -1,15 +1,17 @@
 """Time of the call that users make, ``RobustNMF(k).fit(X)``, beside plain and scikit-learn's NMF.
 
-    python benchmarks/defaults.py [--repeats 5] [--gpu]
+    python benchmarks/defaults.py [--repeats 5] [--tables ...] [--gpu]
 
 Default parameters on all sides. Medians over repeats in turns, and the range of the ratios of
 neighbouring runs: machines are shared. Reads of X are counted for a table in a file. With
-``--gpu`` the default fit of tensors on the GPU instead, in seconds.
+``--gpu`` the default fit of tensors on the GPU instead, in seconds. Rows of tables that are not run
+again stay in the result file.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -17,7 +19,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from machine import describe_run, write_result
+from machine import RESULTS, describe_run, write_result
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 from sklearn.decomposition import NMF
 
@@ -114,7 +116,7 @@ def compare(name: str, repeats: int) -> dict[str, Any]:
     for _ in range(repeats):
         for which, model in models.items():
             times[which].append(seconds(lambda model=model: model.fit(X)))
-    row: dict[str, Any] = {"table": name, "rank": k}
+    row: dict[str, Any] = {"table": name, "rank": k, "repeats": repeats}
     for which, values in times.items():
         row[f"{which}, s"] = round(float(np.median(values)), 4)
     for title, one, other in (
@@ -192,13 +194,16 @@ def main() -> None:
         rows = on_gpu(options.repeats)
         write_result("defaults_gpu.json", {**content, "rows": rows})
         return
-    rows = []
-    for name in options.tables:
-        rows.append(compare(name, options.repeats))
-        print(rows[-1], flush=True)
+    path = RESULTS / "defaults.json"
+    earlier = json.loads(path.read_text())["rows"] if path.exists() else []
+    rows = {row["table"]: row for row in earlier}
     reads = count_reads()
     print(reads)
-    write_result("defaults.json", {**content, "rows": rows, "file": reads})
+    for name in options.tables:
+        rows[name] = compare(name, options.repeats)
+        print(rows[name], flush=True)
+        known = [rows[table] for table in TABLES if table in rows]
+        write_result("defaults.json", {**content, "rows": known, "file": reads})
 
 
 if __name__ == "__main__":

@@ -66,8 +66,8 @@ class CodesStore(ABC):
     def store(self, block: int, value: Any, known: Known) -> Any:
         """Return the state of a block with handles for its codes; unchanged codes keep theirs.
 
-        Of a :class:`BlockState` these are the fields ``OF_CODES``. Starts keep tables of rows, which
-        are codes or as large.
+        Of a :class:`BlockState` these are the fields ``OF_CODES``. Starts keep tables of rows,
+        which are codes or as large.
         """
         if isinstance(value, BlockState):
             codes = {name: getattr(value, name) for name in value.OF_CODES}
