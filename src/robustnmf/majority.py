@@ -84,7 +84,7 @@ class Majority:
 def fit_majority(engine: InMemory, problem: Problem, rank: int) -> Majority:
     """Fit the majority until its cutoffs are known, with a rank that the data can support."""
     degree = problem.loss.degree
-    samples = engine.sample_count()
+    samples = engine.sample_count
     by_samples = max(
         int(samples / SAMPLES_A_PART), min(FEW_PARTS, int(samples / FEW_SAMPLES_A_PART))
     )

@@ -32,7 +32,7 @@ from robustnmf.inits import INITS
 from robustnmf.majority import SAMPLES_A_PART, Majority, fit_majority
 from robustnmf.problem import Problem
 from robustnmf.state import Start
-from robustnmf.weightings import Batch, EnergyHistogram, Trimmed, Uniform, sample_count
+from robustnmf.weightings import Batch, EnergyHistogram, Trimmed, Uniform
 from robustnmf.weightings.trimmed import FEWEST_SAMPLES
 
 ROWS = 3000
@@ -94,9 +94,8 @@ def screen(
     """Screen the samples of an engine; None where X is zero."""
     if engine.mean() == 0:
         return None
-    sample = draw_rows(engine, ROWS)
+    sample, count = draw_rows(engine, ROWS), engine.sample_count
     fill = problem.pass_type(False, False).fill_value
-    count = sample_count(sample.total, float(sample.weight.max()))
     if count < FEWEST_SAMPLES:
         every = sample.engine(engine.scale, fill)
         accepted = fit_accepted(every, problem, rank, init, seeds, len(sample), ALL)

@@ -1,9 +1,9 @@
-"""Passes with nobody watching give what watched ones give."""
+"""Passes repeated on the device give what passes of the host's loop give."""
 
 import numpy as np
 import pytest
 
-import robustnmf.fit
+import robustnmf.iteration
 from robustnmf import Entropy, Huber, RobustNMF, Trimmed
 from robustnmf.arrays import repeat_on_device, residuals
 
@@ -28,7 +28,7 @@ def fitted(weighting, **options):
     "weighting", ["uniform", "l21", Entropy(0.1), Entropy("auto"), Trimmed(1.0), Huber(0.1)],
     ids=str,
 )  # fmt: skip
-def test_unwatched_passes_are_the_same(weighting, structure, monkeypatch):
+def test_passes_repeated_on_the_device_are_the_same(weighting, structure, monkeypatch):
     repeated = []
 
     def counted(step, arrays, times):
@@ -36,28 +36,28 @@ def test_unwatched_passes_are_the_same(weighting, structure, monkeypatch):
         repeated.append(0 if result is None else times)
         return result
 
-    monkeypatch.setattr(robustnmf.fit, "repeat_on_device", counted)
-    is_capturing = fitted(weighting, structure=structure)
-    assert sum(repeated) >= ENOUGH  # otherwise two fits that were watched are compared
+    monkeypatch.setattr(robustnmf.iteration, "repeat_on_device", counted)
+    on_device = fitted(weighting, structure=structure)
+    assert sum(repeated) >= ENOUGH  # otherwise two fits of the host's loop are compared
     repeated.clear()
-    monkeypatch.setattr(robustnmf.fit, "WORTH_RECORDING", 10**9)
-    watched = fitted(weighting, structure=structure)
+    monkeypatch.setattr(robustnmf.iteration, "WORTH_RECORDING", 10**9)
+    on_host = fitted(weighting, structure=structure)
     assert repeated == []
-    assert is_capturing.n_iter_ == watched.n_iter_
+    assert on_device.n_iter_ == on_host.n_iter_
     np.testing.assert_allclose(
-        is_capturing.objective_history_, watched.objective_history_, rtol=1e-10, atol=1e-12
+        on_device.objective_history_, on_host.objective_history_, rtol=1e-10, atol=1e-12
     )
-    np.testing.assert_allclose(is_capturing.components_, watched.components_, rtol=1e-8, atol=1e-12)
+    np.testing.assert_allclose(on_device.components_, on_host.components_, rtol=1e-8, atol=1e-12)
 
 
-def test_a_fit_in_doubt_is_watched(monkeypatch):
-    is_capturing = fitted(Entropy(0.1))
+def test_a_fit_in_doubt_runs_in_the_loop_of_the_host(monkeypatch):
+    on_device = fitted(Entropy(0.1))
     calls = []
     monkeypatch.setattr(
-        robustnmf.fit, "repeat_on_device", lambda *arguments: calls.append(arguments)
+        robustnmf.iteration, "repeat_on_device", lambda *arguments: calls.append(arguments)
     )
     np.testing.assert_allclose(
-        fitted(Entropy(0.1)).objective_history_, is_capturing.objective_history_, rtol=1e-10
+        fitted(Entropy(0.1)).objective_history_, on_device.objective_history_, rtol=1e-10
     )
     assert calls
 

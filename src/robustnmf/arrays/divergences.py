@@ -19,12 +19,10 @@ import numpy as np
 from llvmlite import ir
 from numba import njit
 from numba.core import types
-from numba.extending import intrinsic as numba_intrinsic
 
 from robustnmf.arrays.kernels import OPTIONS
 from robustnmf.arrays.namespace import Array
-
-intrinsic: Any = numba_intrinsic  # the first argument is numba's own, callers do not give it
+from robustnmf.arrays.vectors import intrinsic
 
 WITHOUT_CHECKS = {**OPTIONS, "error_model": "numpy"}  # checks for zeros would keep loops scalar
 LN2 = math.log(2.0)

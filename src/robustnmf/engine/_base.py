@@ -221,16 +221,21 @@ class Engine(ABC):
             return larger
 
         counts = earlier + self.sums(count, block_states, data=False)
-        largest = float(namespace(self.row_weight).max(self.row_weight))
-        samples = sample_count(float(counts[0, 0].sum()), largest)
+        samples = sample_count(float(counts[0, 0].sum()), self._largest_row_weight)
         return [
             EnergyHistogram(LogHistogram(of_energies), LogHistogram(of_shares), larger_of(j), unit,
                     self.shape[1], samples)
             for j, (of_energies, of_shares) in enumerate(zip(*counts, strict=True))
         ]  # fmt: skip
 
+    @cached_property
+    def _largest_row_weight(self) -> float:
+        """Largest weight of a row; known once, as automatic parameters need it after each pass."""
+        return float(namespace(self.row_weight).max(self.row_weight))
+
+    @cached_property
     def sample_count(self) -> float:
-        """Return for how many samples the rows count."""
+        """For how many samples the rows count."""
         weights, xp = self.full_row_weight, namespace(self.full_row_weight)
         return sample_count(float(xp.sum(weights)), float(xp.max(weights)))
 

@@ -174,6 +174,8 @@ class BaseRobustNMF(
         best = min(members, key=comparable_objective(members, plan.engine, plan.problem))
         learned = plan.learned(best)
         self._warn(best.converged, learned, plan.engine, best.penalised_energies * plan.unit)
+        if parts.weighting.needs_screening:
+            warn_of_few_samples(type(self).__name__, plan.engine)
         if plan.screening is not None:
             warn_of_outliers(type(self).__name__, learned, plan.engine, plan.screening.similar)
         codes = plan.codes(best, path)
@@ -207,8 +209,6 @@ class BaseRobustNMF(
                 "Raise max_iter or tol.",
                 ConvergenceWarning,
             )
-        if self._checked_parts().weighting.needs_screening:
-            warn_of_few_samples(name, engine)
         warn_if_collapsed(
             name,
             learned["weighting_"],

@@ -68,7 +68,7 @@ def warn_of_outliers(name: str, learned: dict[str, Any], engine: Engine, similar
 
 def warn_of_few_samples(name: str, engine: Engine) -> None:
     """Warn where samples are too few to reject some of them."""
-    count = engine.sample_count()
+    count = engine.sample_count
     if count < FEWEST_SAMPLES:
         warn(
             f"{count:.0f} samples are too few to tell bad ones from good ones: {name} counts all "

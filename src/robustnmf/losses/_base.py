@@ -39,6 +39,8 @@ class Loss(BaseEstimator, ABC):
     slope_at_zero : where x is zero, the loss is this times y, and the negative part of its gradient
         is zero, so that the zeros of sparse X need not be visited one by one; None for other
         losses.
+    row_loop : name of the compiled loop that sums the loss over rows, where there is one.
+    divides : whether ``split`` returns ``x / y`` and ones.
     """
 
     degree: float
@@ -48,6 +50,8 @@ class Loss(BaseEstimator, ABC):
     quadratic: bool = False
     takes_zeros: bool = True
     slope_at_zero: float | None = None
+    row_loop: str | None = None
+    divides: bool = False
     _parameter_constraints: ClassVar[dict[str, list]] = {}
 
     @abstractmethod
@@ -56,7 +60,10 @@ class Loss(BaseEstimator, ABC):
 
     def row_losses(self, block: Block, approximation: Array) -> Array:
         """Sum the loss over the stored or known entries of every row (members, rows), float64."""
-        return block.row_sums(self.entries(block.values(), approximation))
+        sums = (
+            None if self.row_loop is None else compiled(self.row_loop, block, approximation, True)
+        )
+        return block.row_sums(self.entries(block.values(), approximation)) if sums is None else sums
 
     @abstractmethod
     def split(self, data: Array, approximation: Array) -> tuple[Array | None, Array | None]:
@@ -68,7 +75,8 @@ class Loss(BaseEstimator, ABC):
 
     def split_block(self, block: Block, approximation: Array) -> tuple[Array | None, Array | None]:
         """Compute ``split`` for the values of a block."""
-        return self.split(block.values(), approximation)
+        ratios = compiled("ratio_entries", block, approximation, False) if self.divides else None
+        return self.split(block.values(), approximation) if ratios is None else (ratios, None)
 
     @abstractmethod
     def curvature(self, data: Array, approximation: Array) -> Array:

@@ -11,11 +11,10 @@ from numbers import Real
 
 from sklearn.utils._param_validation import Interval
 
-from robustnmf.arrays import Array, Block, at_least, namespace, positive
+from robustnmf.arrays import Array, at_least, namespace, positive
 from robustnmf.losses._base import (
     LEAST_CURVATURE,
     Loss,
-    compiled,
     kullback_leibler,
     log_excess,
     power_excess,
@@ -80,6 +79,16 @@ class Beta(Loss):
         """Slope of the loss where x is zero, if it has one there: for Kullback-Leibler."""
         return 1.0 if self.beta == 1 else None
 
+    @property
+    def row_loop(self) -> str | None:  # type: ignore[override]
+        """Name of the compiled loop that sums the loss over rows, where there is one."""
+        return {0.0: "itakura_saito_rows", 1.0: "kullback_leibler_rows"}.get(float(self.beta))
+
+    @property
+    def divides(self) -> bool:  # type: ignore[override]
+        """Whether ``split`` returns ``x / y`` and ones: for Kullback-Leibler."""
+        return self.beta == 1
+
     def entries(self, data: Array, approximation: Array) -> Array:
         xp, b, y = namespace(data), self.beta, positive(approximation)
         if b == 0:
@@ -93,11 +102,6 @@ class Beta(Loss):
         unit = y**b
         terms = nonzero**b + (b - 1) * unit - b * data * y ** (b - 1)
         return power_excess(data, y, b, unit, terms / (b * (b - 1)))
-
-    def row_losses(self, block: Block, approximation: Array) -> Array:
-        name = {0.0: "itakura_saito_rows", 1.0: "kullback_leibler_rows"}.get(float(self.beta))
-        sums = None if name is None else compiled(name, block, approximation, per_row=True)
-        return super().row_losses(block, approximation) if sums is None else sums
 
     def split(self, data: Array, approximation: Array) -> tuple[Array | None, Array | None]:
         if self.quadratic:

@@ -2,8 +2,8 @@ r"""Itakura-Saito divergence: the loss of power spectra, independent of scale.""
 
 from __future__ import annotations
 
-from robustnmf.arrays import Array, Block, at_least, positive
-from robustnmf.losses._base import LEAST_CURVATURE, Loss, compiled, log_excess
+from robustnmf.arrays import Array, at_least, positive
+from robustnmf.losses._base import LEAST_CURVATURE, Loss, log_excess
 
 
 class ItakuraSaito(Loss):
@@ -23,13 +23,10 @@ class ItakuraSaito(Loss):
     exponent = 0.5
     curved_exponent = 1.0 / 3.0
     takes_zeros = False
+    row_loop = "itakura_saito_rows"
 
     def entries(self, data: Array, approximation: Array) -> Array:
         return log_excess(data, positive(approximation))
-
-    def row_losses(self, block: Block, approximation: Array) -> Array:
-        sums = compiled("itakura_saito_rows", block, approximation, per_row=True)
-        return super().row_losses(block, approximation) if sums is None else sums
 
     def split(self, data: Array, approximation: Array) -> tuple[Array, Array]:
         inverse = 1.0 / positive(approximation)

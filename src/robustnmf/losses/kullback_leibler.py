@@ -2,8 +2,8 @@ r"""Kullback-Leibler divergence: the loss of counts."""
 
 from __future__ import annotations
 
-from robustnmf.arrays import Array, Block, positive
-from robustnmf.losses._base import Loss, compiled, kullback_leibler
+from robustnmf.arrays import Array, positive
+from robustnmf.losses._base import Loss, kullback_leibler
 
 
 class KullbackLeibler(Loss):
@@ -22,20 +22,14 @@ class KullbackLeibler(Loss):
     degree = 1.0
     curved_exponent = 0.5
     slope_at_zero = 1.0
+    row_loop = "kullback_leibler_rows"
+    divides = True
 
     def entries(self, data: Array, approximation: Array) -> Array:
         return kullback_leibler(data, approximation)
 
-    def row_losses(self, block: Block, approximation: Array) -> Array:
-        sums = compiled("kullback_leibler_rows", block, approximation, per_row=True)
-        return super().row_losses(block, approximation) if sums is None else sums
-
     def split(self, data: Array, approximation: Array) -> tuple[Array, None]:
         return data / positive(approximation), None
-
-    def split_block(self, block: Block, approximation: Array) -> tuple[Array | None, Array | None]:
-        ratios = compiled("ratio_entries", block, approximation, per_row=False)
-        return super().split_block(block, approximation) if ratios is None else (ratios, None)
 
     def curvature(self, data: Array, approximation: Array) -> Array:
         y = positive(approximation)

@@ -26,8 +26,8 @@ MARGIN = 1.35
 """Half of the samples have at most the cutoff over this."""
 
 FEWEST_SAMPLES = 20
-"""Fewer samples are all kept: nobody can tell a bad one from one of a small group, and the half of
-them that lies closest together says little about the others."""
+"""Fewer samples are all kept: a bad one cannot be distinguished from one of a small group, and the
+half of them that lies closest together says little about the others."""
 
 BEYOND_ALL = 100.0
 """Cutoff of so few samples over their largest energy, or over the size of a typical one."""
