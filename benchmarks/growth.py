@@ -28,7 +28,7 @@ from machine import describe_run, write_result
 from peers import low_rank, sparse_counts, start
 
 from robustnmf import Entropy, RobustNMF, fit_path
-from robustnmf.arrays import quadratic_part, sweep_coordinates
+from robustnmf.arrays import kernels_for
 from robustnmf.engine import InMemory
 from robustnmf.solvers.hals import SWEEPS
 
@@ -121,7 +121,7 @@ def profile(n: int, m: int, k: int, dtype: str, repeats: int) -> dict:
         (block, W[first : first + len(block)][None])
         for first, block in _blocks_with_offsets(engine)
     ]
-    projections = [block.project(H[None]) for block, _ in rows]
+    projections, kernels = [block.project(H[None]) for block, _ in rows], kernels_for(H)
     square = np.random.default_rng(0).random((1500, 1500)).astype(dtype)
 
     def fit(passes):
@@ -139,14 +139,15 @@ def profile(n: int, m: int, k: int, dtype: str, repeats: int) -> dict:
             ),
             "sweeps": best(
                 lambda: [
-                    sweep_coordinates(c, p, gram, SWEEPS)
+                    kernels.sweep_coordinates(c, p, gram, SWEEPS)
                     for (_, c), p in zip(rows, projections, strict=True)
                 ],
                 repeats,
             ),
             "energies": best(
                 lambda: [
-                    quadratic_part(c, p, gram) for (_, c), p in zip(rows, projections, strict=True)
+                    kernels.quadratic_part(c, p, gram)
+                    for (_, c), p in zip(rows, projections, strict=True)
                 ],
                 repeats,
             ),

@@ -12,7 +12,7 @@ if DEVICE == "cpu":
 pytest.importorskip("triton", reason="Triton is not installed (PyTorch for CUDA comes with it)")
 
 from robustnmf import Cauchy, Entropy, Fuzzy, Huber, RobustNMF, Trimmed  # noqa: E402
-from robustnmf.arrays import gpu, sweep_coordinates  # noqa: E402
+from robustnmf.arrays import gpu, kernels_for  # noqa: E402
 
 MEMBERS, ROWS, FEATURES, K = 3, 300, 70, 5
 
@@ -76,8 +76,8 @@ def test_loops_over_rows(dtype, beside):
     expected = (A.double() * ((A @ gram).double() - 2 * linear.double())).sum(-1)
     assert apart(gpu.quadratic_part(A, A @ gram, linear), expected) < 1e-14
     steps = 1 / torch.diagonal(gram, dim1=1, dim2=2)
-    arrays = (np.array(array.cpu()) for array in (A, linear, gram))
-    swept = sweep_coordinates(*arrays, 2, 1)
+    arrays = [np.array(array.cpu()) for array in (A, linear, gram)]
+    swept = kernels_for(arrays[0]).sweep_coordinates(*arrays, 2, 1)
     assert (
         apart(gpu.sweep_coordinates(A, linear, gram, steps, 2, 1).cpu(), torch.as_tensor(swept))
         < error

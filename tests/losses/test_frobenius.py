@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from robustnmf.arrays import DenseBlock, energy_rounding, quadratic_part, to_numpy
+from robustnmf.arrays import DenseBlock, energy_rounding, to_numpy
 from robustnmf.losses import Frobenius
 
 
@@ -12,7 +12,7 @@ def energies(X, codes, basis, xp, dtype="float64"):
     block = DenseBlock(X)
     codes, basis = codes[None, ...], basis[None, ...]
     gram = basis @ xp.matrix_transpose(basis)
-    rest = quadratic_part(codes, block.project(basis), gram)
+    rest = block.kernels.quadratic_part(codes, block.project(basis), gram)
     z = Frobenius().expanded_energies(block, codes, basis, rest)
     return to_numpy(z)[0]
 

@@ -5,7 +5,7 @@ import array_api_strict
 import numpy as np
 import pytest
 
-from robustnmf.arrays import quadratic_part, sweep_coordinates, to_numpy
+from robustnmf.arrays import kernels_for, to_numpy
 from robustnmf.solvers import Hals, Quadratic, Ratio, nonnegative_least_squares
 
 
@@ -29,14 +29,16 @@ def value(factor, linear, gram):
 def test_the_compiled_sweeps_are_the_array_calls(k, dtype, rtol, fixed):
     arrays = quadratic(k=k, dtype=dtype)
     arrays[2][0, k // 2, :] = arrays[2][0, :, k // 2] = 0  # one component is absent
-    compiled = sweep_coordinates(*arrays, 3, fixed)
+    loops = kernels_for(arrays[0])
+    compiled = loops.sweep_coordinates(*arrays, 3, fixed)
     assert compiled.dtype == dtype
     strict = [array_api_strict.asarray(a) for a in arrays]
+    calls = kernels_for(strict[0])
     np.testing.assert_allclose(
-        to_numpy(sweep_coordinates(*strict, 3, fixed)), compiled, rtol=rtol, atol=rtol
+        to_numpy(calls.sweep_coordinates(*strict, 3, fixed)), compiled, rtol=rtol, atol=rtol
     )
     np.testing.assert_allclose(
-        to_numpy(quadratic_part(*strict)), quadratic_part(*arrays), rtol=rtol
+        to_numpy(calls.quadratic_part(*strict)), loops.quadratic_part(*arrays), rtol=rtol
     )
     np.testing.assert_array_equal(compiled[:, :, :fixed], arrays[0][:, :, :fixed])
     np.testing.assert_array_equal(compiled[0, :, k // 2], arrays[0][0, :, k // 2])
@@ -46,16 +48,17 @@ def test_the_factor_lies_in_memory_as_before():
     factor, linear, gram = quadratic()
     across = [np.ascontiguousarray(np.swapaxes(a, 1, 2)) for a in (factor, linear)]
     views = [np.swapaxes(a, 1, 2) for a in across]
-    moved = sweep_coordinates(*views, gram, 2)
+    sweep = kernels_for(factor).sweep_coordinates
+    moved = sweep(*views, gram, 2)
     assert np.swapaxes(moved, 1, 2).flags.c_contiguous
-    np.testing.assert_allclose(moved, sweep_coordinates(factor, linear, gram, 2), rtol=1e-13)
+    np.testing.assert_allclose(moved, sweep(factor, linear, gram, 2), rtol=1e-13)
 
 
 def test_no_sweep_goes_up_and_many_find_the_minimum():
     factor, linear, gram = quadratic()
     before = value(factor, linear, gram)
     for sweeps in (1, 1, 3, 500):
-        factor = sweep_coordinates(factor, linear, gram, sweeps)
+        factor = kernels_for(factor).sweep_coordinates(factor, linear, gram, sweeps)
         after = value(factor, linear, gram)
         assert np.all(after <= before + 1e-12)
         before = after

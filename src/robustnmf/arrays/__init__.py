@@ -1,16 +1,9 @@
 """Everything that depends on the array library: namespaces, row blocks, compiled loops."""
 
+from robustnmf.arrays.backend import EntryLoop, Kernels, active_components, kernels_for
 from robustnmf.arrays.blocks import Block, DenseBlock
-from robustnmf.arrays.coordinates import (
-    active_components,
-    extrapolate,
-    multiplicative_step,
-    quadratic_part,
-    scaled_rows,
-    sweep_coordinates,
-)
 from robustnmf.arrays.cuda_graphs import is_capturing, repeat_on_device
-from robustnmf.arrays.masked import MaskedBlock, hide
+from robustnmf.arrays.masked import MaskedBlock
 from robustnmf.arrays.namespace import (
     Array,
     Namespace,
@@ -50,6 +43,8 @@ __all__ = [
     "Block",
     "BlockMapper",
     "DenseBlock",
+    "EntryLoop",
+    "Kernels",
     "MaskedBlock",
     "Namespace",
     "SparseBlock",
@@ -63,31 +58,26 @@ __all__ = [
     "device_of",
     "energy_rounding",
     "eps",
-    "extrapolate",
     "floored",
     "from_gpu",
     "has_holes",
-    "hide",
     "host_dtype",
     "identity_like",
     "is_capturing",
     "is_foreign",
+    "kernels_for",
     "largest",
     "log_gap",
     "masked_scatter",
-    "multiplicative_step",
     "namespace",
     "noise",
     "on_device_of",
     "positive",
-    "quadratic_part",
     "recompute_cancelled",
     "repeat_on_device",
     "row_slice",
     "safe_log",
-    "scaled_rows",
     "smallest",
-    "sweep_coordinates",
     "to_device_of",
     "to_numpy",
     "weighted_median",

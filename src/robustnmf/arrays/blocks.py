@@ -19,15 +19,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from robustnmf.arrays import gpu
-from robustnmf.arrays.coordinates import scaled_rows
+from robustnmf.arrays.backend import Kernels, kernels_for
 from robustnmf.arrays.namespace import (
     Array,
     Namespace,
     as_float64,
     namespace,
     on_device_of,
-    smallest,
     to_numpy,
 )
 
@@ -52,6 +50,9 @@ class Block:
     zeros_apart: ClassVar[bool] = False
     """Whether the values of a block leave out its zeros."""
 
+    is_complete_table: ClassVar[bool] = False
+    """Whether the rows are a dense table without missing values."""
+
     def __init__(self, rows: Array, scale: float = 1.0, row_weight: Array | None = None):
         self.rows = rows
         self.scale = scale
@@ -62,6 +63,11 @@ class Block:
     def xp(self) -> Namespace:
         """Array namespace of the rows."""
         return namespace(self.rows)
+
+    @cached_property
+    def kernels(self) -> Kernels:
+        """Operations for arrays of the library and device of the rows."""
+        return kernels_for(self.rows)
 
     def __len__(self) -> int:
         return int(self.rows.shape[0])
@@ -152,12 +158,7 @@ class Block:
 
     def project(self, basis: Array) -> Array:
         """Compute ``X basis^T`` (members, rows, k) of all members as one product."""
-        xp = self.xp
-        members, k, features = basis.shape
-        flat = self._in_units(xp.reshape(basis, (members * k, features)))
-        kernels = gpu.has_products(self.rows, members * k)
-        product = gpu.project(self.rows, flat) if kernels else self.rows @ flat.T
-        return xp.permute_dims(xp.reshape(product, (len(self), members, k)), (1, 0, 2))
+        return self.kernels.project(self.rows, self._in_units(basis))
 
     def wide_project(self, directions: Array) -> Array:
         """Compute ``X directions`` (rows, directions) in float64."""
@@ -165,25 +166,19 @@ class Block:
 
     def cross(self, codes: Array) -> Array:
         """Compute ``codes^T X`` (members, k, features) of all members as one product."""
-        xp = self.xp
-        members, rows, k = codes.shape
-        flat = xp.reshape(xp.permute_dims(codes, (0, 2, 1)), (members * k, rows))
-        return xp.reshape(self._in_units(flat @ self.rows), (members, k, self.rows.shape[1]))
+        return self._in_units(self.kernels.cross(self.rows, codes))
 
     def weighted_sums(self, codes: Array, weights: Array) -> tuple[Array, Array]:
         """Compute ``codes^T w X`` and ``codes^T w codes`` for weights (members, rows, 1)."""
-        weighted = scaled_rows(codes, weights)
-        return self.cross(weighted), self.xp.matrix_transpose(weighted) @ codes
+        cross, gram = self.kernels.weighted_sums(self.rows, codes, weights)
+        return self._in_units(cross), gram
 
-    def multiplicative_update(
-        self, codes: Array, basis: Array, gram: Array
-    ) -> tuple[Array, Array] | None:
-        """Update codes (1, rows, k) by a multiplicative step, with the product ``X basis^T``.
+    def multiplicative_update(self, codes: Array, basis: Array, gram: Array) -> tuple[Array, Array]:
+        """Update codes (members, rows, k) by a multiplicative step for the squared error.
 
-        Also returns ``quadratic_part`` (1, rows) of the new codes. None where there is no kernel
-        that does all of it at once.
+        Also returns ``Kernels.quadratic_part`` (members, rows) of the new codes.
         """
-        return None
+        return self.kernels.project_and_update(self.rows, self._in_units(basis), gram, codes)
 
     @property
     def samples(self) -> Block:
@@ -232,27 +227,6 @@ class Block:
 
 
 class DenseBlock(Block):
-    """Consecutive rows of a dense X without missing values; on a GPU products have kernels."""
+    """Consecutive rows of a dense X without missing values."""
 
-    def weighted_sums(self, codes: Array, weights: Array) -> tuple[Array, Array]:
-        if not self._has_products(codes):
-            return super().weighted_sums(codes, weights)
-        members, _, k = codes.shape
-        tables = [self.rows, codes[0, ...]] if members == 1 else [self.rows]
-        products = gpu.weighted_cross(codes, weights[:, :, 0], *tables)
-        cross = self.xp.reshape(self._in_units(products[0]), (members, k, self.rows.shape[1]))
-        if members == 1:
-            return cross, products[1][None, ...]
-        return cross, self.xp.matrix_transpose(codes * weights) @ codes
-
-    def multiplicative_update(
-        self, codes: Array, basis: Array, gram: Array
-    ) -> tuple[Array, Array] | None:
-        if codes.shape[0] > 1 or not self._has_products(codes):
-            return None
-        basis = self._in_units(basis[0, ...])
-        return gpu.project_and_update(self.rows, basis, gram[0, ...], codes, smallest(codes))
-
-    def _has_products(self, codes: Array) -> bool:
-        """Return whether there are GPU kernels for products of the rows with codes."""
-        return gpu.has_products(self.rows, codes.shape[0] * codes.shape[2])
+    is_complete_table: ClassVar[bool] = True

@@ -18,12 +18,6 @@ from typing import Any
 
 from array_api_compat import is_torch_array
 
-WORTH_A_PRODUCT = 2**15
-"""Rows from which on these kernels are faster than the products of PyTorch."""
-
-WIDEST = 128
-"""Most columns that fit into the registers of a tile of rows."""
-
 TILE = 64
 """Rows of a tile in kernels that only loop over rows."""
 
@@ -31,28 +25,6 @@ TILE = 64
 def has_kernels(table: Any) -> bool:
     """Return whether a table is on a device that the kernels run on."""
     return is_torch_array(table) and table.is_cuda and _has_tensor_cores(table.device.index)
-
-
-def has_loops(table: Any, columns: int) -> bool:
-    """Return whether there are kernels for loops over rows with so many columns."""
-    return has_kernels(table) and columns <= WIDEST and table.stride(-1) == 1
-
-
-def is_dense(*tables: Any) -> bool:
-    """Return whether tables have one shape and dtype and no gaps in memory, in any axis order."""
-    first = tables[0]
-    last = sum((size - 1) * step for size, step in zip(first.shape, first.stride(), strict=True))
-    same = all(t.shape == first.shape and t.dtype == first.dtype for t in tables)
-    return same and last + 1 == first.numel()
-
-
-def has_products(table: Any, columns: int) -> bool:
-    """Return whether there are kernels for products of a tall float32 table with columns."""
-    return (
-        has_loops(table, columns)
-        and str(table.dtype) == "torch.float32"
-        and table.shape[-2] >= WORTH_A_PRODUCT
-    )
 
 
 @cache

@@ -67,7 +67,7 @@ class MaskedBlock(Block):
     def sq_residuals(self, index: Array, codes: Array, basis: Array) -> Array:
         take = self.xp.take
         residual = self.take(index) - codes @ basis
-        _, squares = hide(residual, take(self.known, index, axis=0))
+        _, squares = self.kernels.hide(residual, take(self.known, index, axis=0))
         return take(self.whole, index) * as_float64(squares)
 
     def user_rows(self, index: np.ndarray) -> np.ndarray:
@@ -101,21 +101,3 @@ class MaskedBlock(Block):
 
     def grams(self, curvature: Array, basis: Array) -> Array:
         return super().grams(self.observed(curvature, curvature), basis)
-
-
-def hide(fresh: Array, known: Array) -> tuple[Array, Array]:
-    """Set missing entries of a table (..., rows, features) to zero; also sum squares of rows.
-
-    NumPy tables are changed in place, so the caller must own the table.
-    """
-    xp = namespace(fresh)
-    if not isinstance(fresh, np.ndarray):
-        hidden = xp.where(known, fresh, xp.zeros_like(fresh))
-        return hidden, xp.vecdot(hidden, hidden)
-    from robustnmf.arrays.kernels import hide_and_square
-
-    squares = np.empty(fresh.shape[:-1], dtype=fresh.dtype)
-    tables = fresh.reshape(-1, *known.shape)
-    for table, rows in zip(tables, squares.reshape(-1, len(known)), strict=True):
-        hide_and_square(known, table, rows)
-    return fresh, squares

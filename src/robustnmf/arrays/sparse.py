@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 import scipy.sparse
 
+from robustnmf.arrays.backend import Kernels, kernels_for
 from robustnmf.arrays.blocks import Block
 from robustnmf.arrays.namespace import Array, Namespace, as_float64, eps, namespace
 
@@ -30,6 +31,11 @@ class SparseBlock(Block):
     def xp(self) -> Namespace:
         """Sparse rows are SciPy's, so everything computed from them is NumPy's."""
         return namespace(self.rows.data)
+
+    @cached_property
+    def kernels(self) -> Kernels:
+        """Operations for NumPy arrays."""
+        return kernels_for(self.rows.data)
 
     def values(self) -> Array:
         return self._in_units(self.rows.data)
@@ -64,6 +70,10 @@ class SparseBlock(Block):
         flat = codes.transpose(1, 0, 2).reshape(rows, members * k)
         product = self._in_units(self.rows.T @ flat)
         return np.ascontiguousarray(product.T).reshape(members, k, self.rows.shape[1])
+
+    def weighted_sums(self, codes: Array, weights: Array) -> tuple[Array, Array]:
+        weighted = self.kernels.scaled_rows(codes, weights)
+        return self.cross(weighted), np.matrix_transpose(weighted) @ codes
 
     def approximation(self, codes: Array, basis: Array) -> Array:
         from robustnmf.arrays.kernels import approximate

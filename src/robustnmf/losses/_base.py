@@ -5,18 +5,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import ClassVar
 
-import numpy as np
 from sklearn.base import BaseEstimator
 
 from robustnmf.arrays import (
     Array,
     Block,
-    DenseBlock,
     at_least,
     energy_rounding,
     eps,
     namespace,
-    noise,
     positive,
     recompute_cancelled,
 )
@@ -60,9 +57,9 @@ class Loss(BaseEstimator, ABC):
 
     def row_losses(self, block: Block, approximation: Array) -> Array:
         """Sum the loss over the stored or known entries of every row (members, rows), float64."""
-        sums = (
-            None if self.row_loop is None else compiled(self.row_loop, block, approximation, True)
-        )
+        name, sums = self.row_loop, None
+        if name is not None:
+            sums = block.kernels.divergence(name, block, approximation, per_row=True)
         return block.row_sums(self.entries(block.values(), approximation)) if sums is None else sums
 
     @abstractmethod
@@ -75,7 +72,9 @@ class Loss(BaseEstimator, ABC):
 
     def split_block(self, block: Block, approximation: Array) -> tuple[Array | None, Array | None]:
         """Compute ``split`` for the values of a block."""
-        ratios = compiled("ratio_entries", block, approximation, False) if self.divides else None
+        ratios = None
+        if self.divides:
+            ratios = block.kernels.divergence("ratio_entries", block, approximation, per_row=False)
         return self.split(block.values(), approximation) if ratios is None else (ratios, None)
 
     @abstractmethod
@@ -101,24 +100,6 @@ class Loss(BaseEstimator, ABC):
         energies = recompute_cancelled(block, energies, doubtful, codes, basis)
         energies = xp.maximum(energies, energy_rounding(codes) * block.sq_norms)
         return energies if self.unit == 2.0 else 0.5 * self.unit * energies
-
-
-def compiled(name: str, block: Block, approximation: Array, per_row: bool) -> Array | None:
-    """Return what a compiled loop computes of a block, for every row or for every entry.
-
-    ``name`` is that of a loop in :mod:`robustnmf.arrays.divergences`, which reads the rows of the
-    block as they are, without a copy in other units. Sums over rows (members, rows) are float64.
-    None where rows are not a NumPy table without missing values.
-    """
-    if not (type(block) is DenseBlock and isinstance(block.rows, np.ndarray)):
-        return None
-    from robustnmf.arrays import divergences
-
-    out = np.empty(approximation.shape[:-1]) if per_row else np.empty_like(approximation)
-    least, loop = noise(approximation), getattr(divergences, name)
-    for member, values in zip(approximation, out, strict=True):
-        loop(block.rows, 1.0 / block.scale, member, least, values)
-    return out
 
 
 def log_excess(over: Array, under: Array) -> Array:

@@ -12,7 +12,7 @@ The weights of rows cancel in the update of the codes, as they do for the square
 
 from __future__ import annotations
 
-from robustnmf.arrays import Array, Block, scaled_rows
+from robustnmf.arrays import Array, Block
 from robustnmf.passes._approximation import ApproximationPass
 from robustnmf.solvers import Ratio
 from robustnmf.weightings import Batch
@@ -29,5 +29,5 @@ class DivergencePass(ApproximationPass):
 
     def sums(self, block: Block, codes: Array, weights: Array, cache: Array) -> tuple[Array, Array]:
         negative, positive = self.loss.split_block(block, cache)
-        weighted = scaled_rows(codes, weights)
+        weighted = block.kernels.scaled_rows(codes, weights)
         return block.cross_part(weighted, negative), block.cross_part(weighted, positive)

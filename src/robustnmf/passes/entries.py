@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from robustnmf.arrays import Array, Block, DenseBlock, energy_rounding, namespace
+from robustnmf.arrays import Array, Block, EntryLoop, energy_rounding, namespace
 from robustnmf.passes._approximation import ApproximationPass
 from robustnmf.passes._statistics import BlockState, Statistics
 from robustnmf.solvers import Ratio
@@ -30,8 +30,9 @@ class EntryPass(ApproximationPass):
     def update_codes(self, block: Block, codes: Array, weighting: Batch) -> tuple[Array, Array]:
         data = block.values()
         before, now = (block.approximation(codes, at) for at in (self.previous, self.basis))
-        weighted = self._is_plain(block) and weighting.squared_parts(data, before, now)
-        if not weighted:
+        loop = self._loop(block, weighting)
+        weighted = block.kernels.weighted_parts(loop, data, before, now)
+        if weighted is None:
             weights = weighting.weight(self.loss.entries(data, before))
             weighted = tuple(_weighted(weights, part) for part in self.loss.split(data, now))
         negative, positive = (block.project_part(part, self.basis) for part in weighted)
@@ -39,11 +40,11 @@ class EntryPass(ApproximationPass):
         terms = Ratio(negative, positive, self.bound, present=self.present)
         return self.evaluate(block, self.update(codes, terms))
 
-    def _is_plain(self, block: Block) -> bool:
-        """Return whether this is the squared error of complete dense rows without a penalty."""
+    def _loop(self, block: Block, weighting: Batch) -> EntryLoop | None:
+        """Return the loop of the weighting, for squared errors of complete rows without penalty."""
         squared = self.loss.quadratic and self.loss.unit == 2.0
         plain = squared and not self.penalty and not self.bounded
-        return plain and type(block) is DenseBlock
+        return weighting.entry_loop if plain and block.is_complete_table else None
 
     def sums(self, block: Block, codes: Array, weights: Any, cache: Array) -> tuple[Array, Array]:
         if isinstance(weights, tuple):
@@ -70,10 +71,10 @@ class EntryPass(ApproximationPass):
         In place of weights, the two parts of the gradient with weights may be returned.
         """
         xp = namespace(cache)
-        parts_and_sums = self._is_plain(block) and weighting.squared_rows(
-            block.values(), cache, block.full_row_weight
+        parts_and_sums = block.kernels.weighted_rows(
+            self._loop(block, weighting), block.values(), cache, block.full_row_weight
         )
-        if parts_and_sums:
+        if parts_and_sums is not None:
             *parts, values, losses, sums = parts_and_sums
             energies = xp.maximum(losses, energy_rounding(cache) * block.sq_norms)
             row_weights = sums / cache.shape[-1]

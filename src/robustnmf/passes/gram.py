@@ -19,7 +19,6 @@ from robustnmf.arrays import (
     identity_like,
     masked_scatter,
     namespace,
-    quadratic_part,
 )
 from robustnmf.passes._base import Pass
 from robustnmf.solvers import (
@@ -44,7 +43,7 @@ class Rest(NamedTuple):
 class GramPass(Pass):
     """Pass for the squared error of complete rows; its cache is ``X basis^T`` (members, rows, k).
 
-    Where a kernel updates codes together with that product, the cache is ``Rest`` instead.
+    A multiplicative step updates codes together with that product; its cache is ``Rest`` instead.
     """
 
     quadratic = True
@@ -54,9 +53,8 @@ class GramPass(Pass):
 
     def update_codes(self, block: Block, codes: Array, weighting: Batch) -> tuple[Array, Any]:
         if self.multiplies and not self.penalty:
-            codes_and_rest = block.multiplicative_update(codes, self.basis, self.gram)
-            if codes_and_rest is not None:
-                return codes_and_rest[0], Rest(codes_and_rest[1])
+            codes, rest = block.multiplicative_update(codes, self.basis, self.gram)
+            return codes, Rest(rest)
         cache = block.project(self.basis)
         return self.update(codes, self._terms(cache)), cache
 
@@ -77,7 +75,8 @@ class GramPass(Pass):
         return self.evaluate(block, xp.astype(xp.stack(codes), self.basis.dtype, copy=False))
 
     def energies(self, block: Block, codes: Array, cache: Array | Rest) -> Array:
-        rest = cache.rest if isinstance(cache, Rest) else quadratic_part(codes, cache, self.gram)
+        known = isinstance(cache, Rest)
+        rest = cache.rest if known else block.kernels.quadratic_part(codes, cache, self.gram)
         return self.loss.expanded_energies(block, codes, self.basis, rest)
 
     def sums(self, block: Block, codes: Array, weights: Array, cache: Any) -> tuple[Array, Array]:

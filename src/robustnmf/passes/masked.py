@@ -15,15 +15,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from robustnmf.arrays import (
-    Array,
-    Block,
-    MaskedBlock,
-    as_float64,
-    hide,
-    namespace,
-    scaled_rows,
-)
+from robustnmf.arrays import Array, Block, MaskedBlock, as_float64, namespace
 from robustnmf.passes._approximation import ApproximationPass
 from robustnmf.solvers import Ratio
 from robustnmf.weightings import Batch
@@ -67,11 +59,11 @@ class MaskedPass(ApproximationPass):
     def sums(
         self, block: Block, codes: Array, weights: Array, cache: MaskedCache
     ) -> tuple[Array, Array]:
-        weighted = scaled_rows(codes, weights)
+        weighted = block.kernels.scaled_rows(codes, weights)
         transposed = namespace(codes).matrix_transpose(weighted)
         return block.cross(weighted), transposed @ cache.approximation
 
     def _approximation(self, block: Block, codes: Array) -> tuple[Array, Array]:
         """Compute the approximation with zeros for missing entries, and its squared row norms."""
         assert isinstance(block, MaskedBlock)
-        return hide(block.approximation(codes, self.basis), block.known)
+        return block.kernels.hide(block.approximation(codes, self.basis), block.known)

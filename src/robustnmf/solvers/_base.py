@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import ClassVar
 
-from robustnmf.arrays import Array, extrapolate
+from robustnmf.arrays import Array, kernels_for
 from robustnmf.solvers._terms import Terms
 
 
@@ -38,4 +38,4 @@ class Solver(ABC):
 
     def extrapolate(self, factor: Array, before: Array, momentum: Array) -> Array:
         """Extrapolate a factor by ``momentum`` (members, 1, 1) of its last step; nonnegative."""
-        return extrapolate(factor, before, momentum)
+        return kernels_for(factor).extrapolate(factor, before, momentum)

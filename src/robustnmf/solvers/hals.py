@@ -15,7 +15,7 @@ same gradient.
 
 from __future__ import annotations
 
-from robustnmf.arrays import Array, namespace, smallest, sweep_coordinates
+from robustnmf.arrays import Array, kernels_for, namespace, smallest
 from robustnmf.solvers._base import Solver
 from robustnmf.solvers._terms import Terms
 
@@ -34,7 +34,7 @@ class Hals(Solver):
         problem = terms.majorant(factor)
         has_lasso = not isinstance(problem.lasso, float) or problem.lasso > 0
         linear = problem.linear - problem.lasso if has_lasso else problem.linear
-        updated = sweep_coordinates(
+        updated = kernels_for(factor).sweep_coordinates(
             factor, linear, problem.gram, SWEEPS, problem.fixed, problem.present
         )
         if problem.present is None:

@@ -20,8 +20,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numpy as np
-
 from robustnmf.arrays import (
     Array,
     arange_like,
@@ -30,6 +28,7 @@ from robustnmf.arrays import (
     device_of,
     floored,
     identity_like,
+    kernels_for,
     masked_scatter,
     namespace,
 )
@@ -139,8 +138,9 @@ def _pivot(linear: Array, gram: Array, positive: Array) -> tuple[Array, Array]:
     Returns codes (rows, k), and the rows (rows,) that were given up because the number of wrong
     coordinates has not decreased for ``PATIENCE`` rounds.
     """
-    if isinstance(linear, np.ndarray):
-        return _pivot_compiled(linear, gram, positive)
+    compiled = kernels_for(linear).pivot(linear, gram, positive, RIDGE, TOLERANCE, PATIENCE)
+    if compiled is not None:
+        return compiled
     xp = namespace(linear)
     k = linear.shape[1]
     solved = xp.zeros_like(linear).T
@@ -171,21 +171,6 @@ def _pivot(linear: Array, gram: Array, positive: Array) -> tuple[Array, Array]:
         fewest, patience = xp.take(fewest, rows), xp.take(patience, rows)
         gram = gram if gram.ndim == 2 else xp.take(gram, rows, axis=0)
     return solved.T, given_up
-
-
-def _pivot_compiled(
-    linear: np.ndarray, gram: np.ndarray, positive: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Solve by block principal pivoting with a compiled loop over rows; see ``_pivot``."""
-    from robustnmf.arrays.pivoting import pivot_rows
-
-    linear, grams = (
-        np.ascontiguousarray(linear),
-        np.ascontiguousarray(gram.reshape(-1, *gram.shape[-2:])),
-    )
-    codes, given_up = np.empty_like(linear), np.zeros(len(linear), dtype=bool)
-    pivot_rows(linear, grams, positive.copy(), RIDGE, TOLERANCE, PATIENCE, codes, given_up)
-    return codes, given_up
 
 
 def _lawson_hanson(linear: Array, gram: Array) -> Array:

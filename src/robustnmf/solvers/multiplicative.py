@@ -16,7 +16,7 @@ loop undoes a step that raises the objective, so that other losses can be extrap
 
 from __future__ import annotations
 
-from robustnmf.arrays import Array, at_least, floored, multiplicative_step, namespace
+from robustnmf.arrays import Array, at_least, floored, kernels_for, namespace
 from robustnmf.solvers._base import Solver
 from robustnmf.solvers._terms import Terms
 
@@ -30,10 +30,10 @@ class Multiplicative(Solver):
     def step(self, factor: Array, terms: Terms, exponent: float) -> Array:
         """Return the factor (members, rows, k) after one update."""
         negative, positive = terms.parts(factor)
-        if exponent == 1.0:
-            return multiplicative_step(factor, negative, positive)
-        ratio = (negative / floored(positive)) ** exponent
-        return multiplicative_step(factor, ratio, namespace(ratio).ones_like(ratio[:1, :1, :1]))
+        if exponent != 1.0:
+            negative = (negative / floored(positive)) ** exponent
+            positive = namespace(negative).ones_like(negative[:1, :1, :1])
+        return kernels_for(factor).multiplicative_step(factor, negative, positive)
 
 
 class ExtrapolatedMultiplicative(Multiplicative):

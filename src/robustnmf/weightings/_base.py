@@ -45,6 +45,8 @@ class Weighting(BaseEstimator, ABC):
     ----------------
     per_entry : whether the function is applied to the energy of every entry of X
         rather than of every row.
+    entry_loop : name of the compiled loop that multiplies entries by weights for the squared
+        error, where there is one (:meth:`robustnmf.arrays.Kernels.weighted_parts`).
     degree : ``value(c z)`` is ``c**degree value(z)`` once the parameters are rescaled.
     scales : for each parameter in units of energy, the power with which it scales.
     knob : the parameter to raise when too few samples have most of the weight.
@@ -54,6 +56,7 @@ class Weighting(BaseEstimator, ABC):
     """
 
     per_entry: ClassVar[bool] = False
+    entry_loop: ClassVar[str | None] = None
     degree: ClassVar[float] = 1.0
     scales: ClassVar[dict[str, float]] = {}
     knob: ClassVar[str | None] = None
@@ -171,22 +174,6 @@ class Separable(Weighting):
     @abstractmethod
     def weight(self, energies: Array) -> Array:
         """Compute the derivative of rho at every energy."""
-
-    def squared_parts(self, data: Array, before: Array, cache: Array) -> tuple | None:
-        """Multiply data and approximation by weights of entries at an earlier approximation.
-
-        For the squared error, (members, rows, features) each. None where there is no kernel
-        that does it with fewer memory accesses than array calls.
-        """
-        return None
-
-    def squared_rows(self, data: Array, cache: Array, sample_weight: Array) -> tuple | None:
-        """Multiply data and approximation by weights of entries at this approximation.
-
-        Weights include those of rows. Also returns the sums of rho, of squared errors and of
-        weights over every row (members, rows). None where there is no kernel for it.
-        """
-        return None
 
     def weigh(self, energies: Array, sample_weight: Array) -> BlockWeights:
         xp = namespace(energies)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from itertools import groupby
 
-from robustnmf.arrays import Array, column, largest, namespace, noise
+from robustnmf.arrays import Array, EntryLoop, column, largest, namespace, noise
 from robustnmf.weightings._base import Separable, Weighting
 from robustnmf.weightings._sums import BlockWeights, ObjectiveSums
 
@@ -99,21 +99,13 @@ class Batch:
         """Compute the weight of every entry (members, rows, features)."""
         return self._each(lambda at, w: _as_separable(w).weight(energies[at, ...]))
 
-    def squared_parts(self, data: Array, before: Array, cache: Array) -> tuple | None:
-        """Multiply data and approximation by weights of entries; None without a kernel for it."""
-        entrywise = self._entrywise
-        return entrywise and entrywise.squared_parts(data, before, cache)
-
-    def squared_rows(self, data: Array, cache: Array, sample_weight: Array) -> tuple | None:
-        """Do the same with weights at this approximation, and sum over rows."""
-        entrywise = self._entrywise
-        return entrywise and entrywise.squared_rows(data, cache, sample_weight)
-
-    @property
-    def _entrywise(self) -> Separable | None:
-        """The weighting of all members, if it is one and gives weights to entries."""
-        only = self._groups[0][1] if len(self._groups) == 1 and self.per_entry else None
-        return only if isinstance(only, Separable) else None
+    @cached_property
+    def entry_loop(self) -> EntryLoop | None:
+        """The compiled loop for weights of entries, if one serves all members."""
+        _, first = self._groups[0]
+        if len(self._groups) > 1 or first.entry_loop is None:
+            return None
+        return EntryLoop(first.entry_loop, first.get_params())
 
     def _each(self, function: Callable[[slice, Weighting], Array]) -> Array:
         """Apply a function to every group of members and concatenate the results."""

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from robustnmf.arrays import Array, arange_like, at_least, namespace, to_numpy
+from robustnmf.arrays import Array, at_least, kernels_for, namespace
 
 STEP = 1 / 32
 NODES = np.arange(-160.0, 20.0 + STEP, STEP)
@@ -120,53 +120,12 @@ class LogHistogram:
 
 
 def node_counts(logs: Array, sample_weight: Array) -> np.ndarray:
-    """Count values (..., rows) at the nodes (..., nodes), each shared by its two neighbour nodes.
-
-    Arrays on a device are counted there: after sorting, the count of a node is a difference of
-    cumulative sums.
-    """
+    """Count values (..., rows) at the nodes (..., nodes), each shared by its two neighbours."""
     xp, size = namespace(logs), len(NODES)
     position = xp.clip((logs - float(NODES[0])) / STEP, 0.0, size - 1.001)
     lists = xp.reshape(position, (-1, position.shape[-1]))
-    count_rows = _count_on_host if isinstance(position, np.ndarray) else _count_on_device
-    return count_rows(lists, sample_weight, size).reshape(*position.shape[:-1], size)
-
-
-def _count_on_host(lists: np.ndarray, sample_weight: np.ndarray, size: int) -> np.ndarray:
-    """Count positions (lists, rows) at the nodes (lists, size) with NumPy."""
-    counts = np.empty((len(lists), size))
-    for position, out in zip(lists, counts, strict=True):
-        left = position.astype(np.intp)
-        right_share = position - left
-        out[:] = np.bincount(left, sample_weight * (1.0 - right_share), size)
-        out += np.bincount(left + 1, sample_weight * right_share, size)
-    return counts
-
-
-def _count_on_device(lists: Array, sample_weight: Array, size: int) -> np.ndarray:
-    """Count positions (lists, rows) at the nodes (lists, size) by sorting, for any array library.
-
-    All lists are laid end to end, so that the device is synchronised with once.
-    """
-    xp = namespace(lists)
-    count, rows = lists.shape
-    line = lists + size * xp.astype(arange_like(count, lists), lists.dtype)[:, None]
-    right_weights = xp.broadcast_to(sample_weight, (count, rows)) * (lists - xp.floor(lists))
-    order = xp.argsort(xp.reshape(line, (-1,)))
-    edges = xp.searchsorted(
-        xp.take(xp.reshape(line, (-1,)), order),
-        xp.astype(arange_like(count * size + 1, lists), lists.dtype),
-    )
-    weights = xp.reshape(xp.broadcast_to(sample_weight, (count, rows)), (-1,))
-    zero = xp.zeros_like(weights[:1])
-    sums_by_node = []
-    for part in (weights, xp.reshape(right_weights, (-1,))):
-        sums = xp.concat([zero, xp.cumulative_sum(xp.take(part, order))])
-        sums = xp.take(sums, edges)
-        sums_by_node.append(sums[1:] - sums[:-1])
-    whole, right = (xp.reshape(part, (count, size)) for part in sums_by_node)
-    from_left = xp.concat([xp.zeros_like(right[:, :1]), right[:, :-1]], axis=1)
-    return to_numpy(whole - right + from_left)
+    counts = kernels_for(lists).count_at_nodes(lists, sample_weight, size)
+    return counts.reshape(*position.shape[:-1], size)
 
 
 def _deviation(half_width: float, bad: float) -> float:

@@ -11,7 +11,7 @@ from typing import Any
 
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from robustnmf.arrays import Array, at_least, at_most, gpu, namespace
+from robustnmf.arrays import Array, at_least, at_most, namespace
 from robustnmf.weightings._base import Separable
 from robustnmf.weightings._histogram import EnergyHistogram
 
@@ -44,6 +44,7 @@ class Huber(Separable):
     """
 
     per_entry = True
+    entry_loop = "huber"
     scales = {"cutoff": 0.5}
     knob = "cutoff"
     _parameter_constraints = {
@@ -61,22 +62,6 @@ class Huber(Separable):
 
     def resolve_auto(self, histogram: EnergyHistogram) -> Huber:
         return Huber(cutoff=EFFICIENT * (histogram.typical / histogram.features) ** 0.5)
-
-    def squared_parts(self, data: Array, before: Array, cache: Array) -> tuple | None:
-        if not gpu.has_kernels(cache):
-            return None
-        return gpu.huber_parts(data, before, cache, self._cutoffs(cache))
-
-    def squared_rows(self, data: Array, cache: Array, sample_weight: Array) -> tuple | None:
-        if not gpu.has_kernels(cache):
-            return None
-        sample_weight = namespace(cache).astype(sample_weight, cache.dtype)
-        return gpu.huber_rows(data, cache, self._cutoffs(cache), sample_weight)
-
-    def _cutoffs(self, cache: Array) -> Array:
-        """Return the cutoff of every member (members, 1, 1)."""
-        xp = namespace(cache)
-        return self.cutoff + xp.zeros_like(cache[:, 0, 0])[:, None, None]
 
     def rho(self, energies: Array) -> Array:
         residual = namespace(energies).sqrt(energies)

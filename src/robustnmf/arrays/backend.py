@@ -1,0 +1,253 @@
+"""Operations of a pass on the arrays of one library and device: the interface of all kernels.
+
+:class:`Kernels` has them as array calls, for any library. Its subclasses have compiled loops for
+NumPy (:mod:`robustnmf.arrays.backend_numpy`) and kernels for NVIDIA GPUs
+(:mod:`robustnmf.arrays.backend_cuda`), with the same results; without one for a shape or
+dtype, they fall back to the array calls. Callers write ``kernels_for(array).operation(...)``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from robustnmf.arrays import gpu
+from robustnmf.arrays.namespace import (
+    Array,
+    arange_like,
+    as_float64,
+    at_least,
+    floored,
+    namespace,
+    smallest,
+    to_numpy,
+)
+
+if TYPE_CHECKING:
+    from robustnmf.arrays.blocks import Block
+
+
+class EntryLoop(NamedTuple):
+    """A compiled loop that weights the entries of X: its name, and parameters of the weighting."""
+
+    name: str
+    parameters: dict[str, Any]
+
+
+class Kernels:
+    """Operations as array calls.
+
+    The last few are formulas of losses, weightings and solvers in one loop. They return None where
+    there is no such loop, and the caller evaluates its formula.
+    """
+
+    def project(self, rows: Array, basis: Array) -> Array:
+        """Compute ``rows basis^T`` (members, rows, k) of all members as one product."""
+        xp = namespace(basis)
+        members, k, features = basis.shape
+        product = self._product(rows, xp.reshape(basis, (members * k, features)))
+        return xp.permute_dims(xp.reshape(product, (rows.shape[0], members, k)), (1, 0, 2))
+
+    def _product(self, rows: Array, directions: Array) -> Array:
+        """Compute ``rows directions^T`` (rows, k) for directions (k, features)."""
+        return rows @ directions.T
+
+    def cross(self, rows: Array, codes: Array) -> Array:
+        """Compute ``codes^T rows`` (members, k, features) of all members as one product."""
+        xp = namespace(codes)
+        members, count, k = codes.shape
+        flat = xp.reshape(xp.permute_dims(codes, (0, 2, 1)), (members * k, count))
+        return xp.reshape(flat @ rows, (members, k, rows.shape[1]))
+
+    def weighted_sums(self, rows: Array, codes: Array, weights: Array) -> tuple[Array, Array]:
+        """Compute ``codes^T w rows`` and ``codes^T w codes`` for weights (members, rows, 1)."""
+        weighted = self.scaled_rows(codes, weights)
+        return self.cross(rows, weighted), namespace(codes).matrix_transpose(weighted) @ codes
+
+    def project_and_update(
+        self, rows: Array, basis: Array, gram: Array, codes: Array
+    ) -> tuple[Array, Array]:
+        """Update codes (members, rows, k) by a multiplicative step for the squared error.
+
+        Also returns ``quadratic_part`` (members, rows) of the new codes.
+        """
+        linear = self.project(rows, basis)
+        updated = self.multiplicative_step(codes, linear, codes @ gram)
+        return updated, self.quadratic_part(updated, linear, gram)
+
+    def sweep_coordinates(
+        self,
+        factor: Array,
+        linear: Array,
+        gram: Array,
+        sweeps: int,
+        fixed: int = 0,
+        present: Array | None = None,
+    ) -> Array:
+        r"""Minimise over one coordinate of each row of a factor (members, rows, k) after the other.
+
+        .. math:: f_j \leftarrow \max\big(0,\; f_j + (l_j - (f G)_j) / G_{jj}\big)
+
+        is the minimum of :math:`f G f^T / 2 - l f^T` over one coordinate, so no step raises it. A
+        coordinate that the problem does not depend on stays unchanged, and may be of use later.
+
+        Parameters
+        ----------
+        factor, linear : arrays (members, rows, k)
+        gram : array (members, k, k), symmetric
+        sweeps : int
+        fixed : int, default=0; number of leading columns that stay unchanged
+        present : array of bool (members, k), optional; coordinates that the problem depends on,
+            by default those with a diagonal above zero
+        """
+        steps = coordinate_steps(gram, present)
+        updated = namespace(factor).asarray(factor, copy=True)
+        for _ in range(sweeps):
+            for j in range(fixed, factor.shape[-1]):
+                slope = linear[:, :, j] - (updated @ gram[:, :, j : j + 1])[:, :, 0]
+                updated[:, :, j] = at_least(updated[:, :, j] + slope * steps[:, j : j + 1], 0.0)
+        return updated
+
+    def quadratic_part(self, codes: Array, linear: Array, gram: Array) -> Array:
+        """Compute ``a G a^T - 2 l a^T`` of every row (members, rows), summed in float64."""
+        return namespace(codes).vecdot(
+            as_float64(codes), as_float64(codes @ gram) - 2 * as_float64(linear)
+        )
+
+    def extrapolate(self, factor: Array, before: Array, momentum: Array) -> Array:
+        """Compute ``max(0, f + b (f - f_before))``; ``momentum`` (members, 1, 1) is b."""
+        return at_least(factor + momentum * (factor - before), 0.0)
+
+    def scaled_rows(self, table: Array, factors: Array) -> Array:
+        """Multiply every row of a table (members, rows, k) by its factor (members, rows, 1).
+
+        The result has the memory layout of the table, so that a product with it needs no copy.
+        """
+        return table * factors
+
+    def multiplicative_step(self, factor: Array, negative: Array, positive: Array) -> Array:
+        """Compute ``factor * negative / positive``, with zeros in the place of subnormal numbers.
+
+        Processors are slow with those. The product comes before the division, since tiny entries
+        have equally tiny divisors.
+        """
+        updated = factor * negative / floored(positive)
+        return namespace(updated).where(updated < smallest(factor), 0 * updated, updated)
+
+    def hide(self, fresh: Array, known: Array) -> tuple[Array, Array]:
+        """Set missing entries of a table (..., rows, features) to zero; also sum squares of rows.
+
+        NumPy tables are changed in place, so the caller must own the table.
+        """
+        xp = namespace(fresh)
+        hidden = xp.where(known, fresh, xp.zeros_like(fresh))
+        return hidden, xp.vecdot(hidden, hidden)
+
+    def count_at_nodes(self, lists: Array, sample_weight: Array, size: int) -> np.ndarray:
+        """Count positions (lists, rows) from 0 to ``size - 1`` at the nodes (lists, size).
+
+        A position between two nodes is shared by them. After sorting, the count of a node is a
+        difference of cumulative sums; all lists are laid end to end, so that a device is
+        synchronised with once.
+        """
+        xp = namespace(lists)
+        count, rows = lists.shape
+        line = lists + size * xp.astype(arange_like(count, lists), lists.dtype)[:, None]
+        right_weights = xp.broadcast_to(sample_weight, (count, rows)) * (lists - xp.floor(lists))
+        order = xp.argsort(xp.reshape(line, (-1,)))
+        edges = xp.searchsorted(
+            xp.take(xp.reshape(line, (-1,)), order),
+            xp.astype(arange_like(count * size + 1, lists), lists.dtype),
+        )
+        weights = xp.reshape(xp.broadcast_to(sample_weight, (count, rows)), (-1,))
+        zero = xp.zeros_like(weights[:1])
+        sums_by_node = []
+        for part in (weights, xp.reshape(right_weights, (-1,))):
+            sums = xp.concat([zero, xp.cumulative_sum(xp.take(part, order))])
+            sums = xp.take(sums, edges)
+            sums_by_node.append(sums[1:] - sums[:-1])
+        whole, right = (xp.reshape(part, (count, size)) for part in sums_by_node)
+        from_left = xp.concat([xp.zeros_like(right[:, :1]), right[:, :-1]], axis=1)
+        return to_numpy(whole - right + from_left)
+
+    def divergence(
+        self, name: str, block: Block, approximation: Array, per_row: bool
+    ) -> Array | None:
+        """Compute a divergence of a block, or a part of its gradient, by the loop of that name.
+
+        Sums over rows (members, rows) in float64, or one number for each entry.
+        """
+        return None
+
+    def weighted_parts(
+        self, loop: EntryLoop | None, data: Array, before: Array, cache: Array
+    ) -> tuple | None:
+        """Multiply data and approximation by weights of entries at an earlier approximation.
+
+        For the squared error; ``before`` and ``cache`` are the approximations
+        (members, rows, features), as the results.
+        """
+        return None
+
+    def weighted_rows(
+        self, loop: EntryLoop | None, data: Array, cache: Array, row_weight: Array
+    ) -> tuple | None:
+        """Multiply data and approximation by weights of entries at this approximation.
+
+        Weights include those of rows. Also returns the sums of rho, of squared errors and of
+        weights over every row (members, rows).
+        """
+        return None
+
+    def pivot(
+        self,
+        linear: Array,
+        gram: Array,
+        positive: Array,
+        ridge: float,
+        tolerance: float,
+        patience: int,
+    ) -> tuple[Array, Array] | None:
+        """Solve nonnegative least squares by block principal pivoting, row after row.
+
+        From the support ``positive`` (rows, k); returns codes (rows, k), and the rows (rows,) that
+        were given up.
+        """
+        return None
+
+
+def active_components(gram: Array) -> Array:
+    """Return which components (members, k) are not zero, from their Gram matrix."""
+    return namespace(gram).linalg.diagonal(gram) > smallest(gram) ** 0.5
+
+
+def coordinate_steps(gram: Array, present: Array | None) -> Array:
+    """Compute ``1 / diagonal`` (members, k) of Gram matrices; zero for components not present."""
+    xp = namespace(gram)
+    present = active_components(gram) if present is None else present
+    diagonal = xp.linalg.diagonal(gram)
+    one = xp.ones_like(diagonal)
+    return xp.where(present, 1.0 / xp.where(present, diagonal, one), 0 * one)
+
+
+_ARRAY_CALLS = Kernels()
+_COMPILED: dict[type, Kernels] = {}
+"""Compiled loops by type of NumPy array."""
+
+
+def kernels_for(array: Array) -> Kernels:
+    """Return the operations for arrays of the library and device of this one."""
+    kind = type(array)
+    if kind in _COMPILED:
+        return _COMPILED[kind]
+    # Imported when they are first needed: numba and Triton take long.
+    if isinstance(array, np.ndarray):
+        from robustnmf.arrays.backend_numpy import NumpyKernels
+
+        return _COMPILED.setdefault(kind, NumpyKernels())
+    if gpu.has_kernels(array):
+        from robustnmf.arrays.backend_cuda import CUDA_KERNELS
+
+        return CUDA_KERNELS
+    return _ARRAY_CALLS

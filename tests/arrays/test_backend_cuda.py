@@ -1,0 +1,127 @@
+"""Which arrays go to which GPU kernel, with formulas of PyTorch in the place of the kernels.
+
+These run without a GPU; ``test_gpu.py`` tests the kernels themselves.
+"""
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+
+from robustnmf import Entropy, Huber, RobustNMF  # noqa: E402
+from robustnmf.arrays import backend_cuda, gpu, kernels_for  # noqa: E402
+
+
+def project_and_update(X, basis, gram, codes, least):
+    linear = (X @ basis.T)[None]
+    updated = codes * linear / (codes @ gram).clamp(min=least)
+    return updated, quadratic_part(updated, updated @ gram, linear)
+
+
+def weighted_cross(codes, weights, *tables):
+    members, n, k = codes.shape
+    flat = (codes * weights[:, :, None]).mT.reshape(members * k, n)
+    return [flat @ X for X in tables]
+
+
+def quadratic_part(codes, product, linear):
+    return (codes.double() * (product.double() - 2 * linear.double())).sum(-1)
+
+
+def sweep_coordinates(codes, linear, gram, steps, sweeps, fixed):
+    codes = codes.clone()
+    for _ in range(sweeps):
+        for j in range(fixed, codes.shape[2]):
+            slope = linear[:, :, j] - (codes @ gram[:, :, j : j + 1])[:, :, 0]
+            codes[:, :, j] = (codes[:, :, j] + slope * steps[:, j : j + 1]).clamp(min=0)
+    return codes
+
+
+def huber_parts(X, before, cache, cutoff):
+    assert cutoff.shape == (len(cache), 1, 1)
+    weights = cutoff / torch.maximum((X - before).abs(), cutoff)
+    return weights * X, weights * cache
+
+
+def huber_rows(X, cache, cutoff, row_weight):
+    assert row_weight.dtype == cache.dtype
+    left = (X - cache).abs()
+    weights = row_weight[:, None] * cutoff / torch.maximum(left, cutoff)
+    capped = torch.minimum(left, cutoff)
+    sums = (t.double().sum(-1) for t in (capped * (2 * left - capped), left**2, weights))
+    return (weights * X, weights * cache, *sums)
+
+
+FORMULAS = {
+    "project": lambda X, directions: X @ directions.T,
+    "project_and_update": project_and_update,
+    "weighted_cross": weighted_cross,
+    "multiplicative_step": lambda f, n, p, least: f * n / p.clamp(min=least),
+    "quadratic_part": quadratic_part,
+    "sweep_coordinates": sweep_coordinates,
+    "huber_parts": huber_parts,
+    "huber_rows": huber_rows,
+}
+PRODUCTS = "project", "weighted_cross"
+STEPS = *PRODUCTS, "multiplicative_step"
+
+
+@pytest.fixture
+def called(monkeypatch):
+    """Names of the kernels that were called, with formulas in their place."""
+    names = set()
+
+    def noted(name):
+        def call(*arguments):
+            names.add(name)
+            return FORMULAS[name](*arguments)
+
+        return call
+
+    monkeypatch.setattr(gpu, "has_kernels", torch.is_tensor)
+    monkeypatch.setattr(backend_cuda, "WORTH_A_PRODUCT", 100)
+    for name in FORMULAS:
+        monkeypatch.setattr(gpu, name, noted(name))
+    return names
+
+
+@pytest.mark.parametrize(
+    ("weighting", "solver", "n_init", "expected"),
+    [
+        (Entropy(5.0), "mu", 1, {"project_and_update", "quadratic_part", *STEPS}),
+        (Entropy(5.0), "mu", 3, {"quadratic_part", *STEPS}),
+        (Entropy(5.0), "hals", 1, {"sweep_coordinates", "quadratic_part", *PRODUCTS}),
+        (Huber(0.1), "mu", 1, {"huber_parts", "huber_rows", "multiplicative_step"}),
+        (Huber(0.1), "hals", 1, {"sweep_coordinates"}),
+    ],
+)
+def test_a_fit_calls_the_kernels_there_are(weighting, solver, n_init, expected, called):
+    rng = np.random.default_rng(0)
+    table = 3 * rng.random((200, 4)) @ rng.random((4, 30))
+    X = torch.as_tensor(table.astype(np.float32))
+    model = RobustNMF(
+        4, weighting=weighting, solver=solver, n_init=n_init, init="random", random_state=0,
+        tol=0, max_iter=15,
+    )  # fmt: skip
+    by_kernels = model.fit(X).objective_history_
+    assert called == expected
+    here = model.fit(X.numpy()).objective_history_
+    np.testing.assert_allclose(by_kernels, here, rtol=2e-4)
+
+
+def test_shapes_and_dtypes_without_a_kernel_go_to_array_calls(called):
+    wide, double = torch.rand(1, 200, 129), torch.rand(1, 200, 5, dtype=torch.float64)
+    for codes, loops in ((wide, False), (double.mT.contiguous().mT, False), (double, True)):
+        called.clear()
+        kernels = kernels_for(codes)
+        gram = codes.mT @ codes
+        found = kernels.quadratic_part(codes, codes, gram)
+        kernels.sweep_coordinates(codes, codes, gram, 1)
+        assert called == ({"quadratic_part", "sweep_coordinates"} if loops else set())
+        torch.testing.assert_close(found, quadratic_part(codes, codes @ gram, codes))
+        called.clear()
+        kernels.project(torch.rand(200, 7, dtype=codes.dtype), torch.rand(1, 3, 7).to(codes.dtype))
+        assert called == ({"project"} if codes is wide else set())  # of float32
+        kernels.project(torch.rand(99, 7), torch.rand(1, 3, 7))
+        kernels.multiplicative_step(codes, codes, codes[:, :1])
+        assert "multiplicative_step" not in called
