@@ -96,6 +96,24 @@ def test_places_are_used_again(kind, tmp_path):
 
 
 @ignore_warnings
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("name", MODELS)
+def test_a_fit_takes_three_slots_at_most(name, table, monkeypatch):
+    """Codes of a pass, of the one before, and what is made of both; starts take no more."""
+    counts = []
+    put = codes_store.CodesStore._put
+
+    def counted(self, block, array, known):
+        handle = put(self, block, array, known)
+        counts.append(len(self.taken[block]))
+        return handle
+
+    monkeypatch.setattr(codes_store.CodesStore, "_put", counted)
+    MODELS[name].set_params(random_state=0, max_iter=60).fit(table)
+    assert 1 < max(counts) <= 3
+
+
+@ignore_warnings
 def test_codes_of_x_in_memory_are_written_too(tmp_path):
     model = RobustNMF(4, random_state=0)
     expected = model.fit_transform(X)

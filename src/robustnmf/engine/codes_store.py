@@ -1,8 +1,9 @@
 """Codes between passes while X is read from a file: in a few large arrays, or in a file.
 
 A stored array is replaced by a :class:`Handle`. Its slot is free again when the last reference to
-the handle is gone, so that a state that may be restored keeps its codes. A file is read and written
-without a memory map, whose pages would count as memory.
+the handle is gone, as the memory of an array would be: starts and the loop drop their states in the
+same way for all engines, and a state that may be restored keeps its codes. A file is read and
+written without a memory map, whose pages would count as memory.
 """
 
 from __future__ import annotations
@@ -26,13 +27,10 @@ from robustnmf.passes import BlockState
 class Handle:
     """Place of a stored array: its block and slot."""
 
-    def __init__(self, codes_store: CodesStore, block: int, slot: int, array: np.ndarray):
-        self.codes_store, self.block, self.slot = codes_store, block, slot
+    def __init__(self, block: int, slot: int, array: np.ndarray):
+        self.block, self.slot = block, slot
         self.array: np.ndarray | None = None
         self.shape, self.dtype = array.shape, array.dtype
-
-    def __del__(self) -> None:
-        self.codes_store.taken[self.block].discard(self.slot)
 
 
 class CodesStore(ABC):
@@ -86,8 +84,9 @@ class CodesStore(ABC):
             return array
         with self._lock:
             taken = self.taken[block]
-            handle = Handle(self, block, _first_free(taken), array)
+            handle = Handle(block, _first_free(taken), array)
             taken.add(handle.slot)
+            finalize(handle, taken.discard, handle.slot).atexit = False
             # The rows of an array one after the other, whatever comes before them.
             self._write(handle, np.moveaxis(array, -2, 0))
         return handle
