@@ -1,11 +1,12 @@
-"""Tables and pictures that README and the pages show, made from the result files.
+"""Tables and pictures that README and the pages show, made from result files and registries.
 
     python docs/shown.py              # from results/paper, results/contamination, results/pictures
     python docs/shown.py --measure    # run the demo and the fit of a table first (a minute)
 
-A table lies between ``<!-- begin NAME -->`` and ``<!-- end NAME -->``; what is between them is
-written here and nowhere else. A picture carries a digest of the files it was drawn from.
-``tests/docs/test_shown.py`` compares what is shown with the result files.
+A table lies between ``<!-- begin NAME -->`` and ``<!-- end NAME -->`` (``.. begin NAME`` and
+``.. end NAME`` in reStructuredText); what is between them is written here and nowhere else. A
+picture carries a digest of the files it was drawn from. ``tests/docs/test_shown.py`` compares what
+is shown with the result files.
 """
 
 from __future__ import annotations
@@ -16,10 +17,15 @@ import hashlib
 import json
 import re
 import struct
+import sys
 import zlib
 from collections.abc import Callable, Iterator
 from io import BytesIO
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from parts import reference_of_losses_and_structures, reference_of_weightings, weightings_table
 
 from robustnmf.experiments.contamination.goals import (
     BANDS,
@@ -192,6 +198,12 @@ def fits_sentence() -> str:
     return f"{run['fits']:,} fits: {'; '.join(parts)}. Code {run['code']}, {run['date']}."
 
 
+def weightings() -> str:
+    """All weightings, with the weight that they give to a sample."""
+    header = ["weighting", "weight of a sample of energy $z_i$", "use it for"]
+    return markdown(header, weightings_table())
+
+
 BLOCKS: dict[str, tuple[str, Callable[[], str]]] = {
     "demo": ("README.md", demo_table),
     "contamination": ("README.md", contamination_table),
@@ -199,13 +211,17 @@ BLOCKS: dict[str, tuple[str, Callable[[], str]]] = {
     "before-and-after": ("docs/robustness.md", before_and_after),
     "grids": ("docs/robustness.md", grids_sentence),
     "fits": ("docs/reproduction.md", fits_sentence),
+    "weightings": ("docs/guide/methods.md", weightings),
+    "reference-weightings": ("docs/reference.rst", reference_of_weightings),
+    "reference-losses-structures": ("docs/reference.rst", reference_of_losses_and_structures),
 }
 """By name: the page, and what makes the text between its marks."""
 
 
 def pattern(name: str) -> re.Pattern[str]:
     """Where a block is in its page."""
-    return re.compile(rf"(<!-- begin {name} -->\n).*?(<!-- end {name} -->)", re.DOTALL)
+    begin, end = (rf"(?:<!-- {mark} {name} -->|\.\. {mark} {name})" for mark in ("begin", "end"))
+    return re.compile(rf"({begin}\n).*?({end})(?=\n|$)", re.DOTALL)
 
 
 def write_blocks() -> None:

@@ -48,6 +48,15 @@ def test_the_public_api_is_typed_and_documented(module, name):
 def test_registered_parts_are_public(registry):
     for kind in registry.values():
         assert getattr(robustnmf, kind.__name__) is kind
+        assert kind.__name__ in robustnmf.__all__
+
+
+def test_a_part_is_public_once_it_is_registered(monkeypatch):
+    mine = type("Mine", (WEIGHTINGS["l21"],), {})
+    monkeypatch.setitem(WEIGHTINGS, "mine", mine)
+    assert "Mine" in robustnmf.__all__
+    assert robustnmf.Mine is mine
+    monkeypatch.delattr(robustnmf, "Mine")
 
 
 def test_unknown_names_are_told():

@@ -6,90 +6,99 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from robustnmf import corruptions, datasets, displays, metrics
-    from robustnmf.compatibility import combinations
-    from robustnmf.estimators import (
-        EWRNMF,
-        FWRNMF,
-        NMFL2,
-        ConvexNMF,
-        EucNMF,
-        HuberRNMF,
-        PathMember,
-        RankSelection,
-        RobustNMF,
-        RobustNMFDetector,
-        fit_path,
-        load,
-        select_rank,
+    # For type checkers and editors, which cannot read registries. A loss, structure or weighting
+    # that is not listed here is public all the same, without a static type. "As" exports names.
+    # isort: off
+    from robustnmf import (
+        corruptions as corruptions,
+        datasets as datasets,
+        displays as displays,
+        metrics as metrics,
     )
-    from robustnmf.exceptions import WeightCollapseWarning
-    from robustnmf.losses import Alpha, Beta, Frobenius, ItakuraSaito, KullbackLeibler
-    from robustnmf.structures import Convex, Free, Orthogonal
-    from robustnmf.weightings import L21, Cauchy, Entropy, Fuzzy, Huber, Trimmed, Uniform
+    from robustnmf.compatibility import combinations as combinations
+    from robustnmf.estimators import (
+        EWRNMF as EWRNMF,
+        FWRNMF as FWRNMF,
+        NMFL2 as NMFL2,
+        ConvexNMF as ConvexNMF,
+        EucNMF as EucNMF,
+        HuberRNMF as HuberRNMF,
+        PathMember as PathMember,
+        RankSelection as RankSelection,
+        RobustNMF as RobustNMF,
+        RobustNMFDetector as RobustNMFDetector,
+        fit_path as fit_path,
+        load as load,
+        select_rank as select_rank,
+    )
+    from robustnmf.exceptions import WeightCollapseWarning as WeightCollapseWarning
+    from robustnmf.losses import (
+        Alpha as Alpha,
+        Beta as Beta,
+        Frobenius as Frobenius,
+        ItakuraSaito as ItakuraSaito,
+        KullbackLeibler as KullbackLeibler,
+    )
+    from robustnmf.structures import Convex as Convex, Free as Free, Orthogonal as Orthogonal
+    from robustnmf.weightings import (
+        L21 as L21,
+        Cauchy as Cauchy,
+        Entropy as Entropy,
+        Fuzzy as Fuzzy,
+        Huber as Huber,
+        Trimmed as Trimmed,
+        Uniform as Uniform,
+    )
+    # isort: on
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "EWRNMF",
-    "FWRNMF",
-    "L21",
-    "NMFL2",
-    "Alpha",
-    "Beta",
-    "Cauchy",
-    "Convex",
-    "ConvexNMF",
-    "Entropy",
-    "EucNMF",
-    "Free",
-    "Frobenius",
-    "Fuzzy",
-    "Huber",
-    "HuberRNMF",
-    "ItakuraSaito",
-    "KullbackLeibler",
-    "Orthogonal",
-    "PathMember",
-    "RankSelection",
-    "RobustNMF",
-    "RobustNMFDetector",
-    "Trimmed",
-    "Uniform",
-    "WeightCollapseWarning",
-    "combinations",
-    "corruptions",
-    "datasets",
-    "displays",
-    "fit_path",
-    "load",
-    "metrics",
-    "select_rank",
-]
-
-# Names are found when they are first asked for: scikit-learn takes a second to import, and
-# ``robustnmf --help`` need not.
+# Names are found when they are first asked for, ``__all__`` too: scikit-learn takes a second to
+# import, and ``robustnmf --help`` need not.
 _FOLDERS = ("corruptions", "datasets", "displays", "metrics")
-_HOMES = ("exceptions", "losses", "structures", "weightings", "compatibility", "estimators")
+_HOMES = {
+    "compatibility": ["combinations"],
+    "estimators": [
+        "EWRNMF",
+        "FWRNMF",
+        "NMFL2",
+        "ConvexNMF",
+        "EucNMF",
+        "HuberRNMF",
+        "PathMember",
+        "RankSelection",
+        "RobustNMF",
+        "RobustNMFDetector",
+        "fit_path",
+        "load",
+        "select_rank",
+    ],
+    "exceptions": ["WeightCollapseWarning"],
+}
 _REGISTRIES = {"losses": "LOSSES", "structures": "STRUCTURES", "weightings": "WEIGHTINGS"}
 
 
 def __getattr__(name: str) -> Any:
     if name in _FOLDERS:
         return import_module(f"robustnmf.{name}")
-    if name in __all__:
-        for home in _HOMES:
-            attribute = getattr(import_module(f"robustnmf.{home}"), name, None)
-            if attribute is not None:
-                globals()[name] = attribute
-                return attribute
-    if name[:1].isupper():  # a loss, structure or weighting that is registered but not listed above
-        for home, registry in _REGISTRIES.items():
-            for part in getattr(import_module(f"robustnmf.{home}"), registry).values():
-                if part.__name__ == name:
-                    return part
+    if name == "__all__":
+        named = (name for names in _HOMES.values() for name in names)
+        return sorted([*_FOLDERS, *named, *_parts()])
+    for home, names in _HOMES.items():
+        if name in names:
+            return globals().setdefault(name, getattr(import_module(f"robustnmf.{home}"), name))
+    if name[:1].isupper() and name in _parts():
+        return globals().setdefault(name, _parts()[name])
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
+def _parts() -> dict[str, type]:
+    """Return all registered losses, structures and weightings by the names of their classes."""
+    registries = (
+        getattr(import_module(f"robustnmf.{home}"), name) for home, name in _REGISTRIES.items()
+    )
+    return {part.__name__: part for registry in registries for part in registry.values()}
+
+
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__getattr__("__all__")})

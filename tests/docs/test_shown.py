@@ -43,6 +43,29 @@ def test_no_table_of_results_is_written_by_hand(shown, page):
     assert by_hand == []
 
 
+def test_a_registered_weighting_is_missed_in_the_pages(shown, monkeypatch):
+    weightings = sys.modules["parts"].WEIGHTINGS
+    described = r"""Weights of my own.
+
+    Use it for
+    tests.
+
+    .. math:: \phi = z, \qquad w = |z|
+
+    Examples
+    --------
+    """
+    mine = type("Mine", (weightings["l21"],), {"__doc__": described})
+    plain = type("Plain", (mine,), {"__doc__": "Weights without a formula."})
+    for kind in (mine, plain):
+        monkeypatch.setitem(weightings, kind.__name__.lower(), kind)
+    assert r'| `"mine"` | $w = \vert{}z\vert{}$ | tests |' in shown.weightings()
+    assert '| `"plain"` |  | Weights without a formula |' in shown.weightings()
+    assert "   Mine\n   Plain" in shown.reference_of_weightings()
+    with pytest.raises(AssertionError, match="stale"):
+        test_tables_are_those_of_the_result_files(shown)
+
+
 def test_pictures_are_of_the_result_files(shown):
     for name, (files, _) in shown.PICTURES.items():
         digest = shown.digest_in((shown.IMAGES / name).read_bytes())

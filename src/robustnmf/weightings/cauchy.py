@@ -18,6 +18,8 @@ SOFTNESS = 1.0
 class Cauchy(Separable):
     r"""Weights that fall like one over the energy: mild for samples that are merely unusual.
 
+    Use it for something between equal weights and weights that reject samples.
+
     .. math::
 
         \phi(z) = s \sum_i \ln\left(1 + \frac{z_i}{s}\right), \qquad

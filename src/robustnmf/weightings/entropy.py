@@ -23,6 +23,8 @@ SOFTNESS = 2.0
 class Entropy(SoftMin):
     r"""Importances that fall exponentially with the energy.
 
+    Use it for the paper's EWRNMF; weights are smooth, and never zero all at once.
+
     .. math::
 
         \phi(z) = -\gamma \ln \sum_i e^{-z_i / \gamma}, \qquad

@@ -24,6 +24,8 @@ FALL, SOFTNESS = 0.8, 3.0
 class Fuzzy(SoftMin):
     r"""Fuzzy importances, sharper the closer ``p`` is to one.
 
+    Use it for the paper's FWRNMF, which does not depend on units.
+
     .. math::
 
         \phi(z) = \Big(\sum_i z_i^{-1/(p-1)}\Big)^{-(p-1)}, \qquad

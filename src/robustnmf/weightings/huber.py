@@ -22,6 +22,8 @@ EFFICIENT = 1.345
 class Huber(Separable):
     r"""Squared residuals up to ``cutoff``, absolute residuals beyond; per entry.
 
+    Use it for bad entries in good samples, such as bad pixels in good images.
+
     With :math:`z` the energy (squared residual) of one entry,
 
     .. math::

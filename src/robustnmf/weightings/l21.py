@@ -13,6 +13,8 @@ from robustnmf.weightings._base import Separable
 class L21(Separable):
     r"""Residual norms in place of squared norms.
 
+    Use it for heavy tails rather than outliers; there is no parameter to choose.
+
     .. math:: \phi(z) = \sum_i \sqrt{z_i}, \qquad w_i = \frac{1}{2 \sqrt{z_i}}
 
     Examples

@@ -40,6 +40,8 @@ norm is fitted. Parts of clean data may be learned from few samples, late."""
 class Trimmed(Separable):
     r"""Equal weights up to a cutoff, and a steep fall beyond.
 
+    Use it for bad samples among good ones; clean tables are fitted as by plain NMF, on average.
+
     .. math::
 
         \phi(z) = \sum_i \begin{cases} z_i & z_i \le t_i \\

@@ -9,6 +9,8 @@ from robustnmf.weightings._base import Separable
 class Uniform(Separable):
     r"""Every sample counts the same: plain, non-robust NMF.
 
+    Use it for data without outliers.
+
     .. math:: \phi(z) = \sum_i z_i, \qquad w_i = 1
 
     Examples
