@@ -21,14 +21,8 @@ from collections.abc import Callable, Iterator
 from io import BytesIO
 from pathlib import Path
 
-from robustnmf.experiments.contamination.goals import (
-    BANDS,
-    Row,
-    Summary,
-    cells_in,
-    means,
-    parts_of,
-)
+from robustnmf.experiments.contamination.cells import Row, Summary, cells_in
+from robustnmf.experiments.contamination.goals import BANDS, means, parts_of
 from robustnmf.experiments.contamination.judge import Score
 from robustnmf.experiments.contamination.methods import OURS
 from robustnmf.experiments.contamination.scenario import Scenario

@@ -54,8 +54,8 @@ def run(options: argparse.Namespace) -> int:
     from robustnmf.estimators.path import check_device
     from robustnmf.experiments.contamination.benchmark import plan
     from robustnmf.experiments.contamination.benchmark import run as judge_all
-    from robustnmf.experiments.contamination.store import ScenarioStore, code_version
-    from robustnmf.experiments.contamination.tables import rows_of
+    from robustnmf.experiments.contamination.cells import rows_of
+    from robustnmf.experiments.contamination.store import ScenarioStore
     from robustnmf.report.contamination import write
 
     benchmark = plan(
@@ -78,7 +78,7 @@ def run(options: argparse.Namespace) -> int:
         )  # fmt: skip
     run_record = {
         "date": datetime.now(UTC).date().isoformat(),
-        "code": code_version(),
+        "code": store.code_version(),
         "scenarios": len(benchmark.scenarios),
         "groups": list(benchmark.groups),
         "quick": benchmark.quick,

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from robustnmf.experiments.contamination.goals import Row
+from robustnmf.experiments.contamination.cells import Row
 from robustnmf.experiments.contamination.judge import Score
 from robustnmf.experiments.contamination.scenario import Scenario
 from robustnmf.experiments.contamination.tables import outcomes

@@ -1,0 +1,150 @@
+"""Published robust NMF of bad entries, written from the papers in plain NumPy.
+
+Both have multiplicative updates from a random start. Missing values (NaN) have no weight.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+ITERATIONS = 200
+TINY = 1e-12
+"""Least value of factors and denominators, relative to the data."""
+
+NAGY_STEPS, NAGY_TOLERANCE = 20, 1e-3
+"""Largest number of steps of Nagy's algorithm, and the relative change that ends it."""
+
+SIGMAS = 3.0
+"""Standard deviations between the mean of small residuals and the truncation."""
+
+TO_SIGMA = 1.4826
+"""Standard deviation of Gaussian noise over the median of its absolute values."""
+
+
+class PeerFit(NamedTuple):
+    """Basis (rank, n_features), codes (n_samples, rank), and the objective after each iteration."""
+
+    basis: np.ndarray
+    codes: np.ndarray
+    objectives: list[float]
+
+
+def sparse_outlier_nmf(
+    X: np.ndarray, rank: int, penalty: float, iterations: int = ITERATIONS, seed: int = 0
+) -> PeerFit:
+    """Fit ``X ~ codes basis + R`` with nonnegative outliers R and a penalty on their row norms.
+
+    Minimises half the squared error plus ``penalty`` times the sum of the norms of the rows of R.
+    Févotte and Dobigeon, *Nonlinear hyperspectral unmixing with robust nonnegative matrix
+    factorization*, IEEE Trans. Image Process. 24(12), 2015, with beta = 2 and without their
+    sum-to-one constraint, which belongs to abundances.
+    """
+    V, known = _known_values(X)
+    codes, basis, rng = _random_start(V, known, rank, seed)
+    tiny = TINY * V.max()
+    outliers = rng.random(V.shape) * V.mean() * known
+    objectives = []
+    fitted = codes @ basis
+    for _ in range(iterations):
+        norms = np.sqrt((outliers**2).sum(axis=1, keepdims=True)) + tiny
+        outliers *= V / (known * (fitted + outliers) + penalty * (outliers / norms) + tiny)
+        total = known * (fitted + outliers)
+        codes *= (V @ basis.T) / (total @ basis.T + tiny)
+        total = known * (codes @ basis + outliers)
+        basis *= (codes.T @ V) / (codes.T @ total + tiny)
+        fitted = codes @ basis
+        error = ((V - known * (fitted + outliers)) ** 2).sum()
+        norm = np.sqrt((outliers**2).sum(axis=1)).sum()
+        objectives.append(float(0.5 * error + penalty * norm))
+    return PeerFit(basis, codes, objectives)
+
+
+def penalty_of_noise(differences: np.ndarray) -> float:
+    """Return the norm of a sample of noise alone, from residuals (n_samples, n_features).
+
+    A row of outliers is zero where the positive residuals of its sample have a norm below the
+    penalty. The paper gives no rule; this is the usual one of group penalties.
+    """
+    sigma = TO_SIGMA * np.nanmedian(np.abs(differences))
+    return float(sigma * np.sqrt(differences.shape[1]))
+
+
+def truncated_cauchy_nmf(
+    X: np.ndarray, rank: int, iterations: int = ITERATIONS, seed: int = 0
+) -> PeerFit:
+    """Fit NMF with the truncated Cauchy loss ``log(1 + (r / scale)**2)`` of entries.
+
+    Guan, Liu, Zhang, Tao and Davis, *Truncated Cauchy non-negative matrix factorization*, IEEE
+    Trans. Pattern Anal. Mach. Intell. 41(1), 2019: half-quadratic weights, the scale by Nagy's
+    algorithm, truncation by the three-sigma rule, all of them anew in every iteration.
+    The objectives are those of the scale and truncation of their iteration, not comparable.
+    """
+    V, known = _known_values(X)
+    codes, basis, _ = _random_start(V, known, rank, seed)
+    tiny = TINY * V.max()
+    sizes = np.abs(V - codes @ basis)
+    scale = max(float(np.median(sizes[known])), tiny)
+    objectives = []
+    for _ in range(iterations):
+        of_known = sizes[known]
+        scale = max(cauchy_scale(of_known, scale), tiny)
+        cutoff = truncation(of_known)
+        weights = known / (1.0 + (sizes / scale) ** 2)
+        weights[sizes >= cutoff] = 0.0
+        losses = np.log1p((np.minimum(of_known, cutoff) / scale) ** 2)
+        objectives.append(float(losses.sum()))
+        codes, basis = weighted_step(V, weights, codes, basis, tiny)
+        sizes = np.abs(V - codes @ basis)
+    return PeerFit(basis, codes, objectives)
+
+
+def weighted_step(
+    V: np.ndarray, weights: np.ndarray, codes: np.ndarray, basis: np.ndarray, tiny: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Take one multiplicative step of the squared error with weights (n_samples, n_features)."""
+    weighted = weights * V
+    codes = codes * (weighted @ basis.T) / ((weights * (codes @ basis)) @ basis.T + tiny)
+    codes = np.maximum(codes, tiny)
+    basis = basis * (codes.T @ weighted) / (codes.T @ (weights * (codes @ basis)) + tiny)
+    return codes, np.maximum(basis, tiny)
+
+
+def cauchy_scale(sizes: np.ndarray, scale: float) -> float:
+    """Return the scale of a Cauchy distribution around zero by Nagy's algorithm.
+
+    ``sizes`` (n,) are absolute values, ``scale`` is the first guess.
+    """
+    for _ in range(NAGY_STEPS):
+        mean_weight = float(np.mean(1.0 / (1.0 + (sizes / scale) ** 2)))
+        previous, scale = scale, scale * float(np.sqrt(max(1.0 / mean_weight - 1.0, 0.0)))
+        if scale <= 0.0 or abs(scale - previous) <= NAGY_TOLERANCE * previous:
+            break
+    return scale
+
+
+def truncation(sizes: np.ndarray) -> float:
+    """Return the absolute residual from which entries are outliers: the three-sigma rule.
+
+    Mean and standard deviation are those of the smaller half of the residuals.
+    """
+    small = sizes[sizes <= np.median(sizes)]
+    return float(small.mean() + SIGMAS * small.std())
+
+
+def _known_values(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return X with zeros for missing values, and the mask of the others."""
+    known = ~np.isnan(X)
+    return np.where(known, X, 0.0), known
+
+
+def _random_start(
+    V: np.ndarray, known: np.ndarray, rank: int, seed: int
+) -> tuple[np.ndarray, np.ndarray, np.random.Generator]:
+    """Return uniform codes and basis whose product has the size of a typical entry."""
+    rng = np.random.default_rng(seed)
+    size = np.sqrt(max(float(np.median(V[known])), TINY * V.max(), 0.1 * V.mean()) / rank)
+    codes = size * (0.5 + rng.random((len(V), rank)))
+    basis = size * (0.5 + rng.random((rank, V.shape[1])))
+    return codes, basis, rng
