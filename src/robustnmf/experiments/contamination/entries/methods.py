@@ -55,6 +55,9 @@ TWO_STEP = (FENCES_FIRST, CLIPPED_FIRST, FOREST_FIRST)
 
 SPARSE, CAUCHY = "rNMF", "truncated Cauchy NMF"
 
+BEST_START = "best of starts"
+"""Suffix of a name: the better of a random start and one from plain NMF, by the least error."""
+
 PENALTIES = (0.1, 0.3, 1.0, 3.0)
 """Penalties of rNMF's grid, relative to the one of its rule."""
 
@@ -90,7 +93,7 @@ def peers(judge: EntryJudge) -> Iterator[Score]:
 
 
 def best_of_grid(judge: EntryJudge) -> Iterator[Score]:
-    """Score grids of hyperparameters, each at the value that is best on the samples held back.
+    """Score grids of hyperparameters and starts, each at its best on the samples held back.
 
     Their time is that of the whole grid.
     """
@@ -107,6 +110,11 @@ def best_of_grid(judge: EntryJudge) -> Iterator[Score]:
     bases = [sparse_outlier_nmf(X, rank, penalty).basis for penalty in penalties]
     seconds = time.perf_counter() - begin
     yield _best(judge, f"{SPARSE} {BEST}", penalties, bases, seconds)
+    begin = time.perf_counter()
+    starts = (None, plain_basis(X, rank))
+    bases = [truncated_cauchy_nmf(X, rank, start).basis for start in starts]
+    seconds = time.perf_counter() - begin
+    yield _best(judge, f"{CAUCHY} {BEST_START}", (0.0, 1.0), bases, seconds)
 
 
 def _best(

@@ -1,6 +1,7 @@
 """Published robust NMF of bad entries, written from the papers in plain NumPy.
 
-Both have multiplicative updates from a random start. Missing values (NaN) have no weight.
+Both have multiplicative updates, from a random start unless one is given. Missing values (NaN)
+have no weight.
 """
 
 from __future__ import annotations
@@ -9,7 +10,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-ITERATIONS = 200
+LARGE = 100_000
+"""Entries above which a table gets the smaller of two numbers of iterations."""
+
+ITERATIONS, TOLERANCE = (1000, 200), 1e-5
+"""Largest numbers of iterations, and the relative decrease of the objective that ends them."""
+
+UPDATES, STEPS = (40, 20), 10
+"""Numbers of updates of the weights of entries, and steps of the factors after each."""
+
 TINY = 1e-12
 """Least value of factors and denominators, relative to the data."""
 
@@ -31,9 +40,7 @@ class PeerFit(NamedTuple):
     objectives: list[float]
 
 
-def sparse_outlier_nmf(
-    X: np.ndarray, rank: int, penalty: float, iterations: int = ITERATIONS, seed: int = 0
-) -> PeerFit:
+def sparse_outlier_nmf(X: np.ndarray, rank: int, penalty: float, seed: int = 0) -> PeerFit:
     """Fit ``X ~ codes basis + R`` with nonnegative outliers R and a penalty on their row norms.
 
     Minimises half the squared error plus ``penalty`` times the sum of the norms of the rows of R.
@@ -47,7 +54,7 @@ def sparse_outlier_nmf(
     outliers = rng.random(V.shape) * V.mean() * known
     objectives = []
     fitted = codes @ basis
-    for _ in range(iterations):
+    for _ in range(ITERATIONS[X.size > LARGE]):
         norms = np.sqrt((outliers**2).sum(axis=1, keepdims=True)) + tiny
         outliers *= V / (known * (fitted + outliers) + penalty * (outliers / norms) + tiny)
         total = known * (fitted + outliers)
@@ -58,6 +65,8 @@ def sparse_outlier_nmf(
         error = ((V - known * (fitted + outliers)) ** 2).sum()
         norm = np.sqrt((outliers**2).sum(axis=1)).sum()
         objectives.append(float(0.5 * error + penalty * norm))
+        if len(objectives) > 1 and objectives[-2] - objectives[-1] <= TOLERANCE * objectives[-1]:
+            break
     return PeerFit(basis, codes, objectives)
 
 
@@ -72,31 +81,43 @@ def penalty_of_noise(differences: np.ndarray) -> float:
 
 
 def truncated_cauchy_nmf(
-    X: np.ndarray, rank: int, iterations: int = ITERATIONS, seed: int = 0
+    X: np.ndarray, rank: int, start: np.ndarray | None = None, seed: int = 0
 ) -> PeerFit:
     """Fit NMF with the truncated Cauchy loss ``log(1 + (r / scale)**2)`` of entries.
 
     Guan, Liu, Zhang, Tao and Davis, *Truncated Cauchy non-negative matrix factorization*, IEEE
     Trans. Pattern Anal. Mach. Intell. 41(1), 2019: half-quadratic weights, the scale by Nagy's
-    algorithm, truncation by the three-sigma rule, all of them anew in every iteration.
-    The objectives are those of the scale and truncation of their iteration, not comparable.
+    algorithm, truncation by the three-sigma rule feature by feature, all of them updated together.
+    Objectives are those of the current scale and truncation, and not comparable with each other.
+
+    Parameters
+    ----------
+    X : ndarray (n_samples, n_features)
+    rank : int
+    start : ndarray (rank, n_features), optional
+        First basis; random, as published, by default.
+    seed : int
     """
     V, known = _known_values(X)
     codes, basis, _ = _random_start(V, known, rank, seed)
     tiny = TINY * V.max()
-    sizes = np.abs(V - codes @ basis)
-    scale = max(float(np.median(sizes[known])), tiny)
+    if start is not None:
+        basis = np.maximum(start, 1e-3 * start.mean())  # zeros would stay
+        for _ in range(STEPS):
+            codes, _ = weighted_step(V, known.astype(float), codes, basis, tiny)
+    sizes = np.where(known, np.abs(V - codes @ basis), np.nan)
+    scale = max(float(np.nanmedian(sizes)), tiny)
     objectives = []
-    for _ in range(iterations):
-        of_known = sizes[known]
-        scale = max(cauchy_scale(of_known, scale), tiny)
-        cutoff = truncation(of_known)
-        weights = known / (1.0 + (sizes / scale) ** 2)
-        weights[sizes >= cutoff] = 0.0
-        losses = np.log1p((np.minimum(of_known, cutoff) / scale) ** 2)
-        objectives.append(float(losses.sum()))
-        codes, basis = weighted_step(V, weights, codes, basis, tiny)
-        sizes = np.abs(V - codes @ basis)
+    for _ in range(UPDATES[X.size > LARGE]):
+        scale = max(cauchy_scale(sizes[known], scale), tiny)
+        cutoffs = truncation(sizes)
+        weights = 1.0 / (1.0 + (sizes / scale) ** 2)
+        weights[~(sizes < cutoffs)] = 0.0
+        losses = np.log1p((np.minimum(sizes, cutoffs) / scale) ** 2)
+        objectives.append(float(np.nansum(losses)))
+        for _ in range(STEPS):
+            codes, basis = weighted_step(V, weights, codes, basis, tiny)
+        sizes = np.where(known, np.abs(V - codes @ basis), np.nan)
     return PeerFit(basis, codes, objectives)
 
 
@@ -124,13 +145,14 @@ def cauchy_scale(sizes: np.ndarray, scale: float) -> float:
     return scale
 
 
-def truncation(sizes: np.ndarray) -> float:
-    """Return the absolute residual from which entries are outliers: the three-sigma rule.
+def truncation(sizes: np.ndarray) -> np.ndarray:
+    """Return the absolute residual of each feature from which its entries are outliers.
 
-    Mean and standard deviation are those of the smaller half of the residuals.
+    The three-sigma rule, with mean and standard deviation of the smaller half of the residuals
+    ``sizes`` (n_samples, n_features) of a feature.
     """
-    small = sizes[sizes <= np.median(sizes)]
-    return float(small.mean() + SIGMAS * small.std())
+    small = np.where(sizes <= np.nanmedian(sizes, axis=0), sizes, np.nan)
+    return np.nanmean(small, axis=0) + SIGMAS * np.nanstd(small, axis=0)
 
 
 def _known_values(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
