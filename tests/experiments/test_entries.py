@@ -81,14 +81,15 @@ def test_sparse_outliers_descend_and_separate_an_easy_case():
     assert judge.held_back_error(fitted.basis) < 0.5 * judge.held_back_error(plain)
 
 
-def test_weighted_steps_descend():
+def test_weighted_sweeps_descend():
     rng = np.random.default_rng(0)
     V, weights = rng.random((30, 8)), rng.random((30, 8))
     codes, basis = rng.random((30, 3)), rng.random((3, 8))
     errors = []
     for _ in range(50):
-        codes, basis = peers.weighted_step(V, weights, codes, basis, 1e-12)
-        errors.append((weights * (V - codes @ basis) ** 2).sum())
+        differences = peers.weighted_sweep(V, weights, codes, basis)
+        np.testing.assert_allclose(differences, V - codes @ basis, atol=1e-12)
+        errors.append((weights * differences**2).sum())
     assert (np.diff(errors) <= 1e-12).all()
 
 
