@@ -27,14 +27,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from parts import reference_of_losses_and_structures, reference_of_weightings, weightings_table
 
-from robustnmf.experiments.contamination.goals import (
-    BANDS,
-    Row,
-    Summary,
-    cells_in,
-    means,
-    parts_of,
-)
+from robustnmf.experiments.contamination.cells import Row, Summary, cells_in
+from robustnmf.experiments.contamination.goals import BANDS, means, parts_of
 from robustnmf.experiments.contamination.judge import Score
 from robustnmf.experiments.contamination.methods import OURS
 from robustnmf.experiments.contamination.scenario import Scenario

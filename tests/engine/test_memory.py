@@ -34,3 +34,10 @@ def test_blocks_are_views_that_cover_all_rows():
     assert [len(block) for block in engine.blocks] == [4, 4, 2]
     assert all(np.shares_memory(block.rows, X) for block in engine.blocks)
     assert engine.mean() * engine.scale == pytest.approx(X.mean())
+
+
+def test_imputed_data_have_the_same_blocks():
+    X = np.random.default_rng(0).random((60, 8))
+    X[3, 2] = np.nan
+    engine = InMemory(X, block_rows=25)
+    assert [len(block) for block in engine.filled().blocks] == [25, 25, 10]

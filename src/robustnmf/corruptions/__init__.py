@@ -1,4 +1,4 @@
-"""Ways to spoil samples, by name; a new one is a file beside these and a line in the dict."""
+"""Ways to spoil samples and entries, by name; a new one is a function and a line in a dict."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from robustnmf.corruptions._base import Corruption, Shape
+from robustnmf.corruptions._base import Corruption, EntryCorruption, Shape, SpoiledEntries
+from robustnmf.corruptions.entries import covered, extreme, large, missing
 from robustnmf.corruptions.foreign import foreign
 from robustnmf.corruptions.gaussian import gaussian
 from robustnmf.corruptions.noise import noise
@@ -24,7 +25,42 @@ CORRUPTIONS: dict[str, Corruption] = {
     "repeated": repeated,
 }
 
-__all__ = ["CORRUPTIONS", "Corruption", "gaussian", "spoil"]
+NOISE_SAMPLES = 0.1
+"""Share of the samples that "mixed" replaces by noise."""
+
+
+def mixed(X: np.ndarray, share: float, rng: np.random.Generator, shape: Shape) -> SpoiledEntries:
+    """Replace a tenth of the samples by noise, and spoil a share of the other entries as "large".
+
+    All entries of the replaced samples are bad.
+    """
+    spoiled = large(X, share, rng, shape)
+    samples = np.zeros(len(X), dtype=bool)
+    samples[rng.permutation(len(X))[: round(NOISE_SAMPLES * len(X))]] = True
+    table = spoiled.X.copy()
+    if samples.any():
+        table[samples] = noise(X[samples], rng, shape)
+    return SpoiledEntries(table, spoiled.bad | samples[:, None], samples)
+
+
+ENTRY_CORRUPTIONS: dict[str, EntryCorruption] = {
+    "extreme": extreme,
+    "large": large,
+    "covered": covered,
+    "mixed": mixed,
+    "missing": missing,
+}
+
+__all__ = [
+    "CORRUPTIONS",
+    "ENTRY_CORRUPTIONS",
+    "Corruption",
+    "EntryCorruption",
+    "SpoiledEntries",
+    "gaussian",
+    "spoil",
+    "spoil_entries",
+]
 
 
 def spoil(
@@ -43,3 +79,15 @@ def spoil(
             continue
         spoiled[rows] = CORRUPTIONS[kind](X[rows], rng, shape)
     return spoiled, bad
+
+
+def spoil_entries(
+    X: np.ndarray, share: float, kind: str, shape: Shape, seed: int
+) -> SpoiledEntries:
+    """Spoil a share of the entries (of the samples, where blocks are covered) of a table.
+
+    Share 0 leaves the table as it is, whatever the kind.
+    """
+    if not share:
+        return SpoiledEntries(X.copy(), np.zeros(X.shape, dtype=bool), np.zeros(len(X), dtype=bool))
+    return ENTRY_CORRUPTIONS[kind](X, share, np.random.default_rng(seed), shape)

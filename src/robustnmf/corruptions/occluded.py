@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from robustnmf.corruptions._base import Shape
+from robustnmf.corruptions._base import Shape, random_block
 
 
 def occluded(rows: np.ndarray, rng: np.random.Generator, shape: Shape) -> np.ndarray:
@@ -16,7 +16,5 @@ def occluded(rows: np.ndarray, rng: np.random.Generator, shape: Shape) -> np.nda
     images = rows.copy().reshape(len(rows), *shape)
     height, width = (max(1, side // 2) for side in shape)
     for image in images:
-        top = rng.integers(shape[0] - height + 1)
-        left = rng.integers(shape[1] - width + 1)
-        image[top : top + height, left : left + width] = rows.max()
+        image[random_block(shape, height, width, rng)] = rows.max()
     return images.reshape(rows.shape)

@@ -125,7 +125,10 @@ class InMemory(Engine):
             return xp.where(block.known, block.rows, excess[:, None] * means), None
 
         rows = xp.concat(self.map_blocks(guess)[0])
-        return InMemory(rows, scale=self.scale, sample_weight=self.sample_weight)
+        return InMemory(
+            rows, scale=self.scale, sample_weight=self.sample_weight,
+            block_rows=len(self.blocks[0]),  # codes of a start come by block
+        )  # fmt: skip
 
     def fill_samples(self) -> None:
         """Impute missing values once, so that samples can be mixed."""

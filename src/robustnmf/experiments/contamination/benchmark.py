@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,7 @@ from robustnmf.experiments.contamination.generated import GENERATED, SYNTHETIC
 from robustnmf.experiments.contamination.judge import Score
 from robustnmf.experiments.contamination.methods import GROUPS, score_groups
 from robustnmf.experiments.contamination.scenario import EMBEDDED, IRIS, Scenario, ranks_of
-from robustnmf.experiments.contamination.store import ScenarioStore, key_of
+from robustnmf.experiments.contamination.store import ScenarioStore
 from robustnmf.experiments.reproduce import is_available as is_dataset_available
 from robustnmf.experiments.trial import IDLE_SECONDS, machine_of
 
@@ -41,6 +41,9 @@ QUICK = {
 
 Progress = Callable[[str, int, int], None]
 """Called with a description of the last scenario, the number of finished ones, and the total."""
+
+ScoreGroups = Callable[[Any, tuple[str, ...], str | None], dict[str, list[Score]]]
+"""Scores all methods of groups on the data of a scenario; called with the data and a device."""
 
 
 @dataclass(frozen=True)
@@ -72,15 +75,8 @@ def plan(
     names = tuple(dict.fromkeys(datasets)) or settings.get("datasets", DATASETS)
     methods = tuple(dict.fromkeys(groups)) or settings.get("groups", tuple(GROUPS))
     for requests, valid in ((names, DATASETS), (corruptions, CORRUPTIONS), (methods, GROUPS)):
-        unknown = [name for name in requests if name not in valid]
-        if unknown:
-            raise ValueError(f"{unknown[0]!r} is none of {', '.join(valid)}.")
-    available = tuple(name for name in names if is_available(name, data_dir))
-    missing = tuple(name for name in names if name not in available)
-    if datasets and missing:
-        raise ValueError(
-            f"there are no data of {missing[0]} here. robustnmf datasets says where to get them."
-        )
+        check_names(requests, valid)
+    available, missing = find_tables(names, data_dir, required=bool(datasets))
     kinds = tuple(dict.fromkeys(corruptions)) or settings.get("corruptions", tuple(CORRUPTIONS))
     draws = settings.get("seeds", SEEDS) if seeds is None else tuple(range(seeds))
     shares = settings.get("shares", SHARES)
@@ -94,6 +90,27 @@ def plan(
     )
     methods = tuple(group for group in methods if grids or group != "grids")
     return Plan(scenarios, methods, missing, quick)
+
+
+def check_names(names: Iterable[str], valid: Collection[str]) -> None:
+    """Refuse names that are not valid."""
+    for name in names:
+        if name not in valid:
+            raise ValueError(f"{name!r} is none of {', '.join(valid)}.")
+
+
+def find_tables(
+    names: Iterable[str], data_dir: DataDir, *, required: bool
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Split tables into those with data on this machine and others, refused where required."""
+    names = tuple(names)
+    available = tuple(name for name in names if is_available(name, data_dir))
+    missing = tuple(name for name in names if name not in available)
+    if required and missing:
+        raise ValueError(
+            f"there are no data of {missing[0]} here. robustnmf datasets says where to get them."
+        )
+    return available, missing
 
 
 def is_available(dataset: str, data_dir: DataDir = None) -> bool:
@@ -128,6 +145,7 @@ def run(
     data_dir: DataDir = None,
     device: str | None = None,
     progress: Progress = lambda what, done, total: None,
+    score: ScoreGroups = score_groups,
 ) -> None:
     """Score the unfinished scenarios of a plan; each is written to the store as it ends."""
     finished = store.finished_keys()
@@ -135,7 +153,7 @@ def run(
         scenario: tuple(
             group
             for group in run_plan.groups_of(scenario)
-            if key_of(scenario, group) not in finished
+            if store.key_of(scenario, group) not in finished
         )
         for scenario in run_plan.scenarios
     }
@@ -147,7 +165,7 @@ def run(
         "loky", n_jobs=jobs, inner_max_num_threads=1, idle_worker_timeout=IDLE_SECONDS
     ):
         results = Parallel(return_as="generator_unordered", pre_dispatch="4*n_jobs")(
-            delayed(_score_scenario)(scenario, missing_groups[scenario], data_dir, device)
+            delayed(_score_scenario)(scenario, missing_groups[scenario], data_dir, device, score)
             for scenario in unfinished
         )
         for scenario, scores in results:
@@ -157,6 +175,10 @@ def run(
 
 
 def _score_scenario(
-    scenario: Scenario, groups: tuple[str, ...], data_dir: DataDir, device: str | None
+    scenario: Scenario,
+    groups: tuple[str, ...],
+    data_dir: DataDir,
+    device: str | None,
+    score: ScoreGroups,
 ) -> tuple[Scenario, dict[str, list[Score]]]:
-    return scenario, score_groups(scenario.data(data_dir), groups, device)
+    return scenario, score(scenario.data(data_dir), groups, device)

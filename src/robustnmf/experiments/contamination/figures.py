@@ -6,16 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from robustnmf.experiments.contamination.cells import Row, cells_in, number_cell
 from robustnmf.experiments.contamination.detection import DETECTORS, FLAGGING, OUR_DETECTOR
 from robustnmf.experiments.contamination.generated import SYNTHETIC
-from robustnmf.experiments.contamination.goals import (
-    CLEAN,
-    Row,
-    cells_in,
-    flagged_verdict,
-    means,
-    parts_of,
-)
+from robustnmf.experiments.contamination.goals import CLEAN, flagged_verdict, means, parts_of
 from robustnmf.experiments.contamination.methods import CEILING
 from robustnmf.experiments.outcome import Cell, Chart, Grid, Line, Outcome
 
@@ -65,9 +59,9 @@ def detection(rows: Sequence[Row]) -> Outcome | None:
     for place in places:
         values = [auroc[name].get(place, np.nan) for name in names]
         best = np.nanmax(values)
-        cells = [_number(v, ".3f", ("best",) if v == best else ()) for v in values]
+        cells = [number_cell(v, ".3f", ("best",) if v == best else ()) for v in values]
         names_of_place = (Cell(place.dataset), Cell(place.corruption))
-        table.append([*names_of_place, *cells, _number(ceiling[place], ".3f")])
+        table.append([*names_of_place, *cells, number_cell(ceiling[place], ".3f")])
     listing = ", ".join(
         f"{p.dataset} {p.corruption} {ours[p]:.2f} (ceiling {ceiling[p]:.2f})" for p in misses
     )
@@ -97,7 +91,7 @@ def _flags_of_clean_tables(rows: Sequence[Row]) -> list[Grid]:
     if not places:
         return []
     table = [
-        [Cell(p.dataset), *(_number(flagged[name].get(p, np.nan), ".1%") for name in FLAGGING)]
+        [Cell(p.dataset), *(number_cell(flagged[name].get(p, np.nan), ".1%") for name in FLAGGING)]
         for p in places
     ]
     return [Grid("flagged samples of clean tables", ("dataset", *FLAGGING), table, suffix="_clean")]
@@ -113,7 +107,7 @@ def known_parts(rows: Sequence[Row], methods: Sequence[str]) -> Outcome | None:
         distances = [[v for p, v in cells.items() if p.share == s] for s in shares]
         numbers = [float(np.mean(values)) if values else np.nan for values in distances]
         if cells:
-            table.append([Cell(method), *(_number(v, ".4f") for v in numbers)])
+            table.append([Cell(method), *(number_cell(v, ".4f") for v in numbers)])
     if not table:
         return None
     header = ("method", *(f"{share:.0%}" for share in shares))
@@ -129,8 +123,3 @@ def known_parts(rows: Sequence[Row], methods: Sequence[str]) -> Outcome | None:
 def _own_rank(rows: Sequence[Row]) -> list[Row]:
     """Return the rows of scenarios at the table's own rank."""
     return [row for row in rows if not row[0].rank]
-
-
-def _number(value: float, form: str, marks: tuple[str, ...] = ()) -> Cell:
-    """Format a number; NaN is an empty cell."""
-    return Cell(format(value, form), value, marks) if np.isfinite(value) else Cell("")

@@ -1,15 +1,24 @@
-"""Cells of the benchmark, bands of shares of bad samples, goals, and whether they are met."""
+"""Bands of shares of bad samples, goals, and whether they are met."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from robustnmf.experiments.contamination.benchmark import MINORITY, TUNED_DATASETS, TUNED_SEEDS
+from robustnmf.experiments.contamination.cells import (
+    Place,
+    Row,
+    Summary,
+    cells_in,
+    comparison,
+    figures_behind,
+    means_of,
+    split_by,
+    split_rows,
+)
 from robustnmf.experiments.contamination.detection import OUR_DETECTOR
 from robustnmf.experiments.contamination.judge import Score
 from robustnmf.experiments.contamination.methods import OURS
@@ -20,23 +29,6 @@ GEOMETRIC = "page_blocks"
 """Dataset scored by the geometric mean: 1% of its samples carry most of the squared error."""
 
 LOST_GOAL, FLAGGED_GOAL, MINORITY_GOAL = 0.02, 0.03, 1.15
-ROUNDING = 5e-4
-"""Difference below which figures count as equal: half a unit of the third digit."""
-
-Row = tuple[Scenario, Score]
-
-
-class Place(NamedTuple):
-    """A cell of the benchmark, averaged over its seeds; rank 0 is the table's own."""
-
-    dataset: str
-    corruption: str
-    share: float
-    rank: int = 0
-
-    def __str__(self) -> str:
-        rank = f", rank {self.rank}" if self.rank else ""
-        return f"{self.dataset}, {self.corruption}, {self.share:.0%}{rank}"
 
 
 class Band(NamedTuple):
@@ -55,6 +47,14 @@ class Band(NamedTuple):
         every = {"mean": self.mean, "95th percentile": self.percentile, "worst": self.worst}
         return {name: goal for name, goal in every.items() if np.isfinite(goal)}
 
+    def without_goals(self) -> Band:
+        """Return the same band without goals, for values that have none."""
+        return self._replace(mean=np.nan, percentile=np.nan, worst=np.nan)
+
+    def contains(self, place: Place) -> bool:
+        """Return whether the share of bad samples of a cell is in this band."""
+        return self.lowest <= place.share <= self.highest
+
 
 CLEAN = Band("clean", 0.0, 0.0, 1.01, worst=1.05)
 BANDS = (
@@ -63,42 +63,12 @@ BANDS = (
     Band("30 to 40%", 0.21, 0.5, 1.12),
 )
 
-PARTS: dict[str, Callable[[Scenario], bool]] = {
-    "tuned": lambda s: s.dataset in TUNED_DATASETS and s.seed in TUNED_SEEDS,
-    "other draws": lambda s: s.dataset in TUNED_DATASETS and s.seed not in TUNED_SEEDS,
-    "held out": lambda s: s.dataset not in TUNED_DATASETS,
-}
-
-
-@dataclass(frozen=True)
-class Summary:
-    """Mean, 95th percentile and worst of some cells, and which cell is the worst."""
-
-    mean: float
-    percentile: float
-    worst: float
-    at: Place
-
-    @classmethod
-    def of(cls, cells: Mapping[Place, float]) -> Summary:
-        """Summarise cells; there has to be one."""
-        values, at = list(cells.values()), max(cells, key=lambda place: cells[place])
-        return cls(float(np.mean(values)), float(np.percentile(values, 95)), cells[at], at)
-
-    @property
-    def figures(self) -> dict[str, float]:
-        """Return the figures by name, as goals name them."""
-        return {"mean": self.mean, "95th percentile": self.percentile, "worst": self.worst}
-
-    def meets(self, goals: Mapping[str, float]) -> bool:
-        """Return whether no goal is exceeded."""
-        return all(self.figures[name] <= goal for name, goal in goals.items())
+PARTS = split_by(TUNED_DATASETS, TUNED_SEEDS)
 
 
 def parts_of(rows: Sequence[Row]) -> dict[str, list[Row]]:
     """Split rows into tuned, other draws and held out; parts without rows are left out."""
-    parts = {part: [row for row in rows if belongs(row[0])] for part, belongs in PARTS.items()}
-    return {part: part_rows for part, part_rows in parts.items() if part_rows}
+    return split_rows(rows, PARTS)
 
 
 def means(rows: Iterable[Row], method: str, score_name: str) -> dict[Place, float]:
@@ -106,16 +76,7 @@ def means(rows: Iterable[Row], method: str, score_name: str) -> dict[Place, floa
 
     ``score_name`` is the name of a score, or "error" (see `value_of`).
     """
-    values: dict[Place, list[float]] = defaultdict(list)
-    for scenario, score in rows:
-        if score.method != method:
-            continue
-        value = value_of(scenario, score, score_name)
-        if np.isfinite(value):
-            kind = scenario.corruption if scenario.share else "none"
-            place = Place(scenario.dataset, kind, scenario.share, scenario.rank)
-            values[place].append(value)
-    return {place: float(np.mean(seeds)) for place, seeds in values.items()}
+    return means_of(rows, method, lambda scenario, score: value_of(scenario, score, score_name))
 
 
 def value_of(scenario: Scenario, score: Score, score_name: str) -> float:
@@ -125,56 +86,16 @@ def value_of(scenario: Scenario, score: Score, score_name: str) -> float:
     return float(getattr(score, score_name))
 
 
-def cells_in(cells: Mapping[Place, float], band: Band) -> dict[Place, float]:
-    """Return the cells whose share of bad samples is in a band."""
-    return {p: value for p, value in cells.items() if band.lowest <= p.share <= band.highest}
-
-
-def verdict(part: str, cells: Mapping[Place, float], band: Band) -> str:
-    """Say what RobustNMF reaches in a band, and whether goals are met; empty without cells."""
-    band_cells = cells_in(cells, band)
-    if not band_cells:
-        return ""
-    summary = Summary.of(band_cells)
-    texts = []
-    for name, value in summary.figures.items():
-        text = f"{name} {value:.3f}"
-        if name == "worst":
-            text += f" at {summary.at}"
-        if name in band.goals:
-            goal = band.goals[name]
-            text += f" (goal {goal:g}, {'met' if value <= goal else 'missed'})"
-        texts.append(text)
-    return f"{OURS}, {part}, {band.title}: {', '.join(texts)}."
-
-
-def comparison(part: str, rows: Sequence[Row], band: Band) -> str:
+def baseline_verdict(part: str, rows: Sequence[Row], band: Band) -> str:
     """Say whether RobustNMF is ahead of every two-step baseline in a band, by mean and by worst.
 
     Cells that both have are compared. The oracle is listed apart: it uses the true bad samples.
     """
     ours = cells_in(means(rows, OURS, "error"), band)
-    behind: dict[str, list[str]] = {}
-    for method in (*TWO_STEP, ORACLE_FIRST):
-        baseline = cells_in(means(rows, method, "error"), band)
-        common = ours.keys() & baseline.keys()
-        if not common:
-            continue
-        our_figures = Summary.of({place: ours[place] for place in common}).figures
-        figures = Summary.of({place: baseline[place] for place in common}).figures
-        behind[method] = [
-            f"{name} {our_figures[name]:.3f} against {figures[name]:.3f}"
-            for name in ("mean", "worst") if our_figures[name] > figures[name] + ROUNDING
-        ]  # fmt: skip
-    if not behind.keys() & set(TWO_STEP):
-        return ""
-    losses = [
-        f"{method} ({', '.join(behind[method])})" for method in TWO_STEP if behind.get(method)
-    ]
-    text = f"missed: behind {'; '.join(losses)}" if losses else "met"
-    oracle = behind.get(ORACLE_FIRST)
-    aside = f" Behind the oracle: {', '.join(oracle)}." if oracle else ""
-    return f"Ahead of every two-step baseline, {part}, {band.title}: {text}.{aside}"
+    baselines = {m: cells_in(means(rows, m, "error"), band) for m in TWO_STEP}
+    text = comparison(part, band.title, ours, baselines)
+    oracle = figures_behind(ours, cells_in(means(rows, ORACLE_FIRST, "error"), band))
+    return f"{text} Behind the oracle: {', '.join(oracle)}." if text and oracle else text
 
 
 def lost_verdict(part: str, rows: Sequence[Row]) -> str:
@@ -224,17 +145,3 @@ def minority_verdict(rows: Sequence[Row]) -> str:
         f"{MINORITY_GOAL:g} in {successes} of {len(errors)} draws, worst {max(errors):.3f} "
         f"({'met' if successes == len(errors) else 'missed'})."
     )
-
-
-def failures(rows: Sequence[Row]) -> list[str]:
-    """Say which methods raised errors, in how many scenarios, and the first error of each."""
-    by_method: dict[str, list[Row]] = defaultdict(list)
-    for row in rows:
-        if row[1].failure:
-            by_method[row[1].method].append(row)
-    return [
-        f"{method} failed in {len(failing)} scenarios, which its figures leave out; first "
-        f"{failing[0][0].dataset}, {failing[0][0].corruption}, {failing[0][0].share:.0%}, seed "
-        f"{failing[0][0].seed}: {failing[0][1].failure}"
-        for method, failing in by_method.items()
-    ]

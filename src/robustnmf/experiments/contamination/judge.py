@@ -36,6 +36,8 @@ class Score:
         Mean of one less the cosine between learned and true parts.
     auroc, precision : float
         Area under the ROC curve and average precision of the order of the samples.
+    entry_auroc : float
+        Area under the ROC curve of the order of the entries.
     effective_share : float
         Effective sample size over the number of samples.
     value : float
@@ -53,46 +55,37 @@ class Score:
     parts_distance: float = np.nan
     auroc: float = np.nan
     precision: float = np.nan
+    entry_auroc: float = np.nan
     effective_share: float = np.nan
     value: float = np.nan
     seconds: float = np.nan
     failure: str = ""
 
 
-class Judge:
-    """Scores bases and detectors on the data of a scenario.
+class Reference:
+    """Errors of held-back samples under a basis, relative to those under plain NMF of clean data.
 
     Parameters
     ----------
-    data : Data
-    device : str, optional
-        Where weights of entries are fitted.
+    clean : ndarray (n_samples, n_features)
+    held_back : ndarray (n_held_back, n_features)
+    rank : int
+    parts : ndarray (n_parts, n_features), optional
+        True parts, where they are known.
 
     Attributes
     ----------
     reference_basis : ndarray (rank, n_features)
-        Basis of plain NMF of the good samples, the reference of all errors.
-    detections : dict
-        Cache of the detections by name, shared by the groups of methods.
+        Basis of plain NMF of the clean samples, the reference of all errors.
     """
 
-    def __init__(self, data: Data, device: str | None = None):
-        self.data = data
-        self.device = device
-        self.detections: dict[str, Detection] = {}
-        self.reference_basis = plain_basis(data.clean, data.rank)
-        self._reference_errors = squared_errors(data.held_back, self.reference_basis)
-        self._exact = np.maximum(EXACT * (data.held_back**2).sum(axis=1), 1e-300)
-
-    def basis(self, method: str, basis: np.ndarray, **scores: float) -> Score:
-        """Score a basis; training samples are ranked by their squared errors."""
-        ranking = self.ranking(method, squared_errors(self.data.dirty, basis))
-        errors = squared_errors(self.data.held_back, basis)
-        return Score(
-            method, self.relative_error(errors), self.geometric_error(errors),
-            parts_distance=self.distance(basis), auroc=ranking.auroc, precision=ranking.precision,
-            failure="", **scores,
-        )  # fmt: skip
+    def __init__(
+        self, clean: np.ndarray, held_back: np.ndarray, rank: int, parts: np.ndarray | None
+    ):
+        self.reference_basis = plain_basis(clean, rank)
+        self._parts = parts
+        self._reference_errors = squared_errors(held_back, self.reference_basis)
+        self._exact = np.maximum(EXACT * (held_back**2).sum(axis=1), 1e-300)
 
     def relative_error(self, errors: np.ndarray) -> float:
         """Return the sum of the held-back samples' squared errors over that of the reference."""
@@ -105,6 +98,47 @@ class Judge:
         """
         ratios = np.maximum(errors, self._exact) / np.maximum(self._reference_errors, self._exact)
         return float(np.exp(np.log(ratios).mean()))
+
+    def distance(self, basis: np.ndarray) -> float:
+        """Return one less the mean cosine between true parts and their best match in a basis."""
+        if self._parts is None:
+            return np.nan
+        units = [p / np.maximum(np.linalg.norm(p, axis=1, keepdims=True), 1e-300)
+                 for p in (self._parts, basis)]  # fmt: skip
+        cosines = units[0] @ units[1].T
+        return float(1.0 - cosines[linear_sum_assignment(-cosines)].mean())
+
+
+class Judge(Reference):
+    """Scores bases and detectors on the data of a scenario.
+
+    Parameters
+    ----------
+    data : Data
+    device : str, optional
+        Where weights of entries are fitted.
+
+    Attributes
+    ----------
+    detections : dict
+        Cache of the detections by name, shared by the groups of methods.
+    """
+
+    def __init__(self, data: Data, device: str | None = None):
+        super().__init__(data.clean, data.held_back, data.rank, data.parts)
+        self.data = data
+        self.device = device
+        self.detections: dict[str, Detection] = {}
+
+    def basis(self, method: str, basis: np.ndarray, **scores: float) -> Score:
+        """Score a basis; training samples are ranked by their squared errors."""
+        ranking = self.ranking(method, squared_errors(self.data.dirty, basis))
+        errors = squared_errors(self.data.held_back, basis)
+        return Score(
+            method, self.relative_error(errors), self.geometric_error(errors),
+            parts_distance=self.distance(basis), auroc=ranking.auroc, precision=ranking.precision,
+            failure="", **scores,
+        )  # fmt: skip
 
     def lost(self, dropped: np.ndarray) -> float:
         """Return the share of the good samples, zero rows aside, that a mask (n_samples,) drops."""
@@ -125,15 +159,6 @@ class Judge:
             precision=float(average_precision_score(bad, outlyingness)), failure="",
             **scores,
         )  # fmt: skip
-
-    def distance(self, basis: np.ndarray) -> float:
-        """Return one less the mean cosine between true parts and their best match in a basis."""
-        if self.data.parts is None:
-            return np.nan
-        units = [p / np.maximum(np.linalg.norm(p, axis=1, keepdims=True), 1e-300)
-                 for p in (self.data.parts, basis)]  # fmt: skip
-        cosines = units[0] @ units[1].T
-        return float(1.0 - cosines[linear_sum_assignment(-cosines)].mean())
 
 
 def plain_basis(X: np.ndarray, rank: int) -> np.ndarray:

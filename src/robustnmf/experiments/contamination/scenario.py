@@ -72,14 +72,17 @@ class Scenario:
 
     def data(self, data_dir: DataDir = None) -> Data:
         """Draw the samples of this scenario, and corrupt a share of the training samples."""
-        rng = np.random.default_rng([self.seed, 1])
         table = table_of(self.dataset, self.seed, data_dir)
-        rows = rng.permutation(len(table.X))[:LARGEST]
-        held_back = round(HELD_BACK * len(rows))
-        training = table.X[rows[held_back:]]
+        training, held_back = split_samples(table.X, self.seed)
         dirty, bad = spoil(training, self.share, [self.corruption], table.shape, self.seed)
-        rank = self.rank or table.rank
-        return Data(dirty, bad, table.X[rows[:held_back]], rank, table.parts)
+        return Data(dirty, bad, held_back, self.rank or table.rank, table.parts)
+
+
+def split_samples(X: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Draw at most `LARGEST` samples; return those for training, and those held back."""
+    rows = np.random.default_rng([seed, 1]).permutation(len(X))[:LARGEST]
+    held_back = round(HELD_BACK * len(rows))
+    return X[rows[held_back:]], X[rows[:held_back]]
 
 
 def ranks_of(dataset: str, data_dir: DataDir = None) -> tuple[int, ...]:

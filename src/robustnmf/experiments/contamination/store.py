@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, astuple
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,19 +28,33 @@ CODE = (
 )
 
 
-def code_version() -> str:
-    """Return the version of the package with a digest of the code that scores depend on."""
-    return database.code_version(*(f"experiments/{name}" for name in CODE))
-
-
 class ScenarioStore(Database):
-    """Store of the scores of finished scenarios."""
+    """Store of the scores of finished scenarios.
+
+    Parameters
+    ----------
+    path : path
+    code : tuple of str
+        Files of experiments that scores depend on.
+    """
 
     schema = """
     CREATE TABLE IF NOT EXISTS scenarios (
         key TEXT PRIMARY KEY, code TEXT NOT NULL, specification TEXT NOT NULL,
         scores TEXT NOT NULL, machine TEXT NOT NULL, created TEXT NOT NULL);
     """
+
+    def __init__(self, path: str | Path, code: tuple[str, ...] = CODE):
+        super().__init__(path)
+        self._code = code
+
+    def code_version(self) -> str:
+        """Return the version of the package with a digest of the code that scores depend on."""
+        return database.code_version(*(f"experiments/{name}" for name in self._code))
+
+    def key_of(self, scenario: Scenario, group: str) -> str:
+        """Return the digest of all that the scores of a group depend on."""
+        return digest_of(json.dumps(asdict(scenario), sort_keys=True), group, self.code_version())
 
     def finished_keys(self) -> set[str]:
         """Return the keys of all finished groups of scenarios."""
@@ -50,7 +65,7 @@ class ScenarioStore(Database):
         """Return the scores of a group of methods; an empty list where it is not finished."""
         with self.open() as connection:
             row = connection.execute(
-                "SELECT scores FROM scenarios WHERE key = ?", (key_of(scenario, group),)
+                "SELECT scores FROM scenarios WHERE key = ?", (self.key_of(scenario, group),)
             ).fetchone()
         return [] if row is None else _from_json(row[0])
 
@@ -60,22 +75,17 @@ class ScenarioStore(Database):
         specification = json.dumps(asdict(scenario), sort_keys=True)
         rows = []
         for group, group_scores in scores.items():
-            key, text = key_of(scenario, group), _to_json(group_scores)
-            rows.append((key, code_version(), specification, text, machine, created))
+            key, text = self.key_of(scenario, group), _to_json(group_scores)
+            rows.append((key, self.code_version(), specification, text, machine, created))
         self.write("INSERT OR REPLACE INTO scenarios VALUES (?, ?, ?, ?, ?, ?)", rows)
 
     def machines(self) -> list[str]:
         """Return the machines that computed scores with the current code."""
         with self.open() as connection:
             rows = connection.execute(
-                "SELECT DISTINCT machine FROM scenarios WHERE code = ?", (code_version(),)
+                "SELECT DISTINCT machine FROM scenarios WHERE code = ?", (self.code_version(),)
             )
             return sorted(machine for (machine,) in rows)
-
-
-def key_of(scenario: Scenario, group: str) -> str:
-    """Return the digest of all that the scores of a group depend on."""
-    return digest_of(json.dumps(asdict(scenario), sort_keys=True), group, code_version())
 
 
 def _to_json(scores: list[Score]) -> str:

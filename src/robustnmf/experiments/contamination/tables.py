@@ -6,27 +6,30 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from robustnmf.experiments.contamination.benchmark import Plan
+from robustnmf.experiments.contamination.cells import (
+    Place,
+    Row,
+    Summary,
+    band_cell,
+    cells_in,
+    failures,
+    goals_text,
+    number_cell,
+    part_grid,
+    verdict,
+)
 from robustnmf.experiments.contamination.figures import detection, known_parts, over_shares
 from robustnmf.experiments.contamination.goals import (
     BANDS,
     CLEAN,
     GEOMETRIC,
-    Band,
-    Place,
-    Row,
-    Summary,
-    cells_in,
-    comparison,
-    failures,
+    baseline_verdict,
     lost_verdict,
     means,
     minority_verdict,
     parts_of,
-    verdict,
 )
 from robustnmf.experiments.contamination.methods import BEST, OURS, PLAIN
-from robustnmf.experiments.contamination.store import ScenarioStore
 from robustnmf.experiments.contamination.two_step import FOREST_FIRST, ORACLE_FIRST, TWO_STEP
 from robustnmf.experiments.outcome import Cell, Grid, Outcome
 
@@ -35,16 +38,6 @@ BEHIND = 0.03
 
 LISTED = 8
 """Largest number of cells that a note names."""
-
-
-def rows_of(run_plan: Plan, store: ScenarioStore) -> list[Row]:
-    """Return the finished scores of a plan, each with its scenario."""
-    return [
-        (scenario, score)
-        for scenario in run_plan.scenarios
-        for group in run_plan.groups_of(scenario)
-        for score in store.scores(scenario, group)
-    ]
 
 
 def outcomes(rows: Sequence[Row]) -> list[Outcome]:
@@ -68,11 +61,11 @@ def methods_of(rows: Iterable[Row], score_name: str) -> list[str]:
 def _errors(rows: Sequence[Row]) -> Outcome:
     grids, notes = [], failures(rows)
     for part, part_rows in parts_of(rows).items():
-        headers = [f"{band.title} ({_goals_of(band)})" for band in BANDS]
+        headers = [f"{band.title} ({goals_text(band)})" for band in BANDS]
         grids.append(_banded(part, part_rows, "error", headers, "relative_error"))
         cells = means(part_rows, OURS, "error")
-        notes += [verdict(part, cells, band) for band in BANDS]
-        notes += [comparison(part, part_rows, band) for band in BANDS]
+        notes += [verdict(OURS, part, cells, band) for band in BANDS]
+        notes += [baseline_verdict(part, part_rows, band) for band in BANDS]
         notes.append(_by_squared_error(part, part_rows))
     notes.append(minority_verdict(rows))
     return Outcome(
@@ -88,11 +81,6 @@ def _errors(rows: Sequence[Row]) -> Outcome:
         grids,
         notes=[note for note in notes if note],
     )  # fmt: skip
-
-
-def _goals_of(band: Band) -> str:
-    goals = ", ".join(f"{name} {goal:g}" for name, goal in band.goals.items())
-    return f"goal: {goals}"
 
 
 def _by_squared_error(part: str, rows: Sequence[Row]) -> str:
@@ -126,25 +114,9 @@ def _banded(
     table = []
     for method in methods_of(rows, score_name):
         cells = means(rows, method, value_name)
-        table.append([Cell(method), *(_band(cells, band, form, value_name) for band in BANDS)])
-    seeds = {scenario.seed for scenario, _ in rows}
-    names = dict.fromkeys(scenario.dataset for scenario, _ in rows)
-    return Grid(
-        f"{part}: {', '.join(names)}; {len(seeds)} seeds",
-        ("method", *headers),
-        table,
-        suffix="_" + part.replace(" ", "_"),
-    )
-
-
-def _band(cells: Mapping[Place, float], band: Band, form: str, value_name: str) -> Cell:
-    band_cells = cells_in(cells, band)
-    if not band_cells:
-        return Cell("")
-    summary = Summary.of(band_cells)
-    meets_goals = value_name == "error" and summary.meets(band.goals)
-    text = " / ".join(format(value, form) for value in summary.figures.values())
-    return Cell(text, summary.mean, ("best",) if meets_goals else (), f"worst: {summary.at}")
+        bands = BANDS if value_name == "error" else [band.without_goals() for band in BANDS]
+        table.append([Cell(method), *(band_cell(cells, band, form) for band in bands)])
+    return part_grid(part, rows, headers, table)
 
 
 def _geometric(rows: Sequence[Row]) -> Outcome:
@@ -195,7 +167,7 @@ def _ranks(rows: Sequence[Row]) -> Outcome | None:
     table = [
         [
             Cell(place.dataset), Cell(str(place.rank) if place.rank else "own", place.rank),
-            *(_number(by_place.get(place), forms[score]) for (_, score), by_place in cells.items()),
+            *(number_cell(values.get(place), forms[score]) for (_, score), values in cells.items()),
         ]
         for place in places
     ]  # fmt: skip
@@ -231,8 +203,8 @@ def _cells(rows: Sequence[Row]) -> Outcome:
         table.append([
             Cell(place.dataset), Cell(place.corruption), Cell(f"{place.share:.0%}", place.share),
             Cell(str(place.rank) if place.rank else "own", place.rank),
-            _number(value, ".3f"), _number(geometric.get(place), ".3f"),
-            _number(plain.get(place), ".3f"), _number(other, ".3f"),
+            number_cell(value, ".3f"), number_cell(geometric.get(place), ".3f"),
+            number_cell(plain.get(place), ".3f"), number_cell(other, ".3f"),
             Cell(name), Cell("behind" if behind else ""),
         ])  # fmt: skip
     header = ("dataset", "corruption", "share", "rank", OURS, f"{OURS}, geometric", PLAIN,
@@ -260,8 +232,3 @@ def _cells_behind(
         f"{OURS} is behind the best two-step baseline of the cell by more than {BEHIND:g} in "
         f"{len(behind)} of {len(best)} cells{f', farthest {names}' if names else ''}."
     ]
-
-
-def _number(value: float | None, form: str) -> Cell:
-    """Format a number; an empty cell where there is none."""
-    return Cell("") if value is None else Cell(format(value, form), value)

@@ -58,11 +58,17 @@ def detect(judge: Judge, name: str) -> Detection:
     return judge.detections[name]
 
 
+def fences(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return Tukey's lower and upper outer fence (n_features,) of every feature, without NaN."""
+    lower, upper = np.nanquantile(X, [0.25, 0.75], axis=0)
+    width = FENCE * (upper - lower)
+    return lower - width, upper + width
+
+
 def outside_fences(X: np.ndarray) -> np.ndarray:
     """Return the mask (n_samples, n_features) of entries outside Tukey's outer fences."""
-    lower, upper = np.quantile(X, [0.25, 0.75], axis=0)
-    width = FENCE * (upper - lower)
-    return (lower - width > X) | (upper + width < X)
+    lower, upper = fences(X)
+    return (lower > X) | (upper < X)
 
 
 def _without_flagged(judge: Judge, name: str, detector: str) -> Score:

@@ -1,0 +1,66 @@
+"""Ways to spoil entries: scattered ones, a block of a sample, some of them missing besides."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from robustnmf.corruptions._base import Shape, SpoiledEntries, random_block
+
+LARGEST_FACTOR = 5.0
+"""Largest bad value of "large", in units of the largest value of the table."""
+
+MISSING = 0.1
+"""Share of the entries that "missing" removes, besides those that it spoils."""
+
+
+def extreme(X: np.ndarray, share: float, rng: np.random.Generator, shape: Shape) -> SpoiledEntries:
+    """Set scattered entries to zero or to the largest value, with equal chance.
+
+    Entries that had this value already are not bad.
+    """
+    return _replace(X, _scatter(X, share, rng), X.max() * rng.integers(2, size=X.shape))
+
+
+def large(X: np.ndarray, share: float, rng: np.random.Generator, shape: Shape) -> SpoiledEntries:
+    """Set scattered entries to one to five times the largest value."""
+    values = X.max() * rng.uniform(1.0, LARGEST_FACTOR, size=X.shape)
+    return _replace(X, _scatter(X, share, rng), values)
+
+
+def covered(X: np.ndarray, share: float, rng: np.random.Generator, shape: Shape) -> SpoiledEntries:
+    """Set a block of a share of the samples to the largest value, at a random place.
+
+    It has half the height and half the width of an image; where samples are not images, it is a
+    quarter of the features, side by side. Entries that had this value already are not bad.
+    """
+    if shape is None:
+        shape, sides = (1, X.shape[1]), (1, max(1, X.shape[1] // 4))
+    else:
+        sides = (max(1, shape[0] // 2), max(1, shape[1] // 2))
+    bad_samples = np.zeros(len(X), dtype=bool)
+    bad_samples[rng.permutation(len(X))[: round(share * len(X))]] = True
+    places = np.zeros((len(X), *shape), dtype=bool)
+    for sample in np.flatnonzero(bad_samples):
+        places[sample][random_block(shape, *sides, rng)] = True
+    spoiled = _replace(X, places.reshape(X.shape), np.full(X.shape, X.max()))
+    return spoiled._replace(bad_samples=bad_samples)
+
+
+def missing(X: np.ndarray, share: float, rng: np.random.Generator, shape: Shape) -> SpoiledEntries:
+    """Spoil entries as "large" does, and remove a tenth of all entries besides."""
+    spoiled = large(X, share, rng, shape)
+    removed = _scatter(X, MISSING, rng)
+    return spoiled._replace(X=np.where(removed, np.nan, spoiled.X), bad=spoiled.bad & ~removed)
+
+
+def _scatter(X: np.ndarray, share: float, rng: np.random.Generator) -> np.ndarray:
+    """Return a mask (n_samples, n_features) of a share of the entries, at random places."""
+    mask = np.zeros(X.size, dtype=bool)
+    mask[rng.permutation(X.size)[: round(share * X.size)]] = True
+    return mask.reshape(X.shape)
+
+
+def _replace(X: np.ndarray, places: np.ndarray, values: np.ndarray) -> SpoiledEntries:
+    """Put values (n_samples, n_features) at the places of a mask; no sample counts as bad."""
+    spoiled = np.where(places, values, X)
+    return SpoiledEntries(spoiled, spoiled != X, np.zeros(len(X), dtype=bool))

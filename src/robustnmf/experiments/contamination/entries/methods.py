@@ -1,0 +1,193 @@
+"""Methods that the benchmark of entries compares: ours, baselines in two steps, peers, grids."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.decomposition import NMF
+
+from robustnmf.estimators import RobustNMF, fit_path
+from robustnmf.experiments.contamination.detection import isolation_forest
+from robustnmf.experiments.contamination.entries.judge import EntryJudge
+from robustnmf.experiments.contamination.entries.peers import (
+    penalty_of_noise,
+    sparse_outlier_nmf,
+    truncated_cauchy_nmf,
+)
+from robustnmf.experiments.contamination.entries.scenario import EntryData
+from robustnmf.experiments.contamination.judge import Score, plain_basis
+from robustnmf.experiments.contamination.methods import BEST, SETTINGS
+from robustnmf.experiments.contamination.two_step import attempt, fences, outside_fences
+from robustnmf.experiments.methods import METHODS
+from robustnmf.experiments.residuals import residuals
+from robustnmf.weightings import Huber
+
+PLAIN, HUBER, SCIKIT = "plain NMF", "HuberRNMF", "scikit-learn NMF"
+
+ENTRY_METHODS: dict[str, Callable[[int], Any]] = {
+    PLAIN: lambda rank: RobustNMF(rank, weighting="uniform", init="nndsvda", random_state=0),
+    "RobustNMF": lambda rank: RobustNMF(rank, random_state=0),
+    f"{HUBER} auto": lambda rank: RobustNMF(rank, weighting=Huber("auto"), **SETTINGS),
+    SCIKIT: lambda rank: NMF(rank, init="nndsvda", random_state=0),
+}
+"""Estimators for a rank, by name; a new one is a line here.
+
+Where they have ``entry_weights(X)``, these rank the entries; ``score_samples(X)`` the samples.
+"""
+
+OURS = "RobustNMF"
+"""Method that the goals are for."""
+
+NEED_COMPLETE = (SCIKIT,)
+"""Methods that take no missing values."""
+
+CEILING = "plain NMF, told the bad entries"
+FENCES_FIRST = "Tukey's fences as NaN, plain NMF"
+CLIPPED_FIRST = "winsorised, plain NMF"
+FOREST_FIRST = "isolation forest, plain NMF"
+TWO_STEP = (FENCES_FIRST, CLIPPED_FIRST, FOREST_FIRST)
+"""Baselines in two steps: find what is bad, then fit plain NMF."""
+
+SPARSE, CAUCHY = "rNMF", "truncated Cauchy NMF"
+
+BEST_START = "best of starts"
+"""Suffix of a name: the better of a random start and one from plain NMF, by the least error."""
+
+PENALTIES = (0.1, 0.3, 1.0, 3.0)
+"""Penalties of rNMF's grid, relative to the one of its rule."""
+
+
+def methods(judge: EntryJudge) -> Iterator[Score]:
+    """Score all estimators with their defaults."""
+    for name, make in ENTRY_METHODS.items():
+        if not (judge.data.has_missing and name in NEED_COMPLETE):
+            yield _score_of_model(judge, name, make(judge.data.rank))
+
+
+def two_step(judge: EntryJudge) -> Iterator[Score]:
+    """Score plain NMF after a first step, and told the bad entries: the ceiling of all others."""
+    X, bad = judge.data.dirty, judge.data.bad
+    yield attempt(CEILING, lambda: _score_of_plain(judge, CEILING, lambda: _as_missing(X, bad)))
+    yield attempt(FENCES_FIRST, lambda: _score_of_plain(
+        judge, FENCES_FIRST, lambda: _as_missing(X, outside_fences(X))))  # fmt: skip
+    yield attempt(CLIPPED_FIRST, lambda: _score_of_plain(
+        judge, CLIPPED_FIRST, lambda: np.clip(X, *fences(X))))  # fmt: skip
+    yield attempt(FOREST_FIRST, lambda: _score_of_plain(
+        judge, FOREST_FIRST, lambda: _without_flagged(X, judge.data.rank)))  # fmt: skip
+
+
+def peers(judge: EntryJudge) -> Iterator[Score]:
+    """Score other published methods for bad entries."""
+    X, rank = judge.data.dirty, judge.data.rank
+    begin = time.perf_counter()
+    basis = sparse_outlier_nmf(X, rank, _penalty(judge)).basis
+    yield judge.basis(SPARSE, basis, seconds=time.perf_counter() - begin)
+    begin = time.perf_counter()
+    basis = truncated_cauchy_nmf(X, rank).basis
+    yield judge.basis(CAUCHY, basis, seconds=time.perf_counter() - begin)
+
+
+def best_of_grid(judge: EntryJudge) -> Iterator[Score]:
+    """Score grids of hyperparameters and starts, each at its best on the samples held back.
+
+    Their time is that of the whole grid.
+    """
+    X, rank = judge.data.dirty, judge.data.rank
+    method = METHODS[HUBER]
+    begin = time.perf_counter()
+    weightings = [method.make(value) for value in method.grid]
+    members = fit_path(X, rank, weightings=weightings, device=judge.device, **SETTINGS)
+    bases = [member.components for member in members]
+    seconds = time.perf_counter() - begin
+    yield _best(judge, f"{HUBER} {BEST}", method.grid, bases, seconds)
+    begin = time.perf_counter()
+    penalties = tuple(factor * _penalty(judge) for factor in PENALTIES)
+    bases = [sparse_outlier_nmf(X, rank, penalty).basis for penalty in penalties]
+    seconds = time.perf_counter() - begin
+    yield _best(judge, f"{SPARSE} {BEST}", penalties, bases, seconds)
+    begin = time.perf_counter()
+    starts = (None, plain_basis(X, rank))
+    bases = [truncated_cauchy_nmf(X, rank, start).basis for start in starts]
+    seconds = time.perf_counter() - begin
+    yield _best(judge, f"{CAUCHY} {BEST_START}", (0.0, 1.0), bases, seconds)
+
+
+def _best(
+    judge: EntryJudge,
+    name: str,
+    values: tuple[float, ...],
+    bases: list[np.ndarray],
+    seconds: float,
+) -> Score:
+    """Return the score of the basis with the least error."""
+    errors = [judge.held_back_error(basis) for basis in bases]
+    best = int(np.argmin(errors))
+    return judge.basis(name, bases[best], value=values[best], seconds=seconds)
+
+
+def _penalty(judge: EntryJudge) -> float:
+    """Return the penalty of rNMF by its rule, from residuals under plain NMF."""
+    X = judge.data.dirty
+    return penalty_of_noise(residuals(X, plain_basis(X, judge.data.rank)))
+
+
+def _score_of_model(judge: EntryJudge, name: str, model: Any) -> Score:
+    X = judge.data.dirty
+    begin = time.perf_counter()
+    model.fit(X)
+    seconds = time.perf_counter() - begin
+    return judge.basis(
+        name, model.components_, seconds=seconds,
+        entry_weights=model.entry_weights(X) if hasattr(model, "entry_weights") else None,
+        sample_outlyingness=-model.score_samples(X) if hasattr(model, "score_samples") else None,
+    )  # fmt: skip
+
+
+def _score_of_plain(judge: EntryJudge, name: str, prepare: Callable[[], np.ndarray]) -> Score:
+    """Score plain NMF of the table that a first step returns."""
+    begin = time.perf_counter()
+    basis = plain_basis(prepare(), judge.data.rank)
+    seconds = time.perf_counter() - begin
+    return replace(judge.basis(name, basis), seconds=seconds)
+
+
+def _as_missing(X: np.ndarray, mask: np.ndarray) -> np.ndarray:
+    """Return a table with NaN at the entries of a mask, without samples that have no value left."""
+    table = np.where(mask, np.nan, X)
+    empty = np.isnan(table).all(axis=1)
+    if empty.all():
+        raise ValueError("no entry is left.")
+    return table[~empty]
+
+
+def _without_flagged(X: np.ndarray, rank: int) -> np.ndarray:
+    """Return the samples that the isolation forest keeps; it sees medians for missing values."""
+    complete = np.where(np.isnan(X), np.nanmedian(X, axis=0), X)
+    flagged = isolation_forest(complete, rank).flagged
+    assert flagged is not None
+    if flagged.all():
+        raise ValueError("all samples are flagged.")
+    return X[~flagged]
+
+
+GROUPS: dict[str, Callable[[EntryJudge], Iterator[Score]]] = {
+    "methods": methods,
+    "two_step": two_step,
+    "peers": peers,
+    "grids": best_of_grid,
+}
+
+
+def score_groups(
+    data: EntryData, groups: tuple[str, ...], device: str | None = None
+) -> dict[str, list[Score]]:
+    """Score all methods of groups on the data of a scenario; return the scores by group."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # convergence shows in the tables
+        judge = EntryJudge(data, device)
+        return {group: list(GROUPS[group](judge)) for group in groups}
