@@ -26,6 +26,9 @@ A row of yes-or-no features has the same value in some of them too, but in few."
 MANY_FILLED = 0.05
 """Share of accepted rows that are filled from which on that is usual in this table."""
 
+AT_ONCE = 64
+"""Rows that are compared with all others at once: their distances fit into the cache."""
+
 ROUNDING = 1e-12
 TINY = float(np.finfo(float).tiny)
 
@@ -48,13 +51,13 @@ def _has_copy(sample: RowSample, distance: float) -> np.ndarray:
     lightest = float(sample.weight.min())
     sq_norms = np.maximum(row_sq_norms(rows), TINY)
     is_close = np.empty(len(sample), dtype=bool)
-    for at in range(0, len(sample), COMPARED):
-        chunk = slice(at, at + COMPARED)
-        products = as_dense(rows[chunk] @ rows.T)
-        gaps = sq_norms[chunk, None] + sq_norms - 2.0 * products
-        gaps /= sq_norms[chunk, None]
+    for at in range(0, len(sample), AT_ONCE):
+        chunk = slice(at, at + AT_ONCE)
+        gaps = as_dense((-2.0 * rows[chunk]) @ rows.T).astype(np.float64, copy=False)
+        gaps += sq_norms
         gaps[np.arange(gaps.shape[0]), np.arange(at, at + gaps.shape[0])] = np.inf
-        is_close[chunk] = gaps.min(axis=1) < distance + ROUNDING
+        nearest = (gaps.min(axis=1) + sq_norms[chunk]) / sq_norms[chunk]
+        is_close[chunk] = nearest < distance + ROUNDING
     return is_close | (sample.weight > 1.5 * lightest)
 
 

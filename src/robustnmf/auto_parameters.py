@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from robustnmf._replace import replaced
 from robustnmf.arrays import Array, Block, namespace, on_device_of, to_numpy
 from robustnmf.engine import Engine
 from robustnmf.passes import BlockState
@@ -16,6 +17,12 @@ def objectives(
     problem: Problem, weighting: Batch, objective_sums: ObjectiveSums, basis: Array
 ) -> Array:
     """Compute the fields of ``ObjectiveValue`` for every member (members, 3)."""
+    if not any(problem.basis_penalty):
+        value, shifted = (
+            weighting.value_of(objective_sums),
+            weighting.shifted_value_of(objective_sums),
+        )
+        return namespace(basis).concat([value, shifted, 0 * shifted], axis=1)
     penalty, shifted_penalty = problem.basis_penalty_value(weighting, objective_sums, basis)
     columns = [
         weighting.value_of(objective_sums) + penalty,
@@ -70,7 +77,7 @@ def update_auto_parameters(
     xp = namespace(state.basis)
     no_momentum = on_device_of(state.basis, [member.momentum == 0 for member in state.members])
     basis = xp.where(no_momentum[:, None, None], state.basis_before_extrapolation, state.basis)
-    return replace(state, basis=basis)
+    return replaced(state, basis=basis)
 
 
 def end_warmup(engine: Engine, problem: Problem, state: State) -> State:

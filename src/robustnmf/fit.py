@@ -134,9 +134,10 @@ def _fit(
             engine, problem, state, warmup_passes=warmup_passes, freeze=freeze
         )
         iteration += 1
+        if host_decides or not engine.on_one_device:
+            continue
         requested = [member.requested_weighting for member in state.members]
-        can_capture = engine.on_one_device and problem.needs_no_host_decisions(requested)
-        if not host_decides and can_capture:
+        if problem.needs_no_host_decisions(requested):
             state, iteration = run_captured(engine, problem, state, iteration, max_iter)
             host_decides = True  # the last pass, or all passes where capturing failed
     return [results[i] for i in range(len(weightings))]

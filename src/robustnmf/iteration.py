@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
+from robustnmf._replace import replaced
 from robustnmf.arrays import (
     Array,
     Block,
@@ -41,16 +41,16 @@ def run_pass(
         finish = here.gather if gather else here.measure
         if not update_codes:
             codes, cache = here.evaluate(block, start)
-            local = replace(local, before=None if momentum is None else start)
+            local = replaced(local, before=None if momentum is None else start)
             return finish(block, local, batch, cache)
         if momentum is not None:
             start = problem.solver.extrapolate(start, local.before, to_device_of(start, momentum))
-            local = replace(local, before=local.codes)
+            local = replaced(local, before=local.codes)
         codes, cache = here.update_codes(block, start, batch)
-        return finish(block, replace(local, codes=codes), batch, cache)
+        return finish(block, replaced(local, codes=codes), batch, cache)
 
     block_states, statistics = engine.map_blocks(visit, state.block_states, on_device=True)
-    return replace(state, block_states=block_states), statistics
+    return replaced(state, block_states=block_states), statistics
 
 
 def record(problem: Problem, state: State, statistics: Statistics) -> list[bool]:
@@ -73,7 +73,7 @@ def update_basis(
         engine, state.block_states, state.basis, state.weighting, statistics
     )
     if not problem.extrapolates:
-        return replace(
+        return replaced(
             state,
             block_states=block_states,
             basis=basis,
@@ -87,10 +87,12 @@ def update_basis(
         )
     for member in state.members:
         member.update_momentum()
-    extrapolated = problem.solver.extrapolate(
-        basis, state.basis_before_extrapolation, state.momentum
-    )
-    return replace(
+    extrapolated = basis
+    if any(member.momentum for member in state.members):
+        extrapolated = problem.solver.extrapolate(
+            basis, state.basis_before_extrapolation, state.momentum
+        )
+    return replaced(
         state, basis=extrapolated, previous=state.basis, basis_before_extrapolation=basis
     )
 
@@ -139,10 +141,10 @@ def _with_arrays(state: State, names: list[str], arrays: Sequence[Array]) -> Sta
     basis, previous, *rest = arrays
     fields = zip(*(iter(rest),) * len(names), strict=True)
     block_states = [
-        replace(local, **dict(zip(names, new, strict=True)))
+        replaced(local, **dict(zip(names, new, strict=True)))
         for local, new in zip(state.block_states, fields, strict=True)
     ]
-    return replace(
+    return replaced(
         state,
         block_states=block_states,
         basis=basis,

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
+from robustnmf._replace import replaced
 from robustnmf.arrays import Array, BlockMapper, as_float64, at_least, at_most, namespace
 from robustnmf.losses import Loss
 from robustnmf.passes import DivergencePass, EntryPass, GramPass, MaskedPass, Pass, Statistics
@@ -65,7 +66,10 @@ class Problem:
         penalty = Penalty(self.loss.unit, self.loss.degree, *self.codes_penalty, overlap_penalty)
         update = self.update(penalty.curved)
         plain = self.solver.multiplies and update.keywords["exponent"] == 1.0
-        return pass_type(self.loss, update, basis, previous, penalty, self.solver.quadratic, plain)
+        return pass_type(
+            self.loss, update, basis, previous, penalty, self.solver.quadratic, plain,
+            self.solver.sweeps,
+        )  # fmt: skip
 
     def pass_type(self, per_entry: bool, complete: bool) -> type[Pass]:
         """Choose the class of passes by kind of weights, loss, and completeness of the data."""
@@ -108,7 +112,8 @@ class Problem:
         """Return new block states and basis (members, k, features) from the sums of a pass."""
         terms = statistics.terms()
         xp = namespace(basis)
-        ridge = xp.zeros_like(basis[:, :, 0])
+        has_penalty = self.structure.penalises_overlap or any(self.basis_penalty)
+        ridge = xp.zeros_like(basis[:, :, 0]) if has_penalty else None
         lasso: Array | float = 0.0
         if self.structure.penalises_overlap:
             ridge = self.structure.ridge(basis, statistics.codes_gram)
@@ -124,10 +129,10 @@ class Problem:
             ridge = loss_factor * ridge + self.basis_penalty.ridge * penalty_factor
             lasso = self.basis_penalty.lasso * penalty_factor[:, :, None]
         curved = self.structure.penalises_overlap or self.basis_penalty.ridge > 0
-        if self.structure.penalises_overlap or any(self.basis_penalty):
+        if has_penalty:
             terms = terms.penalised(lasso, ridge)
         if self.fixed is not None:
-            terms = replace(terms, fixed=self.fixed.shape[0])
+            terms = replaced(terms, fixed=self.fixed.shape[0])
         block_states, basis = self.structure.step(
             engine, block_states, basis, terms, self.update(curved)
         )

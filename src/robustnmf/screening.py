@@ -92,6 +92,13 @@ def screen(
     engine: Engine, problem: Problem, rank: int, init: str, seeds: Sequence[int]
 ) -> Screening | None:
     """Screen the samples of an engine; None where X is zero."""
+    with engine.thread_pool():  # once for all fits and reads of the screening
+        return _screen(engine, problem, rank, init, seeds)
+
+
+def _screen(
+    engine: Engine, problem: Problem, rank: int, init: str, seeds: Sequence[int]
+) -> Screening | None:
     if engine.mean() == 0:
         return None
     sample, count = draw_rows(engine, ROWS), engine.sample_count

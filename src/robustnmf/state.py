@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
+from robustnmf._replace import replaced
 from robustnmf.arrays import (
     Array,
     Block,
@@ -218,7 +219,7 @@ class State:
 
     def reweighted(self) -> State:
         """Return the state with the current weightings of its members."""
-        return replace(self, weighting=_in_force(self.members, self.basis))
+        return replaced(self, weighting=_in_force(self.members, self.basis))
 
     @property
     def momentum(self) -> Array:

@@ -1,8 +1,9 @@
 """Everything that depends on the array library: namespaces, row blocks, compiled loops."""
 
-from robustnmf.arrays.backend import EntryLoop, Kernels, active_components, kernels_for
+from robustnmf.arrays.backend import EntryLoop, Kernels, kernels_for
 from robustnmf.arrays.blocks import Block, DenseBlock
 from robustnmf.arrays.cuda_graphs import is_capturing, repeat_on_device
+from robustnmf.arrays.grams import active_components
 from robustnmf.arrays.masked import MaskedBlock
 from robustnmf.arrays.namespace import (
     Array,

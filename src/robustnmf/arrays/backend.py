@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from robustnmf.arrays import gpu
+from robustnmf.arrays.grams import coordinate_steps
 from robustnmf.arrays.namespace import (
     Array,
     arange_like,
@@ -20,6 +21,7 @@ from robustnmf.arrays.namespace import (
     at_least,
     floored,
     namespace,
+    safe_log,
     smallest,
     to_numpy,
 )
@@ -46,6 +48,8 @@ class Kernels:
         """Compute ``rows basis^T`` (members, rows, k) of all members as one product."""
         xp = namespace(basis)
         members, k, features = basis.shape
+        if members == 1:
+            return self._product(rows, basis[0, ...])[None, ...]
         product = self._product(rows, xp.reshape(basis, (members * k, features)))
         return xp.permute_dims(xp.reshape(product, (rows.shape[0], members, k)), (1, 0, 2))
 
@@ -57,6 +61,8 @@ class Kernels:
         """Compute ``codes^T rows`` (members, k, features) of all members as one product."""
         xp = namespace(codes)
         members, count, k = codes.shape
+        if members == 1:
+            return (codes[0, ...].T @ rows)[None, ...]
         flat = xp.reshape(xp.permute_dims(codes, (0, 2, 1)), (members * k, count))
         return xp.reshape(flat @ rows, (members, k, rows.shape[1]))
 
@@ -74,6 +80,14 @@ class Kernels:
         """
         linear = self.project(rows, basis)
         updated = self.multiplicative_step(codes, linear, codes @ gram)
+        return updated, self.quadratic_part(updated, linear, gram)
+
+    def project_and_sweep(
+        self, rows: Array, unit: float, basis: Array, gram: Array, codes: Array, sweeps: int
+    ) -> tuple[Array, Array]:
+        """Update codes of ``unit * rows`` by coordinate sweeps; return their quadratic part too."""
+        linear = self.project(rows, basis if unit == 1.0 else unit * basis)
+        updated = self.sweep_coordinates(codes, linear, gram, sweeps)
         return updated, self.quadratic_part(updated, linear, gram)
 
     def sweep_coordinates(
@@ -135,6 +149,26 @@ class Kernels:
         updated = factor * negative / floored(positive)
         return namespace(updated).where(updated < smallest(factor), 0 * updated, updated)
 
+    def weigh_rows(
+        self, rho: Array, weight: Array, sample_weight: Array, scale_step: float
+    ) -> tuple[Array, Array, Array, Array]:
+        """Multiply weights (members, rows) by those of samples (rows,), in units of the largest.
+
+        Then none overflows in the dtype of X. Also returns, (members, 1) each, the log of the unit,
+        a multiple of ``scale_step``, the weighted sum of ``rho``, and that of sample weights.
+        """
+        xp = namespace(weight)
+        total = xp.sum(sample_weight * rho, axis=-1, keepdims=True)
+        zero = xp.zeros_like(total)
+        weights = sample_weight * weight
+        top = xp.max(weights, axis=-1, keepdims=True)
+        has_weight = top > 0
+        log_top = safe_log(top)
+        log_scale = scale_step * xp.ceil(log_top / scale_step)
+        weights = weights / xp.where(has_weight, top, zero + 1.0) * xp.exp(log_top - log_scale)
+        log_scale = xp.where(has_weight, log_scale, zero - xp.inf)
+        return weights, log_scale, total, xp.sum(sample_weight) + zero
+
     def hide(self, fresh: Array, known: Array) -> tuple[Array, Array]:
         """Set missing entries of a table (..., rows, features) to zero; also sum squares of rows.
 
@@ -180,6 +214,33 @@ class Kernels:
         """
         return None
 
+    def add_sq_norms(
+        self, block: Block, rest: Array, codes: Array, basis: Array, doubtful: float, least: float
+    ) -> Array | None:
+        """Compute squared errors (members, rows) from ``rest``, their terms that depend on codes.
+
+        Those below a share ``doubtful`` of the squared norm are summed over residuals instead. None
+        is below a share ``least`` of it. ``rest`` (members, rows) may be overwritten.
+        """
+        return None
+
+    def trimmed_rows(
+        self,
+        energies: Array,
+        sizes: Array,
+        cutoff: Any,
+        share: Any,
+        power: Any,
+        floor: Any = 0.0,
+        least: Any = 0.0,
+        least_weight: float = 0.0,
+    ) -> tuple[Array, Array] | None:
+        """Compute rho and trimmed weights of energies (members, rows) of rows of these sizes.
+
+        They fall beyond ``max(floor, min(cutoff, share size))`` and below ``least size``.
+        """
+        return None
+
     def weighted_parts(
         self, loop: EntryLoop | None, data: Array, before: Array, cache: Array
     ) -> tuple | None:
@@ -215,20 +276,6 @@ class Kernels:
         were given up.
         """
         return None
-
-
-def active_components(gram: Array) -> Array:
-    """Return which components (members, k) are not zero, from their Gram matrix."""
-    return namespace(gram).linalg.diagonal(gram) > smallest(gram) ** 0.5
-
-
-def coordinate_steps(gram: Array, present: Array | None) -> Array:
-    """Compute ``1 / diagonal`` (members, k) of Gram matrices; zero for components not present."""
-    xp = namespace(gram)
-    present = active_components(gram) if present is None else present
-    diagonal = xp.linalg.diagonal(gram)
-    one = xp.ones_like(diagonal)
-    return xp.where(present, 1.0 / xp.where(present, diagonal, one), 0 * one)
 
 
 _ARRAY_CALLS = Kernels()

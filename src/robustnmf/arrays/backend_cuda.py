@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from robustnmf.arrays import gpu
-from robustnmf.arrays.backend import EntryLoop, Kernels, coordinate_steps
+from robustnmf.arrays.backend import EntryLoop, Kernels
+from robustnmf.arrays.grams import coordinate_steps
 from robustnmf.arrays.namespace import Array, namespace, smallest
 
 WORTH_A_PRODUCT = 2**15

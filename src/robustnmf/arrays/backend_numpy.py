@@ -6,12 +6,13 @@ sweep to the last.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from robustnmf.arrays import divergences
-from robustnmf.arrays.backend import Kernels, active_components
+from robustnmf.arrays.backend import Kernels
+from robustnmf.arrays.energies import complete_energies, count_shared, scale_weights, trim_rows
 from robustnmf.arrays.kernels import (
     extrapolate_entries,
     hide_and_square,
@@ -27,6 +28,11 @@ if TYPE_CHECKING:
     from robustnmf.arrays.blocks import Block
 
 
+WORTH_COMPILING = 2**17
+"""Entries of a transposed factor from which on sweeps are compiled for its memory layout. Copies of
+smaller ones cost less than the seconds of compiling."""
+
+
 class NumpyKernels(Kernels):
     """Compiled loops over rows; products are those of BLAS and SciPy."""
 
@@ -39,10 +45,17 @@ class NumpyKernels(Kernels):
         fixed: int = 0,
         present: np.ndarray | None = None,
     ) -> np.ndarray:
-        present = active_components(gram) if present is None else present
+        if present is None:
+            present = gram.diagonal(0, 1, 2) > smallest(gram) ** 0.5
         # With the memory layout of the factor, also where that is a transposed view.
         updated = np.empty_like(factor)
-        sweep_tiles(factor, linear, gram, present, sweeps, fixed, updated)
+        if updated.flags.c_contiguous or factor.size > WORTH_COMPILING:
+            sweep_tiles(factor, linear, gram, present, sweeps, fixed, updated)
+            return updated
+        factor, linear = np.ascontiguousarray(factor), np.ascontiguousarray(linear)
+        swept = np.empty_like(factor)
+        sweep_tiles(factor, linear, gram, present, sweeps, fixed, swept)
+        updated[...] = swept
         return updated
 
     def quadratic_part(self, codes: np.ndarray, linear: np.ndarray, gram: np.ndarray) -> np.ndarray:
@@ -70,6 +83,20 @@ class NumpyKernels(Kernels):
         least = factor.dtype.type(smallest(factor))
         return multiplicative_step_entries(factor, negative, positive, least)
 
+    def weigh_rows(
+        self,
+        rho: np.ndarray,
+        weight: np.ndarray,
+        sample_weight: np.ndarray,
+        scale_step: float,
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        if weight.ndim != 2:
+            return super().weigh_rows(rho, weight, sample_weight, scale_step)
+        weights, sums = np.empty_like(weight), np.empty((3, len(weight), 1))
+        scale_weights(rho, weight, sample_weight, scale_step, weights, sums)
+        log_scale, total, count = sums
+        return weights, log_scale, total, count
+
     def hide(self, fresh: np.ndarray, known: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         squares = np.empty(fresh.shape[:-1], dtype=fresh.dtype)
         tables = fresh.reshape(-1, *known.shape)
@@ -78,12 +105,8 @@ class NumpyKernels(Kernels):
         return fresh, squares
 
     def count_at_nodes(self, lists: np.ndarray, sample_weight: np.ndarray, size: int) -> np.ndarray:
-        counts = np.empty((len(lists), size))
-        for position, out in zip(lists, counts, strict=True):
-            left = position.astype(np.intp)
-            right_share = position - left
-            out[:] = np.bincount(left, sample_weight * (1.0 - right_share), size)
-            out += np.bincount(left + 1, sample_weight * right_share, size)
+        counts = np.zeros((len(lists), size))
+        count_shared(lists, sample_weight, counts)
         return counts
 
     def divergence(
@@ -100,6 +123,42 @@ class NumpyKernels(Kernels):
         for member, values in zip(approximation, out, strict=True):
             loop(block.rows, 1.0 / block.scale, member, least, values)
         return out
+
+    def add_sq_norms(
+        self,
+        block: Block,
+        rest: np.ndarray,
+        codes: np.ndarray,
+        basis: np.ndarray,
+        doubtful: float,
+        least: float,
+    ) -> np.ndarray | None:
+        if not block.is_complete_table:
+            return None
+        residual = np.empty(basis.shape[2], dtype=basis.dtype)
+        complete_energies(
+            rest, block.sq_norms, block.rows, 1.0 / block.scale, codes, basis, doubtful, least,
+            residual,
+        )  # fmt: skip
+        return rest
+
+    def trimmed_rows(
+        self,
+        energies: np.ndarray,
+        sizes: np.ndarray,
+        cutoff: Any,
+        share: Any,
+        power: Any,
+        floor: Any = 0.0,
+        least: Any = 0.0,
+        least_weight: float = 0.0,
+    ) -> tuple[np.ndarray, np.ndarray] | None:
+        parameters = cutoff, share, power, floor, least
+        if any(isinstance(parameter, np.ndarray) for parameter in parameters):
+            return None  # they differ among members
+        rho, weight = np.empty_like(energies), np.empty_like(energies)
+        trim_rows(energies, sizes, *map(float, parameters), least_weight, rho, weight)
+        return rho, weight
 
     def pivot(
         self,

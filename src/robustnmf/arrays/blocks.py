@@ -180,6 +180,16 @@ class Block:
         """
         return self.kernels.project_and_update(self.rows, self._in_units(basis), gram, codes)
 
+    def swept_update(
+        self, codes: Array, basis: Array, gram: Array, sweeps: int
+    ) -> tuple[Array, Array]:
+        """Update codes (members, rows, k) by coordinate sweeps for the squared error.
+
+        Also returns ``Kernels.quadratic_part`` (members, rows) of the new codes.
+        """
+        unit = 1.0 / self.scale
+        return self.kernels.project_and_sweep(self.rows, unit, basis, gram, codes, sweeps)
+
     @property
     def samples(self) -> Block:
         """The block with complete rows, of which convex bases are mixtures."""

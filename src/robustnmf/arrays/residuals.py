@@ -39,6 +39,8 @@ def _by_member(
     basis: np.ndarray,
 ) -> np.ndarray:
     """Recompute the rows in the mask of each member, in place."""
+    if not doubtful.any():
+        return energies
     for member in np.flatnonzero(doubtful.any(axis=1)):
         rows = np.flatnonzero(doubtful[member])
         energies[member, rows] = block.sq_residuals(rows, codes[member, rows], basis[member])

@@ -260,8 +260,10 @@ class Engine(ABC):
         On threads where all of them together cost enough operations.
         """
         pieces = max(1, min(self.threads.count, count, int(cost / WORTH_A_THREAD)))
+        if pieces == 1:
+            return function(slice(0, count))
         parts = list(self._visits(function, evenly(count, pieces), pieces))
-        return parts[0] if pieces == 1 else namespace(parts[0]).concat(parts, axis=-1)
+        return namespace(parts[0]).concat(parts, axis=-1)
 
     def member_slices(self, members: int) -> list[slice]:
         """Members in as many parts as there are threads, where blocks are too few to share."""

@@ -89,7 +89,7 @@ def _robust_weights(
 
     def weigh(block: Block, pair: tuple[Array, Array]) -> tuple[Array, None]:
         distance, count = pair
-        return count * weighting.for_row_sizes(block.sq_norms).weight(distance), None
+        return count * weighting.rho_and_weight(distance[None, :], block.sq_norms)[1][0, :], None
 
     return engine.map_blocks(weigh, list(zip(distances, capped, strict=True)), data=False)[0]
 

@@ -95,10 +95,13 @@ class Loss(BaseEstimator, ABC):
         """
         assert self.quadratic
         xp = namespace(codes)
-        energies = block.sq_norms + block.as_whole(rest)
-        doubtful = energies < eps(codes) ** 0.5 * block.sq_norms
-        energies = recompute_cancelled(block, energies, doubtful, codes, basis)
-        energies = xp.maximum(energies, energy_rounding(codes) * block.sq_norms)
+        doubtful, least = eps(codes) ** 0.5, energy_rounding(codes)
+        energies = block.kernels.add_sq_norms(block, rest, codes, basis, doubtful, least)
+        if energies is None:
+            energies = block.sq_norms + block.as_whole(rest)
+            cancelled = energies < doubtful * block.sq_norms
+            energies = recompute_cancelled(block, energies, cancelled, codes, basis)
+            energies = xp.maximum(energies, least * block.sq_norms)
         return energies if self.unit == 2.0 else 0.5 * self.unit * energies
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
+from robustnmf._replace import replaced
 from robustnmf.arrays import Array, Block, active_components, namespace, to_device_of
 from robustnmf.losses import Loss
 from robustnmf.passes._statistics import BlockState, Statistics
@@ -19,7 +20,8 @@ class Pass(ABC):
     """The steps of a pass for a block, for one basis per member (members, k, features).
 
     ``previous`` is the basis of the pass before, ``update`` the step of the codes, ``penalty`` the
-    penalty of the codes; ``multiplies`` is true where the step is the plain multiplicative one.
+    penalty of the codes; ``multiplies`` is true where the step is the plain multiplicative one,
+    and ``sweeps`` is the number of coordinate sweeps where it consists of these.
     With ``bounded``, Gram matrices that bound the second derivatives of the loss are computed too,
     where the loss has no Gram matrices of its own.
     """
@@ -31,6 +33,7 @@ class Pass(ABC):
     penalty: Penalty
     bounded: bool = False
     multiplies: bool = False
+    sweeps: int = 0
 
     quadratic: ClassVar[bool] = False
     """Whether Gram matrices take the place of the approximation, which is never formed."""
@@ -117,7 +120,7 @@ class Pass(ABC):
         sums: tuple[Array, ...] = self.sums(block, local.codes, weights, cache)
         if (self.bounded or self.penalty.overlap_penalty is not None) and not self.quadratic:
             sums = (*sums, self._codes_gram(block, local.codes, weights))
-        return local, replace(statistics, sums=sums)
+        return local, replaced(statistics, sums=sums)
 
     def _codes_gram(self, block: Block, codes: Array, weights: Array) -> Array:
         """Compute the weighted Gram matrix of the codes (members, k, k), with row factors."""
@@ -138,7 +141,7 @@ class Pass(ABC):
         sizes = block.row_sizes(self.loss.degree) if weighting.uses_row_sizes else None
         weights, log_scale, objective_sums = weighting.weigh(energies, block.row_weight, sizes)
         weights = block.as_whole(weights)
-        weights = namespace(weights).astype(weights, local.codes.dtype)[:, :, None]
+        weights = namespace(weights).astype(weights, local.codes.dtype, copy=False)[:, :, None]
         statistics = Statistics(objective_sums, log_scale, quadratic=self.quadratic)
         return self.with_energies(local, losses, energies), statistics, weights
 
@@ -147,4 +150,4 @@ class Pass(ABC):
     ) -> BlockState:
         """Return the block state with energies, and with losses where codes have a penalty."""
         kept_losses = losses if self.penalty else None
-        return replace(local, energies=energies, losses=kept_losses, **more)
+        return replaced(local, energies=energies, losses=kept_losses, **more)

@@ -43,7 +43,7 @@ class Rest(NamedTuple):
 class GramPass(Pass):
     """Pass for the squared error of complete rows; its cache is ``X basis^T`` (members, rows, k).
 
-    A multiplicative step updates codes together with that product; its cache is ``Rest`` instead.
+    Plain steps update codes together with that product; their cache is ``Rest`` instead.
     """
 
     quadratic = True
@@ -54,6 +54,9 @@ class GramPass(Pass):
     def update_codes(self, block: Block, codes: Array, weighting: Batch) -> tuple[Array, Any]:
         if self.multiplies and not self.penalty:
             codes, rest = block.multiplicative_update(codes, self.basis, self.gram)
+            return codes, Rest(rest)
+        if self.sweeps and not self.penalty:
+            codes, rest = block.swept_update(codes, self.basis, self.gram, self.sweeps)
             return codes, Rest(rest)
         cache = block.project(self.basis)
         return self.update(codes, self._terms(cache)), cache

@@ -16,6 +16,7 @@ class Solver(ABC):
     ----------------
     multiplies : whether its step is the multiplicative one.
     keeps_zeros : whether an entry that is zero stays zero forever.
+    sweeps : number of coordinate sweeps that its step consists of, zero for other steps.
     quadratic : whether it needs a quadratic loss, or a quadratic majorant of the loss.
     extrapolates : whether the loop extrapolates the basis in the direction of its last step, and
         undoes that where it raises the objective.
@@ -25,6 +26,7 @@ class Solver(ABC):
 
     multiplies: ClassVar[bool] = False
     keeps_zeros: ClassVar[bool] = False
+    sweeps: ClassVar[int] = 0
     quadratic: ClassVar[bool] = False
     extrapolates: ClassVar[bool] = False
     extrapolates_codes: ClassVar[bool] = False

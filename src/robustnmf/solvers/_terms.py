@@ -33,6 +33,8 @@ class Quadratic:
 
     def rows(self, chosen: slice) -> Quadratic:
         """Return the terms of a slice of the rows of the factor."""
+        if chosen.start == 0 and chosen.stop == self.linear.shape[1]:
+            return self
         return replace(self, linear=_rows(self.linear, chosen))
 
     def scaled(self, by: Array) -> Quadratic:

@@ -26,6 +26,7 @@ FADE = 0.5
 class Hals(Solver):
     """Minimise exactly over one coordinate after the other, in several sweeps."""
 
+    sweeps = SWEEPS
     quadratic = True
     extrapolates = True
 

@@ -24,18 +24,15 @@ import numpy as np
 from array_api_compat import is_array_api_obj
 from sklearn.base import BaseEstimator
 
-from robustnmf.arrays import Array, namespace, safe_log
+from robustnmf.arrays import Array, kernels_for, namespace
 from robustnmf.weightings._histogram import EnergyHistogram
-from robustnmf.weightings._sums import SCALE_STEP, BlockWeights, ObjectiveSums, round_scale
+from robustnmf.weightings._sums import SCALE_STEP, BlockWeights, ObjectiveSums
 
 SMALLEST_PARAMETER = 1e-290
 """Least value of a parameter in units of energy, so that energies can be divided by it."""
 
 LOST = 0.1
 """Share of an equal weight below which a sample is an outlier."""
-
-LEAST_TOP = math.exp(-SCALE_STEP)
-"""Largest weight above which, up to one, ``log_scale`` is zero."""
 
 
 class Weighting(BaseEstimator, ABC):
@@ -67,6 +64,10 @@ class Weighting(BaseEstimator, ABC):
     @abstractmethod
     def weigh(self, energies: Array, sample_weight: Array) -> BlockWeights:
         """Compute weights and objective sums of a block of energies (members, rows)."""
+
+    def weigh_sized(self, energies: Array, sample_weight: Array, sizes: Array) -> BlockWeights:
+        """Do the same for rows of these sizes (rows,)."""
+        return self.for_row_sizes(sizes).weigh(energies, sample_weight)
 
     @abstractmethod
     def value_of(self, objective_sums: ObjectiveSums) -> Array:
@@ -175,22 +176,17 @@ class Separable(Weighting):
     def weight(self, energies: Array) -> Array:
         """Compute the derivative of rho at every energy."""
 
+    def rho_and_weight(self, energies: Array, sizes: Array) -> tuple[Array, Array]:
+        """Compute rho and its derivative at energies (members, rows) of rows of these sizes."""
+        sized = self.for_row_sizes(sizes)
+        assert isinstance(sized, Separable)
+        return sized.rho(energies), sized.weight(energies)
+
+    def weigh_sized(self, energies: Array, sample_weight: Array, sizes: Array) -> BlockWeights:
+        return _block_weights(*self.rho_and_weight(energies, sizes), sample_weight)
+
     def weigh(self, energies: Array, sample_weight: Array) -> BlockWeights:
-        xp = namespace(energies)
-        total = xp.sum(sample_weight * self.rho(energies), axis=-1, keepdims=True)
-        zero = xp.zeros_like(total)
-        objective_sums = ObjectiveSums(zero, total, xp.sum(sample_weight) + zero)
-        # In units of the largest: no weight overflows in the dtype of X.
-        weights = sample_weight * self.weight(energies)
-        top = xp.max(weights, axis=-1, keepdims=True)
-        if isinstance(top, np.ndarray) and ((top > LEAST_TOP) & (top <= 1.0)).all():
-            return BlockWeights(weights, zero, objective_sums)  # the scale would be one
-        has_weight = top > 0
-        log_top = safe_log(top)
-        log_scale = round_scale(log_top)
-        weights = weights / xp.where(has_weight, top, zero + 1.0) * xp.exp(log_top - log_scale)
-        log_scale = xp.where(has_weight, log_scale, zero - xp.inf)
-        return BlockWeights(weights, log_scale, objective_sums)
+        return _block_weights(self.rho(energies), self.weight(energies), sample_weight)
 
     def value_of(self, objective_sums: ObjectiveSums) -> Array:
         return objective_sums.excess
@@ -213,6 +209,15 @@ class Separable(Weighting):
             sample_weight + 0 * z,
         )
         return weights / xp.sum(weights, axis=-1, keepdims=True)
+
+
+def _block_weights(rho: Array, weight: Array, sample_weight: Array) -> BlockWeights:
+    """Compute weights and objective sums from ``rho`` and ``weight`` of rows (members, rows)."""
+    weights, log_scale, total, count = kernels_for(weight).weigh_rows(
+        rho, weight, sample_weight, SCALE_STEP
+    )
+    zero = namespace(total).zeros_like(total)
+    return BlockWeights(weights, log_scale, ObjectiveSums(zero, total, count))
 
 
 def effective_sample_size(weights: Array, sample_weight: Array | None = None) -> Array:

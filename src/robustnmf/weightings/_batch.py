@@ -49,7 +49,12 @@ class Batch:
         self, energies: Array, sample_weight: Array, sizes: Array | None = None
     ) -> BlockWeights:
         """Compute weights and objective sums of a block of energies (members, rows)."""
-        parts = [w.weigh(energies[at, ...], sample_weight) for at, w in self._for_row_sizes(sizes)]
+        if sizes is None:
+            parts = [w.weigh(energies[at, ...], sample_weight) for at, w in self._groups]
+        else:
+            parts = [
+                w.weigh_sized(energies[at, ...], sample_weight, sizes) for at, w in self._groups
+            ]
         if len(parts) == 1:
             return parts[0]
         concat = namespace(energies).concat
@@ -131,6 +136,8 @@ class Batch:
 
     def _stack(self, same_type: list[Weighting]) -> Weighting:
         """Merge weightings of one type into one whose parameters are columns (members, 1)."""
+        if len(same_type) == 1 and not self.per_entry:
+            return same_type[0]
         xp = namespace(self._like)
         parameters = {}
         for name in same_type[0].get_params():

@@ -19,7 +19,8 @@ from scipy.special import ndtr, ndtri
 from robustnmf.arrays import Array, at_least, kernels_for, namespace
 
 STEP = 1 / 32
-NODES = np.arange(-160.0, 20.0 + STEP, STEP)
+FIRST = -160.0
+NODES = np.arange(FIRST, 20.0 + STEP, STEP)
 """Nodes of the histograms, in log energy."""
 
 TINY = float(np.exp(-60.0))
@@ -65,40 +66,51 @@ class LogHistogram:
         return float(self.counts.sum())
 
     @cached_property
+    def _occupied(self) -> slice:
+        """The nodes with counts, and one more node on either side."""
+        nodes = np.flatnonzero(self.counts)
+        return slice(max(int(nodes[0]) - 1, 0), min(int(nodes[-1]) + 2, len(NODES)))
+
+    @cached_property
     def _share_below_nodes(self) -> np.ndarray:
-        """Share of the values below each node (nodes,), with half of the node's own count."""
-        cumulative = np.cumsum(self.counts)
-        return (cumulative - 0.5 * self.counts) / cumulative[-1]
+        """Share of the values below each occupied node, with half of the node's own count."""
+        counts = self.counts[self._occupied]
+        cumulative = np.cumsum(counts)
+        return (cumulative - 0.5 * counts) / cumulative[-1]
 
     def share_below(self, log: float) -> float:
         """Return the share of the values below a given one."""
-        return float(np.interp(log, NODES, self._share_below_nodes))
+        below = self._share_below_nodes
+        place = min(max((log - FIRST) / STEP - self._occupied.start, 0.0), len(below) - 1.0)
+        left = min(int(place), len(below) - 2)
+        at_left, at_right = below.item(left), below.item(left + 1)
+        return at_left + (place - left) * (at_right - at_left)
 
     def median(self) -> float:
         """Return the value that half of all values lie below."""
-        return float(np.interp(HALF, self._share_below_nodes, NODES))
+        return float(np.interp(HALF, self._share_below_nodes, NODES[self._occupied]))
 
     def last(self) -> float:
         """Return the node at or above the largest value."""
         return float(NODES[np.flatnonzero(self.counts)[-1]])
 
+    @cached_property
     def shortest_half(self) -> tuple[float, float]:
-        """Return the ends of the shortest interval that holds about half of the values."""
-        occupied = np.flatnonzero(self.counts)
-        part = slice(max(occupied[0] - 1, 0), min(occupied[-1] + 2, len(NODES)))
-        nodes, below = NODES[part], self._share_below_nodes[part]
-        starts = nodes[below <= 1.0 - HALF]
+        """The ends of the shortest interval that holds about half of the values."""
+        nodes, below = NODES[self._occupied], self._share_below_nodes
+        starts = nodes[: np.searchsorted(below, 1.0 - HALF, side="right")]
         # Between two nodes without any values every point is a solution: take the left one.
         increasing = below + 1e-12 * np.arange(len(below))
         lengths = np.interp(below[: len(starts)] + HALF, increasing, nodes) - starts
         # The mean of all intervals that are about as short, so that rounding does not choose one.
         closeness = np.exp((lengths.min() - lengths) / STEP)
-        low, length = (float(closeness @ values / closeness.sum()) for values in (starts, lengths))
+        closeness /= closeness.sum()
+        low, length = float(closeness @ starts), float(closeness @ lengths)
         return low, low + length
 
     def core(self) -> Bulk:
         """Estimate the majority under the assumption that ``MOST_BAD`` of the values are bad."""
-        low, high = self.shortest_half()
+        low, high = self.shortest_half
         return Bulk(0.5 * (low + high), _deviation(0.5 * (high - low), MOST_BAD))
 
     def bulk(self, reach: float) -> Bulk:
@@ -109,20 +121,22 @@ class LogHistogram:
         bad, the larger a part of the good ones is the half in the middle, and the smaller
         their standard deviation.
         """
-        low, high = self.shortest_half()
+        low, high = self.shortest_half
         centre, bad, tails = 0.5 * (low + high), MOST_BAD, 2.0 * float(ndtr(-reach))
         for _ in range(ROUNDS):
-            deviation = _deviation(0.5 * (high - low), bad)
+            before, deviation = bad, _deviation(0.5 * (high - low), bad)
             upper, lower = centre + reach * deviation, centre - reach * deviation
             inside = self.share_below(upper) - self.share_below(lower)
             bad = min(max((1.0 - inside - tails) / (1.0 - tails), 0.0), MOST_BAD)
+            if bad == before:
+                break  # a fixed point: further rounds change nothing
         return Bulk(centre, deviation)
 
 
 def node_counts(logs: Array, sample_weight: Array) -> np.ndarray:
     """Count values (..., rows) at the nodes (..., nodes), each shared by its two neighbours."""
     xp, size = namespace(logs), len(NODES)
-    position = xp.clip((logs - float(NODES[0])) / STEP, 0.0, size - 1.001)
+    position = xp.clip((logs - FIRST) / STEP, 0.0, size - 1.001)
     lists = xp.reshape(position, (-1, position.shape[-1]))
     counts = kernels_for(lists).count_at_nodes(lists, sample_weight, size)
     return counts.reshape(*position.shape[:-1], size)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from robustnmf.arrays import Array, at_least, namespace
+from robustnmf.arrays import Array, at_least, kernels_for, namespace
 from robustnmf.weightings._base import Separable
 from robustnmf.weightings._histogram import Bulk, EnergyHistogram
 from robustnmf.weightings._trimming import (
@@ -84,6 +84,13 @@ class WarmupWeights(Separable):
     def for_row_sizes(self, sizes: Array) -> WarmupWeights:
         cutoff = row_cutoffs(self.cutoff, self.share, sizes)
         return WarmupWeights(cutoff, np.inf, self.power, self.least * sizes)
+
+    def rho_and_weight(self, energies: Array, sizes: Array) -> tuple[Array, Array]:
+        known = kernels_for(energies).trimmed_rows(
+            energies, sizes, self.cutoff, self.share, self.power,
+            least=self.least, least_weight=LEAST_WEIGHT,
+        )  # fmt: skip
+        return super().rho_and_weight(energies, sizes) if known is None else known
 
     def rho(self, energies: Array) -> Array:
         return trimmed_rho(energies, self.cutoff, self.power)

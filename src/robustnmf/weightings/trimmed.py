@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from robustnmf.arrays import Array, namespace, weighted_quantile
+from robustnmf.arrays import Array, kernels_for, namespace, weighted_quantile
 from robustnmf.weightings._base import Separable
 from robustnmf.weightings._histogram import EnergyHistogram
 from robustnmf.weightings._trimming import (
@@ -108,6 +108,12 @@ class Trimmed(Separable):
         return Trimmed(
             namespace(sizes).maximum(bounded, self.floor + 0.0 * bounded), np.inf, self.power
         )
+
+    def rho_and_weight(self, energies: Array, sizes: Array) -> tuple[Array, Array]:
+        known = kernels_for(energies).trimmed_rows(
+            energies, sizes, self.cutoff, self.share, self.power, floor=self.floor
+        )
+        return super().rho_and_weight(energies, sizes) if known is None else known
 
     def outliers(
         self, energies: Array, weights: Array, sample_weight: Array, sizes: Array

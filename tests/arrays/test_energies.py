@@ -1,0 +1,94 @@
+"""Compiled loops over energies, and steps of one member: the numbers of array calls."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from robustnmf import Frobenius, Trimmed
+from robustnmf.arrays import DenseBlock, Kernels, kernels_for
+from robustnmf.arrays.backend_numpy import WORTH_COMPILING
+from robustnmf.weightings import EnergyHistogram, WarmupWeights
+from robustnmf.weightings._sums import SCALE_STEP
+
+
+class ArrayCalls(DenseBlock):
+    """A block that computes with array calls."""
+
+    kernels = Kernels()
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("members", [1, 2])
+def test_energies_are_those_of_array_calls(dtype, members):
+    """Codes and energies agree, also where energies cancel."""
+    rng = np.random.default_rng(1)
+    basis = rng.random((members, 4, 12)).astype(dtype)
+    basis[0, 3] = 0  # a component that nothing depends on
+    X = rng.random((60, 12)).astype(dtype)
+    X[7] = 0
+    X[20:30] = rng.random((10, 4)).astype(dtype) @ basis[0]  # fitted exactly
+    codes = rng.random((members, 60, 4)).astype(dtype)
+    gram = basis @ basis.transpose(0, 2, 1)
+    results = []
+    for block in (DenseBlock(X, 4.0), ArrayCalls(X, 4.0)):
+        updated, rest = block.swept_update(codes, basis, gram, 200)
+        results.append((updated, Frobenius().expanded_energies(block, updated, basis, rest)))
+    tolerance = 1e-10 if dtype == np.float64 else 1e-3
+    for ours, theirs in zip(*results, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=tolerance, atol=tolerance)
+    assert results[0][1][0, 20:30].max() < 1e-5
+
+
+def test_sweeps_of_small_and_large_transposed_factors_agree():
+    """A small one is copied, a large one is not; the layout is that of the factor."""
+    rng = np.random.default_rng(0)
+    rows = WORTH_COMPILING // 2 + 1
+    factor, linear = (rng.random((1, 2, rows)).transpose(0, 2, 1) for _ in range(2))
+    gram = np.array([[[2.0, 0.5], [0.5, 1.0]]])
+    kernels = kernels_for(factor)
+    whole = kernels.sweep_coordinates(factor, linear, gram, 3)
+    part = kernels.sweep_coordinates(factor[:, :50], linear[:, :50], gram, 3)
+    np.testing.assert_array_equal(part, whole[:, :50])
+    assert part.strides[1] < part.strides[2]
+
+
+@pytest.mark.parametrize("least", [0.0, 1e-3])
+def test_compiled_trimmed_weights_are_the_formulas(least):
+    """For all sizes and energies, zeros included."""
+    rng = np.random.default_rng(0)
+    energies = np.exp(rng.normal(scale=5.0, size=(2, 50)))
+    energies[:, :3] = 0.0
+    sizes, counts = rng.random(50), rng.integers(0, 3, 50).astype(float)
+    sizes[5:8] = 0.0
+    weighting = WarmupWeights(0.7, 0.9, 6.0, least) if least else Trimmed(0.7, 0.9, 6.0, 0.01)
+    known = weighting.weigh_sized(energies, counts, sizes)
+    formula = weighting.for_row_sizes(sizes)
+    weights = known.weights * np.exp(known.log_scale)
+    np.testing.assert_allclose(weights, counts * formula.weight(energies), rtol=1e-12)
+    total = (counts * formula.rho(energies)).sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(known.objective_sums.excess, total, rtol=1e-12)
+
+
+@pytest.mark.parametrize("top", [0.0, 1e-300, 1e-12, 0.5, 1.0, 3.0, 1e300])
+def test_scales_of_weights_are_those_of_array_calls(top):
+    """For tiny weights and for huge ones."""
+    rng = np.random.default_rng(0)
+    weight, rho, counts = top * rng.random((2, 30)), rng.random((2, 30)), rng.random(30)
+    weight[0, 3], weight[1, 4], counts[3], counts[4] = top, top, 1.0, 1.0
+    ours = kernels_for(weight).weigh_rows(rho, weight, counts, SCALE_STEP)
+    theirs = Kernels().weigh_rows(rho, weight, counts, SCALE_STEP)
+    for mine, other in zip(ours, theirs, strict=True):
+        np.testing.assert_allclose(mine, other, rtol=1e-12)
+
+
+def test_the_shortest_half_of_known_values():
+    """Half of the values lie in it, and it is as short as that of sorted values."""
+    rng = np.random.default_rng(0)
+    logs = np.concatenate([rng.normal(-2.0, 0.5, 3000), rng.normal(3.0, 2.0, 2000)])
+    ones = np.ones(len(logs))
+    histogram = EnergyHistogram.of(np.exp(logs), ones, ones, unit=1.0, features=1).energies
+    low, high = histogram.shortest_half
+    assert np.mean((logs > low) & (logs < high)) == pytest.approx(0.5, abs=0.01)
+    ordered = np.sort(logs)
+    assert high - low == pytest.approx((ordered[2500:] - ordered[:-2500]).min(), abs=0.06)
