@@ -9,7 +9,7 @@ import scipy.sparse
 
 from robustnmf.arrays import to_numpy
 from robustnmf.fit import fit
-from robustnmf.losses import LOSSES
+from robustnmf.losses import LOSSES, Loss
 from robustnmf.problem import Problem
 from robustnmf.solvers import SOLVERS
 from robustnmf.sources import in_memory_engine
@@ -82,6 +82,16 @@ def variants(name: str, typical=1.0, factors=(0.5, 1.0, 3.0)) -> list[Weighting]
 ALL_VARIANTS = [w for name in WEIGHTINGS for w in variants(name)]
 
 
+CUTOFF = 0.8
+"""Cutoff of losses of entries, in the units of the tables of laws: some residuals exceed it."""
+
+
+def loss_of(name: str, unit: float = 1.0) -> Loss:
+    """Return the loss of a name, for X in a unit; with a cutoff where it would be automatic."""
+    loss = LOSSES[name]()
+    return loss.with_cutoff(CUTOFF).rescaled(unit) if loss.has_auto else loss
+
+
 def run(
     X,
     weightings,
@@ -101,7 +111,7 @@ def run(
     if xp is None:
         import array_api_compat.numpy as xp
     codes, basis = (xp.asarray(a, dtype=getattr(xp, dtype)) for a in (codes, basis))
-    loss = LOSSES[loss]() if isinstance(loss, str) else loss
+    loss = loss_of(loss) if isinstance(loss, str) else loss
     parts = Problem(loss, STRUCTURES[structure](), SOLVERS[solver]())
     sparse = scipy.sparse.issparse(X)
     table = X.astype(dtype) if sparse else xp.asarray(X, dtype=getattr(xp, dtype))

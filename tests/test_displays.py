@@ -7,6 +7,7 @@ from sklearn.exceptions import NotFittedError
 from robustnmf import RobustNMF, RobustNMFDetector
 from robustnmf.displays import (
     plot_basis,
+    plot_entry_weights,
     plot_explanation,
     plot_importances,
     plot_objective,
@@ -66,6 +67,16 @@ def test_an_explanation_shows_the_features_that_add_most(model):
     widths = np.abs([bar.get_width() for bar in display.ax_.patches])
     assert len(widths) == 5
     assert np.all(np.diff(widths) >= 0)
+
+
+def test_weights_of_entries_are_a_table_or_images():
+    model = RobustNMF(3, loss="biweight", random_state=0).fit(X)
+    table = plot_entry_weights(model, X)
+    np.testing.assert_array_equal(table.image_.get_array(), model.entry_weights(X))
+    images = plot_entry_weights(model, X[:9], image_shape=(3, 4))
+    assert images.image_.get_array().shape == (2 * 4 - 1, 8 * 5 - 1)
+    with pytest.raises(ValueError, match="holds 15 pixels"):
+        plot_entry_weights(model, X, image_shape=(3, 5))
 
 
 def test_names_of_columns_are_drawn_as_they_are():

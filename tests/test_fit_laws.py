@@ -25,6 +25,7 @@ from robustnmf.weightings import WEIGHTINGS, Weighting
 from tests.problems import (
     KINDS,
     assert_same_fit,
+    loss_of,
     made_of_rounding,
     noisy_low_rank,
     numbers,
@@ -90,7 +91,12 @@ CELLS = [
 MAY_ROUND = {
     cell
     for cell in CELLS
-    if cell.weighting == "fuzzy" and (cell.data == "sparse" or cell.solver == "hals")
+    if cell.weighting == "fuzzy"
+    and (
+        cell.data == "sparse"
+        or cell.solver == "hals"
+        or (cell.loss, cell.structure, cell.data) == ("huber", "free", "missing")
+    )
 }
 """Where fits may be made of rounding after all, and laws on their numbers are skipped."""
 
@@ -140,8 +146,8 @@ def batch(
         table = scipy.sparse.csr_array(table)
     weightings = [w.rescaled(unit ** LOSSES[kind.loss]().degree) for w in weightings]
     fitted = run(
-        table, weightings, codes[:, rows], unit * basis, xp=NAMESPACES[namespace], loss=kind.loss,
-        structure=kind.structure, solver=kind.solver, **options,
+        table, weightings, codes[:, rows], unit * basis, xp=NAMESPACES[namespace],
+        loss=loss_of(kind.loss, unit), structure=kind.structure, solver=kind.solver, **options,
     )  # fmt: skip
     return list(map(Member, weightings, fitted))
 
@@ -268,7 +274,8 @@ def test_a_batch_of_members_is_its_single_fits(kind):
             assert isinstance(single.weighting, WEIGHTINGS["fuzzy"])
             left_out += 1
             continue
-        assert_same_fit(single, member, same(kind.solver))
+        slack = 10 if LOSSES[kind.loss].weighs_entries else 1  # flat where entries lose weight
+        assert_same_fit(single, member, slack * same(kind.solver))
         assert single.n_iter == member.n_iter
     assert left_out <= 0.2 * len(together)
 
@@ -310,8 +317,8 @@ def test_every_namespace_gives_the_same_numbers(cell):
     tol = 1e-6 if cell.data == "dense" and cell.structure == "free" else 0.0
     options = {"factors": (1.0, 3.0), "block_rows": 16, "max_iter": 10, "tol": tol}
     plain, strict = fits(cell, **options), fits(cell, namespace="strict", **options)
-    for one, other in zip(plain, strict, strict=True):
-        assert_same_fit(one.fitted, other.fitted, rtol=1e-11)
+    for one, other in pairs_beyond_rounding(cell, plain, strict):
+        assert_same_fit(one, other, rtol=1e-11)
 
 
 def test_an_automatic_parameter_settles_and_then_stays(xp):

@@ -77,7 +77,7 @@ def unsupported_solver_reason(loss: Loss, structure: Structure, solver: str) -> 
     kind = SOLVERS[solver]
     if not kind.extrapolates:
         return None
-    if kind.quadratic and not loss.quadratic:
+    if kind.quadratic and not (loss.quadratic or loss.weighs_entries):
         return (
             f"solver={solver!r} needs a squared error, and {loss!r} is none. Use solver='auto' or "
             "'mu'."
@@ -110,11 +110,21 @@ def unsupported_reason(
     loss: Loss, weighting: Weighting, structure: Structure, data: str
 ) -> str | None:
     """Return why these parts cannot be used with this kind of data, or None where they can."""
+    if loss.weighs_entries and weighting.per_entry:
+        return (
+            f"{loss!r} and {weighting!r} both give every entry a weight of its own. Use {loss!r} "
+            "with a weighting of samples, or the squared error with this one."
+        )
     if data == "sparse":
         if weighting.per_entry:
             return (
                 f"{weighting!r} gives every entry a weight of its own, also the zeros that sparse "
                 "X leaves out. Use a weighting of samples, or X.toarray() where memory allows."
+            )
+        if loss.weighs_entries:
+            return (
+                f"{loss!r} gives every entry a weight of its own, also the zeros that sparse X "
+                "leaves out. Use Frobenius or KullbackLeibler, or X.toarray() where memory allows."
             )
         if not loss.takes_zeros:
             return f"{loss!r} needs X > 0, and sparse X is zero where it stores nothing."

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from robustnmf.arrays import Array, Block, floored, namespace
+from robustnmf.arrays import Array, Block, MaskedBlock, floored, namespace
 from robustnmf.engine import Engine
+from robustnmf.losses import ReweightedLoss
 from robustnmf.passes import BlockState, Statistics
 from robustnmf.problem import Problem
 from robustnmf.state import Start
@@ -29,6 +30,32 @@ def encode(
     return engine.collect(block_states, "codes")[0, ...], engine.collect(block_states, "energies")[
         0, ...
     ]
+
+
+def entry_weights(engine: Engine, problem: Problem, weighting: Weighting, basis: Array) -> Array:
+    """Compute the weight of every entry (n, m) under the best codes; NaN where X is missing.
+
+    Of the loss, or of a weighting of entries.
+    """
+    batch = Batch([weighting], basis)
+    data_pass = problem.make_pass(engine, batch, basis[None, ...], basis[None, ...])
+    loss = problem.loss
+
+    def visit(block: Block, _: None) -> tuple[BlockState, None]:
+        codes, _ = data_pass.encode(block, batch)
+        approximation = block.approximation(codes, basis[None, ...])
+        if isinstance(loss, ReweightedLoss):
+            weights = loss.entry_weights(block.values(), approximation)
+        else:
+            weights = batch.weight(loss.entries(block.values(), approximation))
+        if isinstance(block, MaskedBlock):
+            xp = namespace(weights)
+            weights = xp.where(block.known, weights, xp.full_like(weights, xp.nan))
+        return BlockState(weights), None  # of the shape (members, rows, columns), as codes
+
+    with engine.thread_pool():
+        block_states, _ = engine.map_blocks(visit)
+    return engine.collect(block_states, "codes")[0, ...]
 
 
 def encoded_start(engine: Engine, problem: Problem, basis: Array) -> Start:

@@ -10,7 +10,15 @@ from typing import Any, NamedTuple
 from robustnmf._replace import replaced
 from robustnmf.arrays import Array, BlockMapper, as_float64, at_least, at_most, namespace
 from robustnmf.losses import Loss
-from robustnmf.passes import DivergencePass, EntryPass, GramPass, MaskedPass, Pass, Statistics
+from robustnmf.passes import (
+    DivergencePass,
+    EntryPass,
+    GramPass,
+    MaskedPass,
+    Pass,
+    ReweightedPass,
+    Statistics,
+)
 from robustnmf.solvers import Penalty, Solver
 from robustnmf.structures import Structure
 from robustnmf.weightings import Batch, ObjectiveSums, Weighting
@@ -75,6 +83,8 @@ class Problem:
         """Choose the class of passes by kind of weights, loss, and completeness of the data."""
         if per_entry:
             return EntryPass
+        if self.loss.weighs_entries and self.solver.quadratic:
+            return ReweightedPass
         if not self.loss.quadratic:
             return DivergencePass
         return GramPass if complete else MaskedPass

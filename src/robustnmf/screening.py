@@ -25,7 +25,7 @@ import numpy as np
 
 from robustnmf.arrays import Array, Block, on_device_of
 from robustnmf.encoding import encoded_start
-from robustnmf.engine import Engine, InMemory, draw_rows
+from robustnmf.engine import Engine, InMemory, RowSample, draw_rows
 from robustnmf.fit import fit
 from robustnmf.groups import find_groups
 from robustnmf.inits import INITS
@@ -81,11 +81,14 @@ class Screening:
         With cutoffs, in the units of the engine.
     similar : float
         Total weight of the samples that are rejected although they resemble each other.
+    sample : RowSample
+        The rows that were drawn.
     """
 
     start: Start
     weighting: Trimmed
     similar: float
+    sample: RowSample
 
 
 def screen(
@@ -106,7 +109,7 @@ def _screen(
     if count < FEWEST_SAMPLES:
         every = sample.engine(engine.scale, fill)
         accepted = fit_accepted(every, problem, rank, init, seeds, len(sample), ALL)
-        return Screening(_start(engine, problem, accepted), accepted.cutoffs, 0.0)
+        return Screening(_start(engine, problem, accepted), accepted.cutoffs, 0.0, sample)
     table = sample.without_repeats().engine(engine.scale, fill)
     majority = fit_majority(table, problem, rank)
     good, rejected = sample.take(majority.accepted), sample.take(~majority.accepted)
@@ -130,7 +133,19 @@ def _screen(
         coverage = COVERED_OF_CLEAN if is_clean else COVERED
         accepted = fit_accepted(inliers, problem, rank, init, seeds, len(good), coverage)
     similar = float(rejected.weight[groups.similar].sum())
-    return Screening(_start(engine, problem, accepted), accepted.cutoffs, similar)
+    return Screening(_start(engine, problem, accepted), accepted.cutoffs, similar, sample)
+
+
+def row_cutoffs(energies: np.ndarray, engine: InMemory, degree: float) -> Trimmed:
+    """Read cutoffs off the energies (rows,) of a sample whose fit bad rows have not shaped.
+
+    Under losses that ignore bad entries, rows full of them have no influence.
+    """
+    sizes, unit, weight = engine.row_sizes(degree), engine.typical_size(degree), engine.row_weight
+    cutoffs = _cutoffs(energies, sizes, weight, unit, len(energies), 0.0)
+    beyond = weight[energies > cutoffs.for_row_sizes(sizes).cutoff].sum()
+    coverage = COVERED_OF_CLEAN if beyond <= CLEAN * weight.sum() else COVERED
+    return cutoffs.raise_cutoffs_to_cover(energies, sizes, weight, coverage)
 
 
 def _start(engine: Engine, problem: Problem, accepted: Accepted) -> Start:

@@ -1,5 +1,6 @@
 """alpha_W, alpha_H and l1_ratio mean what scikit-learn means by them."""
 
+import itertools
 import warnings
 
 import numpy as np
@@ -11,7 +12,7 @@ from robustnmf import Beta, RobustNMF, Uniform, WeightCollapseWarning
 from robustnmf.losses import LOSSES
 from robustnmf.structures import STRUCTURES
 from robustnmf.weightings import WEIGHTINGS
-from tests.problems import noisy_low_rank, positive_start, with_holes
+from tests.problems import loss_of, noisy_low_rank, positive_start, with_holes
 
 X = noisy_low_rank(40, 15, 3, seed=3)
 W, H = positive_start(40, 15, 3)
@@ -78,10 +79,16 @@ def test_squares_beside_a_divergence_end_where_scikit_learn_does(loss, beta):
     assert np.all(np.diff(model.objective_history_) <= 1e-9 * model.objective_history_[0])
 
 
+PAIRS = [
+    (loss, weighting)
+    for loss, weighting in itertools.product(LOSSES, WEIGHTINGS)
+    if not (LOSSES[loss].weighs_entries and WEIGHTINGS[weighting].per_entry)
+]
+
+
 @pytest.mark.parametrize("data", ["dense", "missing"])
 @pytest.mark.parametrize("structure", STRUCTURES)
-@pytest.mark.parametrize("weighting", WEIGHTINGS)
-@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize(("loss", "weighting"), PAIRS)
 @pytest.mark.parametrize(
     "l1_ratio",
     [0.5, pytest.param(0.0, marks=pytest.mark.extra), pytest.param(1.0, marks=pytest.mark.extra)],
@@ -97,14 +104,17 @@ def test_the_objective_never_rises(loss, weighting, structure, l1_ratio, data):
     assert history[-1] < history[0]
 
 
-@pytest.mark.parametrize("weighting", WEIGHTINGS)
-@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize(("loss", "weighting"), PAIRS)
 def test_objective_transform_and_fit_agree(loss, weighting):
     model = RobustNMF(
         3, loss=loss, weighting=weighting, alpha_W=0.01, alpha_H=0.02, l1_ratio=0.5,
         random_state=0, max_iter=100,
     )  # fmt: skip
     codes = model.fit_transform(X)
+    if loss == "biweight":  # has several minima: a row keeps better codes that the fit has found
+        last = model.objective_history_[-1]
+        assert model.objective(X) >= last - 1e-9 * abs(last)
+        return
     np.testing.assert_allclose(model.transform(X), codes, rtol=1e-7, atol=1e-10)
     assert model.objective(X) == pytest.approx(model.objective_history_[-1], rel=1e-9)
 
@@ -113,13 +123,15 @@ def test_objective_transform_and_fit_agree(loss, weighting):
 @pytest.mark.parametrize("factor", [1e-3, 1e3])
 def test_units_do_not_matter(loss, factor):
     """X, penalties and start in other units: the same fit."""
-    arguments = {"loss": loss, "weighting": Uniform(), "init": "custom", "tol": 0, "max_iter": 20}
+    arguments = {"weighting": Uniform(), "init": "custom", "tol": 0, "max_iter": 20}
     degree = LOSSES[loss]().degree
-    one = RobustNMF(3, alpha_W=0.01, alpha_H=0.02, l1_ratio=1.0, **arguments)
+    one = RobustNMF(
+        3, loss=loss_of(loss), alpha_W=0.01, alpha_H=0.02, l1_ratio=1.0, **arguments
+    )  # fmt: skip
     # Codes keep their size: what they pay grows as the loss; the basis takes the factor.
     other = RobustNMF(
-        3, alpha_W=0.01 * factor**degree, alpha_H=0.02 * factor ** (degree - 1), l1_ratio=1.0,
-        **arguments,
+        3, loss=loss_of(loss, factor), alpha_W=0.01 * factor**degree,
+        alpha_H=0.02 * factor ** (degree - 1), l1_ratio=1.0, **arguments,
     )  # fmt: skip
     codes = one.fit_transform(X, W=W, H=H)
     np.testing.assert_allclose(other.fit_transform(factor * X, W=W, H=factor * H), codes, rtol=1e-8)

@@ -40,8 +40,7 @@ class EntryLoop(NamedTuple):
 class Kernels:
     """Operations as array calls.
 
-    The last few are formulas of losses, weightings and solvers in one loop. They return None where
-    there is no such loop, and the caller evaluates its formula.
+    The last few are formulas in one loop; they return None where there is no such loop.
     """
 
     def project(self, rows: Array, basis: Array) -> Array:
@@ -181,9 +180,8 @@ class Kernels:
     def count_at_nodes(self, lists: Array, sample_weight: Array, size: int) -> np.ndarray:
         """Count positions (lists, rows) from 0 to ``size - 1`` at the nodes (lists, size).
 
-        A position between two nodes is shared by them. After sorting, the count of a node is a
-        difference of cumulative sums; all lists are laid end to end, so that a device is
-        synchronised with once.
+        A position between two nodes is shared by them. All lists are laid end to end, so that a
+        device is synchronised with once.
         """
         xp = namespace(lists)
         count, rows = lists.shape
@@ -244,11 +242,7 @@ class Kernels:
     def weighted_parts(
         self, loop: EntryLoop | None, data: Array, before: Array, cache: Array
     ) -> tuple | None:
-        """Multiply data and approximation by weights of entries at an earlier approximation.
-
-        For the squared error; ``before`` and ``cache`` are the approximations
-        (members, rows, features), as the results.
-        """
+        """Multiply data and approximation by weights of entries at an earlier one, ``before``."""
         return None
 
     def weighted_rows(
@@ -259,6 +253,12 @@ class Kernels:
         Weights include those of rows. Also returns the sums of rho, of squared errors and of
         weights over every row (members, rows).
         """
+        return None
+
+    def weighted_residuals(
+        self, name: str, block: Block, approximation: Array, cutoffs: np.ndarray
+    ) -> tuple[Array, Array] | None:
+        """Multiply residuals by weights of entries, by the loop of a loss; also sum it."""
         return None
 
     def pivot(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from robustnmf.arrays import divergences
+from robustnmf.arrays import divergences, entry_losses
 from robustnmf.arrays.backend import Kernels
 from robustnmf.arrays.energies import complete_energies, count_shared, scale_weights, trim_rows
 from robustnmf.arrays.kernels import (
@@ -159,6 +159,18 @@ class NumpyKernels(Kernels):
         rho, weight = np.empty_like(energies), np.empty_like(energies)
         trim_rows(energies, sizes, *map(float, parameters), least_weight, rho, weight)
         return rho, weight
+
+    def weighted_residuals(
+        self, name: str, block: Block, approximation: np.ndarray, cutoffs: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray] | None:
+        """Call a loop of :mod:`robustnmf.arrays.entry_losses` on complete rows, as they are."""
+        if not block.is_complete_table:
+            return None
+        out, sums = np.empty_like(approximation), np.empty(approximation.shape[:-1])
+        loop = getattr(entry_losses, name)
+        for member, values, rows in zip(approximation, out, sums, strict=True):
+            loop(block.rows, 1.0 / block.scale, member, cutoffs, values, rows)
+        return out, sums
 
     def pivot(
         self,

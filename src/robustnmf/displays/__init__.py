@@ -21,6 +21,7 @@ from robustnmf.displays._shared import (
     feature_names_of,
     label,
 )
+from robustnmf.displays.entries import EntryWeightsDisplay, plot_entry_weights
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,10 +35,12 @@ MAX_NAMES = 40
 
 __all__ = [
     "BasisDisplay",
+    "EntryWeightsDisplay",
     "ExplanationDisplay",
     "ImportancesDisplay",
     "ObjectiveDisplay",
     "plot_basis",
+    "plot_entry_weights",
     "plot_explanation",
     "plot_importances",
     "plot_objective",

@@ -27,9 +27,15 @@ from robustnmf.estimators._progress import (
     with_callbacks,
 )
 from robustnmf.estimators._summary import comparable_objective
-from robustnmf.estimators._warnings import warn_if_collapsed, warn_of_few_samples, warn_of_outliers
+from robustnmf.estimators._warnings import (
+    warn_if_collapsed,
+    warn_of_bad_entries,
+    warn_of_few_samples,
+    warn_of_outliers,
+)
 from robustnmf.estimators.saving import SaveMixin
 from robustnmf.inits import INITS
+from robustnmf.losses import Frobenius
 from robustnmf.solvers import SOLVERS
 from robustnmf.sources import source_for
 from robustnmf.weightings import Weighting
@@ -178,6 +184,8 @@ class BaseRobustNMF(
             warn_of_few_samples(type(self).__name__, plan.engine)
         if plan.screening is not None:
             warn_of_outliers(type(self).__name__, learned, plan.engine, plan.screening.similar)
+            if type(parts.loss) is Frobenius:
+                warn_of_bad_entries(type(self).__name__, learned, plan.screening.sample)
         codes = plan.codes(best, path)
         plan.engine.close()
         # Nothing is set before this point: a failed fit leaves the estimator as it was.

@@ -6,13 +6,15 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import TransformerMixin
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from robustnmf.arrays import host_dtype, namespace, to_numpy
 from robustnmf.compatibility import ModelSpec
-from robustnmf.encoding import encode, objective
+from robustnmf.encoding import encode, entry_weights, objective
 from robustnmf.engine import Engine
 from robustnmf.estimators._input import check_weights
+from robustnmf.losses import Loss
 from robustnmf.problem import Problem
 from robustnmf.sources import Source, in_memory_engine, source_for
 from robustnmf.structures import Free
@@ -24,6 +26,17 @@ except ImportError:  # came with scikit-learn 1.9
 
     def check_same_namespace(X: Any, estimator: Any, *, attribute: str, method: str) -> None:
         """Do nothing: this scikit-learn does not dispatch."""
+
+
+def _weighs_entries(model: Any) -> bool:
+    """Return whether the parts of an estimator give entries weights; else say which would."""
+    loss, weighting, _ = model._parts()
+    if loss.weighs_entries or weighting.per_entry:
+        return True
+    raise AttributeError(
+        f"entries have no weights with {loss!r} and {weighting!r}. Use loss='biweight', which "
+        "ignores entries that are far off, or loss='huber'."
+    )
 
 
 class EncodingMixin(TransformerMixin):
@@ -136,6 +149,48 @@ class EncodingMixin(TransformerMixin):
         counts = np.maximum(known.sum(axis=1, keepdims=True), 1)
         entries = entries.astype(np.float64) * (self._unit * data.shape[1] / counts)
         return source.give_back(np.where(known, np.sign(data - approximation) * entries, np.nan))
+
+    @available_if(_weighs_entries)
+    def entry_weights(self, X: Any) -> np.ndarray:
+        """Weight of every entry of X: 1 for good ones down to 0 for bad ones.
+
+        ``inverse_transform(transform(X))`` is the table without the bad ones. Only with a loss of
+        entries (``loss="biweight"``, ``"huber"``) or a weighting of entries.
+
+        Parameters
+        ----------
+        X : array-like (n_samples, n_features)
+
+        Returns
+        -------
+        weights : ndarray (n_samples, n_features)
+            NaN where X is not known.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from robustnmf import RobustNMF
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.random((80, 2)) @ rng.random((2, 12)) + 0.01 * rng.random((80, 12))
+        >>> X[3, 5] = 40.0  # a typing error
+        >>> model = RobustNMF(2, loss="biweight", random_state=0).fit(X)
+        >>> np.argwhere(model.entry_weights(X) < 0.1)
+        array([[3, 5]])
+        """
+        source = self._checked(X, "entry_weights")
+        return source.run(self, "entry_weights", self._entry_weights, (self.components_.shape[1],))
+
+    def _entry_weights(self, source: Source) -> np.ndarray:
+        """Compute the weights of the entries (samples, features) of checked X."""
+        basis = source.like(self.components_) / self._scale
+        engine = self._engine(source)
+        return entry_weights(engine, self._problem, self._scaled_weighting, basis)
+
+    @property
+    def loss_(self) -> Loss:
+        """The loss of the fit, with the cutoffs that were automatic, in the units of X."""
+        check_is_fitted(self)
+        return self._problem.loss.rescaled(self._scale)
 
     def score(self, X: Any, y: Any = None) -> float:
         """Mean of ``score_samples``, for model selection.

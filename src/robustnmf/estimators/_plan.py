@@ -14,14 +14,17 @@ import numpy as np
 from robustnmf.arrays import Array, device_of, host_dtype, on_device_of, to_numpy
 from robustnmf.checkpoint import Checkpoint, samples_of, to_json
 from robustnmf.compatibility import ModelSpec, fastest_solver, unsupported_solver_reason
+from robustnmf.encoding import encoded_start
 from robustnmf.engine import Engine, InMemory, written
+from robustnmf.entry_screening import EntryScreening, screen_entries
 from robustnmf.estimators._input import check_fixed, check_weights
 from robustnmf.estimators._regularisation import penalties_of
 from robustnmf.estimators._start import rank_of, seeds_of, start_of, starts_of
 from robustnmf.estimators._summary import overlap, reconstruction_error
 from robustnmf.fit import Callback, fit
+from robustnmf.losses import ReweightedLoss
 from robustnmf.problem import Problem
-from robustnmf.screening import Screening, screen
+from robustnmf.screening import Screening, row_cutoffs, screen
 from robustnmf.solvers import SOLVERS, Solver
 from robustnmf.sources import Source
 from robustnmf.state import Fitted, Start
@@ -197,9 +200,15 @@ def plan_fit(
     engine.use_codes_store(columns, None if codes_path is None else codes_path.parent)
     given = getattr(model, "fixed_components", None)
     fixed = check_fixed(given, parts.structure, rank, features, host_dtype(engine.like))
+    problem = replace(problem, loss=parts.loss.rescaled(1.0 / engine.scale))
     screening = None
     with engine.thread_pool():
-        if screened and fixed is None and _can_screen(model, parts):
+        if isinstance(problem.loss, ReweightedLoss) and problem.loss.has_auto:
+            entries = screen_entries(engine, problem.loss, rank, seed=0)
+            problem = replace(problem, loss=entries.loss)
+            if screened and fixed is None and model.init == "robust":
+                screening = _screening_of_entries(engine, problem, entries)
+        if screening is None and screened and fixed is None and _can_screen(model, parts):
             seeds = seeds_of(model, problem.solver).tolist()
             screening = screen(engine, problem, rank, model.init, seeds)
         if screening is None:
@@ -223,6 +232,19 @@ def plan_fit(
         held = on_device_of(engine.like, fixed * (balance / engine.scale))
         problem = replace(problem, fixed=held)
     return FitPlan(parts, source, engine, problem, start, balance, penalties(), screening)
+
+
+def _screening_of_entries(
+    engine: Engine, problem: Problem, entries: EntryScreening
+) -> Screening | None:
+    """Start and cutoffs of samples from a screening of the entries; None where it has no basis."""
+    if entries.basis is None or entries.energies is None or type(problem.structure) is not Free:
+        return None
+    basis = on_device_of(engine.like, entries.basis, engine.like.dtype)
+    fill = problem.pass_type(False, False).fill_value
+    drawn = entries.sample.engine(engine.scale, fill)
+    cutoffs = row_cutoffs(entries.energies, drawn, problem.loss.degree)
+    return Screening(encoded_start(engine, problem, basis[None, ...]), cutoffs, 0.0, entries.sample)
 
 
 def _can_screen(model: Any, parts: ModelSpec) -> bool:

@@ -1,15 +1,18 @@
-"""Warnings about the weights of a fit: too few samples count, or too many are left out."""
+"""Warnings about a fit: too few samples count, too many are left out, entries are bad."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+import scipy.sparse
 from sklearn.base import clone
 
 from robustnmf._warn import warn
-from robustnmf.arrays import Array, namespace
-from robustnmf.engine import Engine
+from robustnmf.arrays import Array, namespace, to_numpy
+from robustnmf.engine import Engine, RowSample
 from robustnmf.exceptions import OutlierWarning, WeightCollapseWarning
+from robustnmf.solvers import nonnegative_least_squares
 from robustnmf.weightings import Weighting, effective_sample_size
 from robustnmf.weightings.trimmed import FEWEST_SAMPLES
 
@@ -18,6 +21,13 @@ MANY = 0.2
 
 FEWEST_SIMILAR, SIMILAR = 5, 0.02
 """The same for samples that resemble each other: at least so many, and this share."""
+
+BAD_ENTRIES = 0.02
+"""Share of entries from which on users are told of losses that ignore bad ones."""
+
+FENCES, UNEXPLAINED, CHECKED_ROWS = 3.0, 0.5, 500
+"""An entry looks bad beyond so many quartile ranges above the positive entries of its feature, if
+the approximation is less than half of it; this many rows are looked at."""
 
 FACTOR, HALVINGS = 4.0, 8
 """Factor between the knobs that are tried first; its logarithm is then halved to below 1%."""
@@ -74,6 +84,36 @@ def warn_of_few_samples(name: str, engine: Engine) -> None:
             f"{count:.0f} samples are too few to tell bad ones from good ones: {name} counts all "
             f"of them alike, as plain NMF does. It needs {FEWEST_SAMPLES} or more; a weighting "
             "with a parameter of your own, such as weighting=Cauchy(...), works with fewer.",
+            OutlierWarning,
+        )
+
+
+def warn_of_bad_entries(name: str, learned: dict[str, Any], sample: RowSample) -> None:
+    """Warn where samples that have weight contain many entries that look bad."""
+    if scipy.sparse.issparse(sample.rows) or len(sample) < FEWEST_SAMPLES:
+        return
+    rows = np.asarray(sample.rows[:CHECKED_ROWS], dtype=np.float64)
+    basis = to_numpy(learned["components_"]).astype(np.float64)
+    known = ~np.isnan(rows)
+    filled = np.where(known, rows, 0.0)
+    approximation = nonnegative_least_squares(filled @ basis.T, basis @ basis.T) @ basis
+    energies = ((filled - approximation) ** 2).sum(axis=1)
+    cutoffs = learned["weighting_"].for_row_sizes((filled**2).sum(axis=1)).cutoff
+    positive = rows > 0
+    ordered = np.sort(np.where(positive, rows, np.nan), axis=0)
+    count = positive.sum(axis=0)
+    low, high = (ordered[np.minimum(share * count // 4, len(rows) - 1), np.arange(rows.shape[1])]
+                 for share in (1, 3))  # fmt: skip
+    with np.errstate(invalid="ignore"):
+        far = positive & (rows > high + FENCES * (high - low))
+    bad = (far & (approximation < UNEXPLAINED * filled))[energies <= cutoffs]
+    share = bad.sum() / max(int(known[energies <= cutoffs].sum()), 1)
+    if share > BAD_ENTRIES:
+        warn(
+            f"{share:.0%} of the entries of samples that {name} counts are far above the others of "
+            "their feature, and the parts do not explain them. Weights of samples cannot help "
+            "where most samples have bad entries; loss='biweight' ignores such entries, and "
+            "entry_weights(X) says which.",
             OutlierWarning,
         )
 

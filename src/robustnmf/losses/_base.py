@@ -38,6 +38,8 @@ class Loss(BaseEstimator, ABC):
         losses.
     row_loop : name of the compiled loop that sums the loss over rows, where there is one.
     divides : whether ``split`` returns ``x / y`` and ones.
+    weighs_entries : whether the loss gives every entry a weight, so that weighted squares majorise
+        it (:class:`ReweightedLoss`).
     """
 
     degree: float
@@ -49,7 +51,21 @@ class Loss(BaseEstimator, ABC):
     slope_at_zero: float | None = None
     row_loop: str | None = None
     divides: bool = False
+    weighs_entries: bool = False
     _parameter_constraints: ClassVar[dict[str, list]] = {}
+
+    @property
+    def has_auto(self) -> bool:
+        """Whether a parameter is "auto" and still to be read off the residuals of a fit."""
+        return False
+
+    def rescaled(self, factor: float) -> Loss:
+        """Return the loss that does for ``factor * x`` what this one does for x."""
+        return self
+
+    def encoding_path(self) -> tuple[Loss, ...]:
+        """Return the losses under which codes are solved for, each from the codes of the last."""
+        return (self,)
 
     @abstractmethod
     def entries(self, data: Array, approximation: Array) -> Array:

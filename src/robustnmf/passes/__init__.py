@@ -12,6 +12,7 @@ from robustnmf.passes.divergence import DivergencePass
 from robustnmf.passes.entries import EntryPass
 from robustnmf.passes.gram import GramPass
 from robustnmf.passes.masked import MaskedPass
+from robustnmf.passes.reweighted import ReweightedPass
 
 __all__ = [
     "BlockState",
@@ -20,5 +21,6 @@ __all__ = [
     "GramPass",
     "MaskedPass",
     "Pass",
+    "ReweightedPass",
     "Statistics",
 ]

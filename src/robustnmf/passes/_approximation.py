@@ -96,7 +96,9 @@ class ApproximationPass(Pass):
         total = xp.sum(self.basis)
         codes = block.row_sizes(1.0)[:, None] / xp.where(total > 0, total, 1 + 0 * total)
         codes = codes + xp.zeros_like(self.basis[0, None, :, 0])
-        from_all = self._newton(block, weighting, codes)
+        for loss in self.loss.encoding_path():
+            codes = replace(self, loss=loss)._newton(block, weighting, codes)
+        from_all = codes
         if self.penalty.overlap_penalty is None:
             return from_all
         # Each component alone is a minimum, as components that overlap are penalised.
@@ -187,7 +189,7 @@ class ApproximationPass(Pass):
             cache = block.approximation(trial, self.basis)
             values = self.row_objective(block, trial, weighting, cache)[0][0, ...]
             rises = ~(values <= bound)  # also where it is NaN
-            if not self.loss.quadratic:
+            if not (self.loss.quadratic or self.loss.weighs_entries):
                 shrunk = positive & (cache < lowest)
                 rises = rises | (block.row_sums(shrunk)[0, ...] > 0)
             if not xp.any(rises):

@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 MAX_SAMPLES, MAX_POINTS, MAX_FEATURES, MAX_LENGTH = 50, 5000, 12, 60
 """Rows of the table, points of the map, bars of a component, characters of a name."""
 
+BAD_ENTRY, MAX_BAD_ENTRIES = 0.1, 5
+"""Weight below which an entry is named in the table, and the most names for a sample."""
+
 INVISIBLE = re.compile(
     "[\ud800-\udfff\u0000-\u001f\u007f-\u009f\u200b-\u200f\u202a-\u202e\u2066-\u2069\ufeff]"
 )
@@ -142,8 +145,12 @@ def _samples(fit: Fit) -> Table:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of names of features, which are those of the fit
         contributions = fit.model.explain(dense)
+        has_weights = hasattr(fit.model, "entry_weights")
+        weights = fit.model.entry_weights(dense) if has_weights else np.ones_like(contributions)
     cells = []
-    for i, energies in zip(farthest, np.nan_to_num(contributions), strict=True):
+    for i, energies, entries in zip(
+        farthest, np.nan_to_num(contributions), np.nan_to_num(weights, nan=1.0), strict=True
+    ):
         top = np.argsort(energies)[::-1][:3]
         total = float(energies.sum()) or 1.0
         features = ", ".join(
@@ -159,7 +166,13 @@ def _samples(fit: Fit) -> Table:
             TableCell(f"{energy:.4g}", energy),
             TableCell(features, kinds=("text",)),
         ])  # fmt: skip
-    header = ("sample", "outlier", "weight", "energy", "features")
+        if has_weights:
+            bad = np.flatnonzero(entries < BAD_ENTRY)
+            names = ", ".join(display_name(fit.table.features[j]) for j in bad[:MAX_BAD_ENTRIES])
+            more = f" and {len(bad) - MAX_BAD_ENTRIES} more" if len(bad) > MAX_BAD_ENTRIES else ""
+            cells[-1].append(TableCell(names + more, len(bad), kinds=("text",)))
+    header: tuple[str, ...] = ("sample", "outlier", "weight", "energy", "features")
+    header += ("entries without weight",) if has_weights else ()
     caption = f"The {len(cells)} most outlying of {fit.table.data.shape[0]:,} samples"
     return Table(header, cells, caption)
 

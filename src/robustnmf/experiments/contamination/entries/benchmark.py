@@ -12,9 +12,13 @@ from robustnmf.experiments.contamination.benchmark import Plan, check_names, fin
 from robustnmf.experiments.contamination.entries.methods import GROUPS
 from robustnmf.experiments.contamination.entries.scenario import EntryScenario
 from robustnmf.experiments.contamination.generated import SYNTHETIC
+from robustnmf.experiments.contamination.scenario import IRIS
 from robustnmf.experiments.contamination.store import ScenarioStore
 
-DATASETS = ("digits", "wdbc", "orl", SYNTHETIC, "gtfd", "yale", "page_blocks")
+DATASETS = (
+    "digits", "wdbc", "orl", SYNTHETIC, "gtfd", "yale", "page_blocks", IRIS, "two_clusters",
+    "three_clusters", "mixed_clusters",
+)  # fmt: skip
 SHARES: dict[str, tuple[float, ...]] = {
     "extreme": (0.05, 0.1, 0.2),
     "large": (0.05, 0.1, 0.2),
@@ -25,7 +29,8 @@ SHARES: dict[str, tuple[float, ...]] = {
 """Shares of bad entries by corruption; of bad samples where blocks are covered."""
 
 SEEDS = tuple(range(6))
-TUNED_DATASETS, TUNED_SEEDS = ("digits", "wdbc", "orl"), tuple(range(3))
+TUNED_DATASETS = ("digits", "wdbc", "orl", IRIS, "two_clusters", "three_clusters")
+TUNED_SEEDS = tuple(range(3))
 """Tables and seeds that the rules of the library are derived from; all others are held out."""
 
 QUICK: dict[str, Any] = {

@@ -28,10 +28,14 @@ from robustnmf.experiments.residuals import residuals
 from robustnmf.weightings import Huber
 
 PLAIN, HUBER, SCIKIT = "plain NMF", "HuberRNMF", "scikit-learn NMF"
+OURS = "RobustNMF biweight"
+"""Method that the goals are for."""
 
 ENTRY_METHODS: dict[str, Callable[[int], Any]] = {
     PLAIN: lambda rank: RobustNMF(rank, weighting="uniform", init="nndsvda", random_state=0),
     "RobustNMF": lambda rank: RobustNMF(rank, random_state=0),
+    "RobustNMF huber": lambda rank: RobustNMF(rank, loss="huber", random_state=0),
+    OURS: lambda rank: RobustNMF(rank, loss="biweight", random_state=0),
     f"{HUBER} auto": lambda rank: RobustNMF(rank, weighting=Huber("auto"), **SETTINGS),
     SCIKIT: lambda rank: NMF(rank, init="nndsvda", random_state=0),
 }
@@ -39,9 +43,6 @@ ENTRY_METHODS: dict[str, Callable[[int], Any]] = {
 
 Where they have ``entry_weights(X)``, these rank the entries; ``score_samples(X)`` the samples.
 """
-
-OURS = "RobustNMF"
-"""Method that the goals are for."""
 
 NEED_COMPLETE = (SCIKIT,)
 """Methods that take no missing values."""

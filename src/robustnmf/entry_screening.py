@@ -1,0 +1,283 @@
+r"""Decide from which residual on an entry is bad, on a few thousand rows, before the fit.
+
+Losses with automatic cutoffs (:class:`Biweight`, :class:`HuberLoss`) need a robust standard
+deviation of the residuals of every feature, and a start that bad entries have not shaped: the loss
+of an entry that is far off is flat, so that a fit from a bad start keeps what it started with.
+
+1. Marginal screen. Entries far from the median of their feature start without weight.
+2. Rising rank. A fit of a quarter of the rank leaves bad entries the largest residuals, as it has
+   no room for them. Cutoffs narrow while it settles. The table that is repaired by this fit gives
+   the start of the next one, of half of the rank, and that one the start at full rank.
+3. Groups. Where a fit of low rank agrees with few of the entries of a row, the row is of another
+   kind rather than full of bad entries: it takes part in the next start as it is. Scattered bad
+   entries may look the same where they are many, so the steps are run with this rule and without
+   it, and the fit with the lower loss under common cutoffs is taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from robustnmf.arrays.quantiles import ROUNDING
+from robustnmf.engine import Engine, InMemory, RowSample, draw_rows
+from robustnmf.fit import fit
+from robustnmf.inits import INITS
+from robustnmf.losses import Biweight, Frobenius, ReweightedLoss
+from robustnmf.problem import Problem
+from robustnmf.solvers import SOLVERS
+from robustnmf.state import Fitted, Start
+from robustnmf.structures import Free
+from robustnmf.weightings import Uniform
+from robustnmf.weightings.trimmed import FEWEST_SAMPLES
+
+ROWS = 3000
+"""Number of rows that are drawn."""
+
+RANKS = (0.25, 0.5, 1.0)
+"""Ranks that are fitted one after the other, as shares of the requested one."""
+
+NARROWING, FINAL_NARROWING = (10.4, 8.0, 6.5, 5.2, 4.0, 3.2, 2.6), (10.4, 8.0)
+"""Cutoffs of the fits of low rank, and of the full rank, in robust standard deviations."""
+
+FIRST_PASSES, PASSES, FINAL_PASSES = 15, 10, 40
+"""Passes with fixed weights of entries, with every cutoff, and with the final cutoffs."""
+
+MARGINAL = 2.5
+"""Robust standard deviations from the median of a feature beyond which entries start without
+weight."""
+
+AGREEING = 1 / 3
+"""Share of the substantial entries of a row that have weight, below which it is of another kind."""
+
+SUBSTANTIAL = 3.0
+"""Robust standard deviations above zero from which an entry, or its approximation, says what kind
+of row it is in."""
+
+WITHIN_KIND = 5.0
+"""Robust standard deviations above the median of the positive entries of a feature, among rows of
+another kind, beyond which entries start without weight."""
+
+BAD = 6.0
+"""Robust standard deviations beyond which a residual counts as that of a bad entry."""
+
+LEAST_SCALE, LEAST_MARGINAL_SCALE = 1.0, 0.1
+"""Least robust standard deviation of a feature, of residuals and of entries, as a share of the root
+mean square of all features: those that are zero in most samples have none of their own."""
+
+SMALLEST = 1e-4
+"""Least robust standard deviation, as a share of the root mean square of the entries."""
+
+NO_CUTOFF = 1e3
+"""Cutoff in units of the largest entry where samples or features are too few to judge entries."""
+
+FENCES = 3.0
+"""Quartile ranges above the good entries of a feature from which on entries are gross."""
+
+FEWEST_FEATURES = 3
+HAS_WEIGHT, GOOD = 0.1, 0.5
+"""Weights above which an entry is no bad one, and above which it is a good one."""
+QUANTILE, OF_NORMAL = 0.6, 0.8416
+"""Quantile of absolute residuals that robust standard deviations are read off, and what it is for
+normal numbers. Up to 40% of the entries of a feature may be bad."""
+
+
+@dataclass(frozen=True)
+class EntryScreening:
+    """Loss with cutoffs, basis (k, features) and sample that they were read off.
+
+    In the units of the engine. ``basis`` is None where entries could not be judged; ``bad_share``
+    is the share of the entries beyond ``BAD`` deviations, ``energies`` (rows,) are the losses of
+    the rows of the sample.
+    """
+
+    loss: ReweightedLoss
+    sample: RowSample
+    basis: np.ndarray | None = None
+    energies: np.ndarray | None = None
+    bad_share: float = 0.0
+
+
+def screen_entries(engine: Engine, loss: ReweightedLoss, rank: int, seed: int) -> EntryScreening:
+    """Read the cutoffs of a loss off robust fits of a sample of the rows of an engine."""
+    sample = draw_rows(engine, ROWS)
+    rows = np.asarray(sample.rows, dtype=np.float64) / engine.scale
+    known = ~np.isnan(rows)
+    largest = float(np.max(rows, initial=0.0, where=known))
+    if len(sample) < FEWEST_SAMPLES or rows.shape[1] < FEWEST_FEATURES or largest == 0:
+        return EntryScreening(loss.with_cutoff(NO_CUTOFF * (largest or 1.0)), sample)
+    table = _Table(rows, known, sample.weight, rank, seed)
+    fits = table.fit_rising_rank()
+    scales = np.min([fitted.scales for fitted in fits], axis=0)
+    best = min(fits, key=lambda fitted: table.truncated_loss(fitted, BAD * scales))
+    return table.finish(best, loss, sample)
+
+
+@dataclass(frozen=True)
+class _Fit:
+    """Factors of a sample, weights of its entries, and deviations of its features (features,)."""
+
+    codes: np.ndarray
+    basis: np.ndarray
+    weights: np.ndarray
+    scales: np.ndarray
+
+    @property
+    def approximation(self) -> np.ndarray:
+        """Product of the factors (rows, features)."""
+        return self.codes @ self.basis
+
+
+@dataclass(frozen=True)
+class _Table:
+    """Rows of a sample (rows, features), which entries are known, and weights of rows."""
+
+    rows: np.ndarray
+    known: np.ndarray
+    row_weight: np.ndarray
+    rank: int
+    seed: int
+
+    def fit_rising_rank(self) -> list[_Fit]:
+        """Fit ranks up to the full one, with the rule for rows of other kinds and without it.
+
+        One fit where the rule changes nothing.
+        """
+        medians = weighted_quantiles(self.rows, self.row_weight)
+        scales = self._scales(self.rows - medians, LEAST_MARGINAL_SCALE)
+        weights = self.known & (np.abs(self.rows - medians) <= MARGINAL * scales)
+        repaired = np.where(weights, self.rows, np.fmin(medians, self.rows))
+        repaired = np.where(self.known, repaired, medians)
+        ranks = sorted({max(1, round(self.rank * share)) for share in RANKS})
+        first = self._fit_rank(
+            ranks[0], repaired, weights, NARROWING if len(ranks) > 1 else FINAL_NARROWING
+        )
+        without = self._fit_higher_ranks(ranks[1:], first, 0.0)
+        if np.array_equal(self._with_other_kinds(first, AGREEING), first.weights > HAS_WEIGHT):
+            return [without]
+        return [without, self._fit_higher_ranks(ranks[1:], first, AGREEING)]
+
+    def _fit_higher_ranks(self, ranks: Sequence[int], fitted: _Fit, agreeing: float) -> _Fit:
+        """Fit rising ranks, each from the table that the fit before has repaired."""
+        for rank in ranks:
+            weights = self._with_other_kinds(fitted, agreeing)
+            residuals = np.where(self.known, self.rows - fitted.approximation, 0.0)
+            share = np.where(weights == (fitted.weights > HAS_WEIGHT), fitted.weights, weights)
+            repaired = np.maximum(fitted.approximation + share * residuals, 0.0)
+            narrowing = FINAL_NARROWING if rank == ranks[-1] else NARROWING
+            fitted = self._fit_rank(rank, repaired, weights, narrowing)
+        return fitted
+
+    def truncated_loss(self, fitted: _Fit, cutoffs: np.ndarray) -> float:
+        """Sum squared residuals in units of cutoffs (features,), one at most."""
+        residuals = (self.rows - fitted.approximation) / cutoffs
+        capped = np.minimum(residuals**2, 1.0, where=self.known, out=np.zeros_like(residuals))
+        return float(self.row_weight @ capped.sum(axis=1))
+
+    def finish(self, fitted: _Fit, loss: ReweightedLoss, sample: RowSample) -> EntryScreening:
+        """Set the cutoffs of the loss by the share of bad entries, and fit with them.
+
+        Deviations are those of the larger entries of each feature: noise often grows with them.
+        """
+        residuals = self.rows - fitted.approximation
+        above = fitted.approximation >= weighted_quantiles(fitted.approximation, self.row_weight)
+        scales = self._scales(np.where(above, residuals, np.nan), LEAST_SCALE)
+        scales = np.maximum(scales, fitted.scales)
+        beyond = self.known & (np.abs(residuals) > BAD * scales)
+        bad_share = float(self.row_weight @ beyond.sum(axis=1))
+        bad_share /= float(self.row_weight @ self.known.sum(axis=1))
+        loss = loss.with_cutoff(loss.deviations(bad_share) * scales)
+        member = self._run(loss, fitted.codes, fitted.basis, FINAL_PASSES)
+        weights = loss.entry_weights(self.rows, member.codes @ member.basis)
+        good = self.known & (weights > GOOD)
+        loss.highest = self._highest(good)
+        return EntryScreening(loss, sample, member.basis, member.energies, bad_share)
+
+    def _highest(self, good: np.ndarray) -> np.ndarray:
+        """Return the largest good value of every feature (features,).
+
+        A row that is fitted badly may give weight to a gross entry, so values far beyond the
+        quartiles of the positive ones do not count.
+        """
+        positive = np.where(good & (self.rows > 0), self.rows, np.nan)
+        low, high = (weighted_quantiles(positive, self.row_weight, q) for q in (0.25, 0.75))
+        largest = np.max(self.rows, axis=0, initial=0.0, where=good)
+        return np.where(high > low, np.minimum(largest, high + FENCES * (high - low)), largest)
+
+    def _fit_rank(
+        self, rank: int, repaired: np.ndarray, weights: np.ndarray, narrowing: Sequence[float]
+    ) -> _Fit:
+        """Fit one rank from the start of a repaired table, while cutoffs narrow."""
+        init = "nndsvda" if rank <= min(repaired.shape) else "random"
+        start = InMemory(repaired, sample_weight=self.row_weight)
+        codes, basis = INITS[init](start, rank, self.seed)
+        member = self._run(Frobenius(), codes[0], basis, FIRST_PASSES, weights)
+        for deviations in narrowing:
+            scales = self._scales(self.rows - member.codes @ member.basis, LEAST_SCALE)
+            loss = Biweight(deviations * scales)
+            member = self._run(loss, member.codes, member.basis, PASSES)
+        residuals = self.rows - member.codes @ member.basis
+        weights = np.where(self.known, loss.entry_weights(residuals, np.zeros_like(residuals)), 0.0)
+        return _Fit(member.codes, member.basis, weights, self._scales(residuals, LEAST_SCALE))
+
+    def _run(
+        self,
+        loss: Frobenius | ReweightedLoss,
+        codes: np.ndarray,
+        basis: np.ndarray,
+        passes: int,
+        weights: np.ndarray | None = None,
+    ) -> Fitted:
+        """Run passes under a loss; entries without weights (rows, features) count as missing."""
+        rows = self.rows if weights is None else np.where(weights > 0, self.rows, np.nan)
+        problem = Problem(loss, Free(), SOLVERS["hals"]())
+        fill = problem.pass_type(False, False).fill_value
+        engine = InMemory(rows, scale=1.0, fill=fill, sample_weight=self.row_weight)
+        start = Start(engine.split(codes[None], axis=1), basis[None].copy())
+        return fit(engine, problem, [Uniform()], start, max_iter=passes, tol=0.0)[0]
+
+    def _scales(self, residuals: np.ndarray, least: float) -> np.ndarray:
+        """Compute robust standard deviations (features,) of residuals (rows, features)."""
+        scales = weighted_quantiles(np.abs(residuals), self.row_weight, QUANTILE) / OF_NORMAL
+        typical = float(np.sqrt(np.mean(scales**2)))
+        smallest = SMALLEST * float(np.sqrt(np.mean(self.rows**2, where=self.known)))
+        return np.maximum(scales, max(least * typical, smallest))
+
+    def _with_other_kinds(self, fitted: _Fit, agreeing: float) -> np.ndarray:
+        """Return which entries have weight in the next start (rows, features).
+
+        Rows that agree with a fit in less than a share of their substantial entries are compared
+        with each other instead.
+        """
+        has_weight = fitted.weights > HAS_WEIGHT
+        size = np.fmax(self.rows, fitted.approximation)
+        substantial = self.known & (size > SUBSTANTIAL * fitted.scales)
+        agree = (substantial & has_weight).sum(axis=1)
+        of_another_kind = agree < agreeing * substantial.sum(axis=1)
+        if of_another_kind.sum() < FEWEST_FEATURES:
+            return has_weight
+        others = self.rows[of_another_kind]
+        positive = np.where(others > 0, others, np.nan)
+        weight = self.row_weight[of_another_kind]
+        medians = weighted_quantiles(positive, weight)
+        deviations = weighted_quantiles(np.abs(positive - medians), weight, QUANTILE) / OF_NORMAL
+        highest = np.where(deviations > 0, medians + WITHIN_KIND * deviations, np.inf)
+        has_weight[of_another_kind] = others <= highest
+        return has_weight
+
+
+def weighted_quantiles(table: np.ndarray, weight: np.ndarray, share: float = 0.5) -> np.ndarray:
+    """Compute a weighted quantile of every column (columns,) of a table, without NaN.
+
+    The smallest entry up to which the cumulative weight is at least the share, so that a row of
+    weight two counts as the same row twice; zero for a column of NaN.
+    """
+    order = np.argsort(table, axis=0)  # NaN last
+    values = np.take_along_axis(table, order, axis=0)
+    cumulative = np.cumsum(np.where(np.isnan(values), 0.0, weight[order]), axis=0)
+    below = cumulative < share * cumulative[-1] * (1 - ROUNDING)
+    place = np.minimum(below.sum(axis=0), len(table) - 1)
+    quantiles = values[place, np.arange(table.shape[1])]
+    return np.where(np.isnan(quantiles), 0.0, quantiles)

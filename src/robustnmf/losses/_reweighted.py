@@ -1,0 +1,144 @@
+"""Losses of entries that grow more slowly than their squared residual."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from copy import copy
+from numbers import Real
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from robustnmf.arrays import Array, Block, at_least, namespace, on_device_of
+from robustnmf.losses._base import Loss
+
+LEAST_WEIGHT = 1e-3
+"""Least second derivative of the majorant of an entry, as a share of that of the square."""
+
+
+class ReweightedLoss(Loss):
+    r"""Concave, increasing function :math:`\rho` of the squared residual of every entry.
+
+    The tangent of a concave function lies above it. So weighted squares, with weights
+    :math:`\omega = \rho'(r^2) \le 1` at the current approximation y_0, are a majorant of the loss,
+    and :math:`(y_0 + \omega (x - y_0) - y)^2` is one, too, whose Gram matrices are those of plain
+    least squares. An entry without weight has no influence, as a missing value.
+
+    A subclass defines ``rho`` and ``weight`` of squared residuals, and ``deviations``: the cutoff
+    in robust standard deviations of the residuals, from what a screening of the entries finds.
+    """
+
+    degree = 2.0
+    unit = 2.0
+    weighs_entries = True
+    residual_loop: str
+    _parameter_constraints = {
+        "cutoff": [Interval(Real, 0, None, closed="neither"), "array-like", StrOptions({"auto"})],
+        "highest": ["array-like", None],
+    }
+    ignores_higher: bool = False
+    """Whether entries above ``highest`` have no weight, whatever their residual."""
+
+    def __init__(self, cutoff: Any = "auto", highest: Any = None):
+        self.cutoff = cutoff
+        self.highest = highest
+
+    @abstractmethod
+    def rho(self, squares: Array, cutoffs: Array | float) -> Array:
+        """Compute the loss of squared residuals (..., features)."""
+
+    @abstractmethod
+    def weight(self, squares: Array, cutoffs: Array | float) -> Array:
+        """Compute the derivative of rho at squared residuals (..., features)."""
+
+    @classmethod
+    @abstractmethod
+    def deviations(cls, bad_share: float) -> float:
+        """Return the automatic cutoff in robust standard deviations, for a share of bad entries."""
+
+    @property
+    def has_auto(self) -> bool:
+        return isinstance(self.cutoff, str)
+
+    def with_cutoff(self, cutoff: Any) -> Self:
+        """Return the loss with a cutoff: a number, or one for every feature (features,)."""
+        loss = copy(self)
+        loss.cutoff = cutoff
+        return loss
+
+    def rescaled(self, factor: float) -> Self:
+        if self.has_auto:
+            return self
+        loss = copy(self)
+        loss.cutoff, loss.highest = (
+            value
+            if value is None
+            else float(value) * factor
+            if isinstance(value, Real)
+            else np.asarray(value, dtype=np.float64) * factor
+            for value in (self.cutoff, self.highest)
+        )
+        return loss
+
+    def cutoffs_like(self, data: Array) -> Array | float:
+        """Return the cutoff as a number, or as an array (features,) where data are."""
+        if self.has_auto:
+            raise ValueError(
+                f'{self!r} has no cutoff yet: "auto" is read off the residuals of a fit. Use the '
+                "loss_ of a fitted estimator, or give a number."
+            )
+        if isinstance(self.cutoff, Real):
+            return float(self.cutoff)
+        cutoffs = np.asarray(self.cutoff, dtype=np.float64)
+        return on_device_of(data, cutoffs, data.dtype)
+
+    def entries(self, data: Array, approximation: Array) -> Array:
+        losses = self.rho((data - approximation) ** 2, self.cutoffs_like(approximation))
+        return self._without_higher(data, losses)
+
+    def entry_weights(self, data: Array, approximation: Array) -> Array:
+        """Compute the weight of every entry, 1 for good ones to 0 for bad ones."""
+        weights = self.weight((data - approximation) ** 2, self.cutoffs_like(approximation))
+        return self._without_higher(data, weights)
+
+    def _without_higher(self, data: Array, values: Array) -> Array:
+        """Set values of entries above ``highest`` to zero, where these are ignored."""
+        if not self.ignores_higher or self.highest is None:
+            return values
+        xp = namespace(values)
+        highest = on_device_of(data, np.asarray(self.highest, dtype=np.float64), data.dtype)
+        return xp.where(data <= highest, values, xp.zeros_like(values))
+
+    def split(self, data: Array, approximation: Array) -> tuple[Array, Array]:
+        # Both parts are raised by the same: the gradient is unchanged, and a row or feature without
+        # weight keeps its factor, where a multiplicative update would divide zero by zero.
+        weights, raised = self.entry_weights(data, approximation), LEAST_WEIGHT * approximation
+        return weights * data + raised, weights * approximation + raised
+
+    def curvature(self, data: Array, approximation: Array) -> Array:
+        return at_least(self.entry_weights(data, approximation), LEAST_WEIGHT)
+
+    def weighted_residuals(self, block: Block, approximation: Array) -> tuple[Array, Array]:
+        """Compute residuals times their weights (members, *values), and sums of rho over rows.
+
+        The sums (members, rows) are float64. Missing entries count as zero.
+        """
+        cutoffs = self.cutoffs_like(approximation)
+        by_feature = np.empty(approximation.shape[-1])
+        by_feature[:] = self.cutoff
+        compiled = block.kernels.weighted_residuals(
+            self.residual_loop, block, approximation, by_feature
+        )
+        if compiled is not None:
+            return compiled
+        residuals = block.values() - approximation
+        squares = residuals**2
+        return self.weight(squares, cutoffs) * residuals, block.row_sums(self.rho(squares, cutoffs))
+
+
+def ratios_of(squares: Array, cutoffs: Array | float) -> Array:
+    """Return squares over squared cutoffs, one at most."""
+    xp = namespace(squares)
+    ratios = squares / (cutoffs * cutoffs)
+    return xp.where(ratios < 1.0, ratios, xp.ones_like(ratios))

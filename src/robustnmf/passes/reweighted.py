@@ -1,0 +1,70 @@
+r"""A pass for losses that weighted squares majorise, with one weight a row.
+
+With weights of entries :math:`\Omega` at the current approximation and weights of rows w, the
+majorant of the loss is the squared error of a repaired table,
+
+.. math:: \tilde X = A C + \Omega \odot (X - A C)
+
+whose Gram matrices are those of plain least squares. Both factors are updated as for the
+squared error; four products with a block where the squared error takes two.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from robustnmf.arrays import Array, Block, at_least, energy_rounding, namespace
+from robustnmf.losses import ReweightedLoss
+from robustnmf.passes._approximation import ApproximationPass
+from robustnmf.solvers import Ratio
+from robustnmf.weightings import Batch
+
+
+class ReweightedCache(NamedTuple):
+    """Residuals times their weights (members, *values), and losses of rows (members, rows)."""
+
+    residuals: Array
+    losses: Array
+
+
+class ReweightedPass(ApproximationPass):
+    """Pass with a weight for each entry by the loss, and one for each row by the weighting."""
+
+    def evaluate(self, block: Block, codes: Array) -> tuple[Array, ReweightedCache]:
+        assert isinstance(self.loss, ReweightedLoss)
+        approximation = block.approximation(codes, self.basis)
+        return codes, ReweightedCache(*self.loss.weighted_residuals(block, approximation))
+
+    def update_codes(
+        self, block: Block, codes: Array, weighting: Batch
+    ) -> tuple[Array, ReweightedCache]:
+        _, cache = self.evaluate(block, codes)
+        descent = block.project_part(cache.residuals, self.basis)
+        negative, positive = _parts(descent, codes @ self.gram)
+        positive = self.add_penalty_gradient(block, codes, positive)
+        terms = Ratio(negative, positive, self.bound, present=self.present)
+        return self.evaluate(block, self.update(codes, terms))
+
+    def energies(self, block: Block, codes: Array, cache: ReweightedCache) -> Array:
+        least = energy_rounding(codes) * block.row_sizes(self.loss.degree)
+        return namespace(codes).maximum(block.as_whole(cache.losses), least)
+
+    def row_values(
+        self, block: Block, codes: Array, cache: ReweightedCache, weighting: Batch
+    ) -> Array:
+        return cache.losses + self.penalty.energies(block, codes) if self.penalty else cache.losses
+
+    def sums(
+        self, block: Block, codes: Array, weights: Array, cache: ReweightedCache
+    ) -> tuple[Array, Array]:
+        weighted = block.kernels.scaled_rows(codes, weights)
+        gram = namespace(codes).matrix_transpose(weighted) @ codes
+        return _parts(block.cross_part(weighted, cache.residuals), gram @ self.basis)
+
+
+def _parts(descent: Array, fitted: Array) -> tuple[Array, Array]:
+    """Return two nonnegative arrays whose difference is the negative gradient.
+
+    Both contain what is fitted: a solver takes rows in which both are zero for unknown ones.
+    """
+    return at_least(descent, 0.0) + fitted, at_least(-descent, 0.0) + fitted

@@ -1,0 +1,83 @@
+"""Laws of losses that give every entry a weight."""
+
+import array_api_strict
+import numpy as np
+import pytest
+
+from robustnmf.arrays import DenseBlock, MaskedBlock
+from robustnmf.losses import LOSSES, Biweight, HuberLoss, ReweightedLoss
+
+KINDS = [kind for kind in LOSSES.values() if issubclass(kind, ReweightedLoss)]
+every = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+SQUARES = np.concatenate([[0.0], np.geomspace(1e-6, 1e6, 200)])
+
+
+@every
+@pytest.mark.parametrize("cutoff", [0.1, 1.0, 30.0])
+def test_weights_are_the_derivative_and_fall_from_one(kind, cutoff):
+    loss = kind(cutoff)
+    weights = loss.weight(SQUARES, cutoff)
+    assert weights[0] == 1.0
+    assert np.all(np.diff(weights) <= 0)  # so the loss is concave in the squared residual
+    assert np.all(weights >= 0)
+    step = 1e-6 * SQUARES[1:]
+    slopes = (loss.rho(SQUARES[1:] + step, cutoff) - loss.rho(SQUARES[1:] - step, cutoff)) / (
+        2 * step
+    )
+    np.testing.assert_allclose(slopes, weights[1:], rtol=1e-5, atol=1e-5)
+
+
+@every
+def test_weighted_squares_lie_above_the_loss_and_touch_it(kind):
+    loss = kind(1.0)
+    at, other = np.meshgrid(SQUARES, SQUARES)
+    majorant = loss.rho(at, 1.0) + loss.weight(at, 1.0) * (other - at)
+    assert np.all(loss.rho(other, 1.0) <= majorant * (1 + 1e-12) + 1e-12)
+
+
+@every
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_the_compiled_loop_computes_the_formulas(kind, dtype):
+    rng = np.random.default_rng(0)
+    rows = (8 * rng.gamma(1.0, size=(30, 12))).astype(dtype)
+    approximations = rng.gamma(1.0, size=(2, 30, 12)).astype(dtype)
+    loss = kind(rng.uniform(0.2, 2.0, 12))
+    residuals, sums = loss.weighted_residuals(DenseBlock(rows, 8.0), approximations)
+    data, tolerance = rows / 8, 1e-12 if dtype == np.float64 else 1e-5
+    weights = loss.entry_weights(data, approximations)
+    np.testing.assert_allclose(
+        residuals, weights * (data - approximations), rtol=tolerance, atol=tolerance
+    )
+    assert sums.dtype == np.float64
+    np.testing.assert_allclose(sums, loss.entries(data, approximations).sum(-1), rtol=tolerance)
+
+
+@every
+def test_other_libraries_and_missing_values_give_the_same_numbers(kind):
+    rng = np.random.default_rng(0)
+    rows, approximations = rng.gamma(1.0, size=(9, 5)), rng.gamma(1.0, size=(1, 9, 5))
+    loss = kind(rng.uniform(0.2, 2.0, 5))
+    expected, sums = loss.weighted_residuals(DenseBlock(rows), approximations)
+    strict = DenseBlock(array_api_strict.asarray(rows))
+    there = loss.weighted_residuals(strict, array_api_strict.asarray(approximations))
+    np.testing.assert_allclose(np.asarray(there[0]), expected, rtol=1e-12)
+    np.testing.assert_allclose(np.asarray(there[1]), sums, rtol=1e-12)
+    known = rng.random(rows.shape) < 0.7
+    masked = MaskedBlock(rows, known)
+    residuals, of_known = loss.weighted_residuals(masked, approximations)
+    np.testing.assert_allclose(masked.observed(residuals, residuals), np.where(known, expected, 0))
+    entries = np.where(known, loss.entries(rows, approximations), 0.0)
+    np.testing.assert_allclose(of_known, entries.sum(axis=-1))
+
+
+@every
+def test_an_automatic_cutoff_must_be_set_first(kind):
+    with pytest.raises(ValueError, match="loss_ of a fitted estimator"):
+        kind().entries(np.ones(3), np.zeros(3))
+
+
+def test_far_entries_have_bounded_and_no_influence():
+    x, y = np.array([1e6]), np.zeros(1)
+    assert HuberLoss(2.0).entry_weights(x, y)[0] * 1e6 == pytest.approx(2.0)
+    assert Biweight(2.0).entry_weights(x, y)[0] == 0.0
+    assert Biweight(2.0).entries(x, y)[0] == pytest.approx(4 / 3)

@@ -1,0 +1,205 @@
+"""Bad entries: found, ignored, repaired; and good tables stay as they are."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import robustnmf
+from robustnmf import Biweight, HuberLoss, RobustNMF
+from robustnmf.entry_screening import weighted_quantiles
+from robustnmf.exceptions import OutlierWarning
+from robustnmf.solvers import nonnegative_least_squares
+
+
+def spoiled(share=0.05, n=200, m=24, seed=0, factor=8.0):
+    """A table of three parts with noise, the same with bad entries, and their mask."""
+    rng = np.random.default_rng(seed)
+    clean = rng.gamma(1.0, size=(n, 3)) @ rng.gamma(1.0, size=(3, m))
+    clean *= np.exp(0.02 * rng.standard_normal(clean.shape))
+    bad = rng.random(clean.shape) < share
+    return clean, np.where(bad, factor * clean.max() * rng.random(clean.shape), clean), bad
+
+
+def fitted(X, loss="biweight", **options):
+    return RobustNMF(3, loss=loss, **{"random_state": 0} | options).fit(X)
+
+
+@pytest.mark.parametrize("weighting", ["uniform", "l21", "trimmed"])
+@pytest.mark.parametrize("share", [0.05, 0.2])
+def test_bad_entries_are_found_and_repaired(share, weighting):
+    clean, dirty, bad = spoiled(share)
+    model = fitted(dirty, weighting=weighting)
+    weights = model.entry_weights(dirty)
+    gross = bad & (np.abs(dirty - clean) > 0.5 * clean.max())
+    assert (weights[gross] < 0.1).mean() > 0.99
+    assert (weights[~bad] > 0.5).mean() > 0.95
+    repaired = model.inverse_transform(model.transform(dirty))
+    errors = np.abs(repaired - clean) / clean.std()
+    assert np.median(errors[gross]) < 0.05
+
+
+def test_clean_tables_keep_their_weights_and_parts():
+    clean, _, _ = spoiled()
+    seen, unseen = clean[:100], clean[100:]
+    model, plain = fitted(seen), fitted(seen, "frobenius", weighting="uniform")
+    assert (model.entry_weights(seen) < 0.1).mean() < 0.01
+    errors = []
+    for basis in (model.components_, plain.components_):
+        codes = nonnegative_least_squares(unseen @ basis.T, basis @ basis.T)
+        errors.append(((unseen - codes @ basis) ** 2).sum())
+    assert errors[0] <= 1.02 * errors[1]
+
+
+def test_clusters_are_not_taken_for_bad_entries():
+    rng = np.random.default_rng(0)
+    labels = np.repeat([0, 1, 2], [50, 150, 300])
+    parts = np.kron(np.eye(3), 0.5 + rng.random((1, 10)))
+    X = (0.5 + rng.random((500, 1))) * parts[labels] * np.exp(0.1 * rng.standard_normal((500, 30)))
+    model = fitted(X)
+    shares = [model.sample_importances_[labels == label].sum() for label in range(3)]
+    np.testing.assert_allclose(shares, [0.1, 0.3, 0.6], atol=0.02)
+    assert (model.entry_weights(X) < 0.1).mean() < 0.02
+
+
+def test_the_objective_is_fixed_and_never_rises():
+    _, dirty, _ = spoiled(0.1)
+    for loss in ("biweight", "huber"):
+        history = fitted(dirty, loss).objective_history_
+        assert np.all(np.diff(history) <= 1e-9 * history[0])
+
+
+def test_new_rows_are_repaired_one_by_one():
+    clean, dirty, _ = spoiled(0.1)
+    model = fitted(dirty[:150])
+    codes = model.transform(dirty[150:])
+    np.testing.assert_allclose(codes[7], model.transform(dirty[157:158])[0], rtol=1e-6, atol=1e-9)
+    errors = np.abs(model.inverse_transform(codes) - clean[150:]) / clean.std()
+    assert np.median(errors) < 0.05
+
+
+def test_missing_values_and_bad_entries_together():
+    clean, dirty, bad = spoiled(0.1)
+    unknown = np.random.default_rng(1).random(dirty.shape) < 0.1
+    dirty[unknown] = np.nan
+    model = fitted(dirty)
+    weights = model.entry_weights(dirty)
+    assert np.array_equal(np.isnan(weights), unknown)
+    gross = bad & ~unknown & (np.abs(dirty - clean) > 0.5 * clean.max())
+    assert (weights[gross] < 0.1).mean() > 0.99
+    repaired = model.inverse_transform(model.transform(dirty))
+    assert np.median(np.abs(repaired - clean)[unknown]) < 0.05 * clean.std()
+
+
+def test_units_of_x_do_not_matter():
+    _, dirty, _ = spoiled(0.1)
+    one, other = fitted(dirty), fitted(1024 * dirty)
+    np.testing.assert_allclose(other.loss_.cutoff, 1024 * one.loss_.cutoff, rtol=1e-6)
+    np.testing.assert_allclose(
+        other.inverse_transform(other.transform(1024 * dirty)),
+        1024 * one.inverse_transform(one.transform(dirty)), rtol=1e-4, atol=1e-3,
+    )  # fmt: skip
+
+
+def test_weights_of_samples_count_as_repetitions():
+    _, dirty, _ = spoiled(0.1, n=60)
+    weight = np.random.default_rng(0).integers(0, 3, len(dirty))
+    weighted = RobustNMF(3, loss="biweight", random_state=0).fit(dirty, sample_weight=weight)
+    repeated = fitted(np.repeat(dirty, weight, axis=0))
+    np.testing.assert_allclose(weighted.loss_.cutoff, repeated.loss_.cutoff, rtol=1e-6)
+    np.testing.assert_allclose(weighted.components_, repeated.components_, rtol=1e-4, atol=1e-4)
+
+
+def test_files_and_dask_agree_with_memory(tmp_path):
+    da = pytest.importorskip("dask.array", reason="Dask is not installed")
+    _, dirty, _ = spoiled(0.1)
+    path = tmp_path / "table.npy"
+    np.save(path, dirty)
+    memory = fitted(dirty)
+    for X in (path, da.from_array(dirty, chunks=(64, -1))):
+        model = fitted(X)
+        np.testing.assert_allclose(model.components_, memory.components_, rtol=1e-8, atol=1e-10)
+        weights = np.asarray(model.entry_weights(X))
+        np.testing.assert_allclose(weights, memory.entry_weights(dirty), rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.extra
+def test_torch_agrees_with_numpy():
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    _, dirty, _ = spoiled(0.1)
+    memory, model = fitted(dirty), fitted(torch.as_tensor(dirty))
+    np.testing.assert_allclose(np.asarray(model.components_), memory.components_, rtol=1e-8,
+                               atol=1e-10)  # fmt: skip
+    weights = np.asarray(model.entry_weights(torch.as_tensor(dirty)))
+    np.testing.assert_allclose(weights, memory.entry_weights(dirty), rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("cutoff", [0.5, [0.5] * 24], ids=["number", "by feature"])
+def test_cutoffs_may_be_given_and_models_saved(cutoff, tmp_path):
+    _, dirty, _ = spoiled(0.05)
+    model = fitted(dirty, Biweight(cutoff))
+    np.testing.assert_allclose(model.loss_.cutoff, 0.5)
+    path = tmp_path / "model.rnmf"
+    model.save(path)
+    again = robustnmf.load(path)
+    assert np.array_equal(again.entry_weights(dirty), model.entry_weights(dirty))
+
+
+def test_a_saved_model_keeps_automatic_cutoffs(tmp_path):
+    _, dirty, _ = spoiled(0.05)
+    model = fitted(dirty, "huber")
+    model.save(tmp_path / "model.rnmf")
+    again = robustnmf.load(tmp_path / "model.rnmf")
+    assert np.array_equal(again.loss_.cutoff, model.loss_.cutoff)
+    assert np.array_equal(again.transform(dirty), model.transform(dirty))
+
+
+def test_entry_weights_need_parts_that_weigh_entries():
+    clean, _, _ = spoiled()
+    with pytest.raises(AttributeError) as failure:
+        fitted(clean, "frobenius").entry_weights(clean)
+    assert "loss='biweight'" in str(failure.value.__cause__)
+    weights = RobustNMF(3, weighting="huber", random_state=0).fit(clean).entry_weights(clean)
+    assert weights.shape == clean.shape
+    assert weights.max() <= 1.0
+
+
+def test_sparse_x_is_refused_with_the_reason():
+    import scipy.sparse
+
+    with pytest.raises(ValueError, match="also the zeros that sparse X leaves out"):
+        fitted(scipy.sparse.csr_array(spoiled()[0]))
+    with pytest.raises(ValueError, match="both give every entry a weight"):
+        RobustNMF(3, loss=HuberLoss(), weighting="huber").fit(spoiled()[0])
+
+
+@pytest.mark.parametrize("share", [0.05, 0.2])
+def test_the_default_says_where_entries_are_bad(share):
+    clean, dirty, _ = spoiled(share)
+    with pytest.warns(OutlierWarning, match="loss='biweight'"):
+        RobustNMF(3, random_state=0).fit(dirty)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", OutlierWarning)
+        RobustNMF(3, random_state=0).fit(clean)
+        clean[:20] = 5 * clean.max() * np.random.default_rng(0).random(clean[:20].shape)
+        RobustNMF(3, random_state=0).fit(clean)  # bad samples, not entries
+
+
+@pytest.mark.filterwarnings("ignore", category=OutlierWarning)
+def test_few_samples_are_fitted_with_all_their_entries():
+    _, dirty, _ = spoiled(0.05, n=12)
+    model = fitted(dirty)
+    assert model.entry_weights(dirty).min() > 0.9
+
+
+def test_weighted_quantiles():
+    rng = np.random.default_rng(0)
+    table, weight = rng.random((9, 4)), rng.integers(1, 4, 9)
+    repeated = np.repeat(table, weight, axis=0)
+    ones = np.ones(len(repeated))
+    for share in (0.25, 0.5, 0.6):
+        found = weighted_quantiles(table, weight, share)
+        assert np.array_equal(found, weighted_quantiles(repeated, ones, share))
+    np.testing.assert_allclose(weighted_quantiles(table, np.ones(9)), np.median(table, axis=0))
+    table[:, 2] = np.nan
+    assert weighted_quantiles(table, weight)[2] == 0.0
