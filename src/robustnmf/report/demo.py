@@ -21,7 +21,7 @@ EXPLANATION = (
     f"bright block. Rank {RANK}. Clean error: squared error on the clean samples with the basis "
     "learned from all of them, relative to plain NMF trained on the clean samples only "
     "(1 is what clean data would have given). AUROC: how well the energies tell spoiled from "
-    "clean samples. Eff. samples: how many samples the weights leave a say."
+    "clean samples. Eff. samples: effective sample size of the weights."
 )
 MAX_IMAGES = 8
 
