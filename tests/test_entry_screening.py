@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import robustnmf
-from robustnmf import Biweight, HuberLoss, RobustNMF
+from robustnmf import Biweight, HuberLoss, RobustNMF, select_rank
 from robustnmf.entry_screening import weighted_quantiles
 from robustnmf.exceptions import OutlierWarning
 from robustnmf.solvers import nonnegative_least_squares
@@ -171,6 +171,14 @@ def test_sparse_x_is_refused_with_the_reason():
         fitted(scipy.sparse.csr_array(spoiled()[0]))
     with pytest.raises(ValueError, match="both give every entry a weight"):
         RobustNMF(3, loss=HuberLoss(), weighting="huber").fit(spoiled()[0])
+
+
+def test_the_rank_is_found_in_spite_of_bad_entries():
+    _, dirty, _ = spoiled(0.05)
+    selection = select_rank(
+        dirty, [1, 2, 3, 4], loss="biweight", weighting="uniform", n_folds=2, random_state=0
+    )
+    assert selection.best == 3
 
 
 @pytest.mark.parametrize("share", [0.05, 0.2])

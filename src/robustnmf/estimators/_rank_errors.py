@@ -8,11 +8,13 @@ import numpy as np
 import scipy.sparse
 
 from robustnmf.arrays import Array
-from robustnmf.encoding import encode
+from robustnmf.encoding import encode, encoded_start
+from robustnmf.entry_screening import screen_entries
 from robustnmf.estimators._plan import FitPlan, plan_fit
 from robustnmf.estimators._start import start_of
 from robustnmf.estimators.robust import RobustNMF
 from robustnmf.fit import fit
+from robustnmf.losses import ReweightedLoss
 from robustnmf.problem import Problem
 from robustnmf.sources import in_memory_engine, source_for
 from robustnmf.state import Start
@@ -52,10 +54,15 @@ def _fit_ranks(model: RobustNMF, X: Any, ranks: np.ndarray) -> tuple[FitPlan, li
         weightings=len(ranks), screened=False,
     )  # fmt: skip
     with plan.engine.thread_pool():
-        smaller = [
-            start_of(model, plan.engine, plan.problem, int(k), None, None)[0] for k in ranks[:-1]
-        ]
-    starts = [_padded(start, int(ranks[-1])) for start in (*smaller, plan.start)]
+        if parts.loss.has_auto and model.init == "robust":
+            every = [_screened_start(plan, int(k)) or plan.start for k in ranks]
+        else:
+            smaller = [
+                start_of(model, plan.engine, plan.problem, int(k), None, None)[0]
+                for k in ranks[:-1]
+            ]
+            every = [*smaller, plan.start]
+    starts = [_padded(start, int(ranks[-1])) for start in every]
     weightings = [parts.weighting.rescaled(1.0 / plan.unit)] * len(ranks)
     fitted = fit(
         plan.engine,
@@ -66,6 +73,13 @@ def _fit_ranks(model: RobustNMF, X: Any, ranks: np.ndarray) -> tuple[FitPlan, li
         tol=model.tol,
     )
     return plan, fitted
+
+
+def _screened_start(plan: FitPlan, rank: int) -> Start | None:
+    """Return the start of a rank that bad entries have not shaped, if there is one."""
+    assert isinstance(plan.problem.loss, ReweightedLoss)
+    basis = screen_entries(plan.engine, plan.problem.loss, rank, seed=0).basis
+    return None if basis is None else encoded_start(plan.engine, plan.problem, basis[None])
 
 
 def held_out_errors(
@@ -141,7 +155,8 @@ def _error(plan: FitPlan, member: Any, table: np.ndarray, out: np.ndarray) -> np
     scale = plan.engine.scale
     rows, columns = np.nonzero(out)
     predicted = np.einsum("ij,ji->i", member.codes[rows], member.basis[:, columns])
-    entries = plan.parts.loss.entries(table[rows, columns] / scale, predicted)
+    loss = plan.problem.loss.of_features(columns)
+    entries = loss.entries(table[rows, columns] / scale, predicted)
     count = out.sum(axis=1)
     total = np.bincount(rows, np.asarray(entries, dtype=np.float64), len(table)) * plan.unit
     return np.where(count > 0, total / np.maximum(count, 1), np.nan)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import ClassVar
 
+import numpy as np
 from sklearn.base import BaseEstimator
 
 from robustnmf.arrays import (
@@ -61,6 +62,10 @@ class Loss(BaseEstimator, ABC):
 
     def rescaled(self, factor: float) -> Loss:
         """Return the loss that does for ``factor * x`` what this one does for x."""
+        return self
+
+    def of_features(self, features: np.ndarray) -> Loss:
+        """Return the loss of entries whose features (entries,) are given, one by one."""
         return self
 
     def encoding_path(self) -> tuple[Loss, ...]:

@@ -81,6 +81,11 @@ class ReweightedLoss(Loss):
         )
         return loss
 
+    def of_features(self, features: np.ndarray) -> Self:
+        if self.has_auto or isinstance(self.cutoff, Real):
+            return self
+        return self.with_cutoff(np.asarray(self.cutoff)[features])
+
     def cutoffs_like(self, data: Array) -> Array | float:
         """Return the cutoff as a number, or as an array (features,) where data are."""
         if self.has_auto:
