@@ -31,9 +31,11 @@ demo: $(VENV)/.demo
 test: $(VENV)/.test
 	$(ALONE) $(BIN)/python -m pytest $(SHARED) -m "not extra"
 
-# Everything: also PyTorch, documentation, examples, a browser, further variants, the oldest releases.
+# What that leaves out: PyTorch, documentation, examples, a browser, further variants, the oldest releases.
+OF_TORCH = $(shell grep -rl torch tests --include="test_*.py")
 test-all: $(VENV)/.dev
-	$(ALONE) $(BIN)/python -m pytest $(SHARED)
+	$(ALONE) $(BIN)/python -m pytest $(SHARED) -m extra
+	$(ALONE) $(BIN)/python -m pytest $(SHARED) -m "not extra" $(OF_TORCH)
 	$(MAKE) oldest
 
 # Which lines tests run. Tracing is slow, so the laws that have hundreds of cases each and the checks of

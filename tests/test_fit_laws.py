@@ -101,12 +101,18 @@ MAY_ROUND = {
 """Where fits may be made of rounding after all, and laws on their numbers are skipped."""
 
 
+def is_variant(cell):
+    """Return whether the parts of a cell, each for itself, are in other cells of make test too."""
+    plain = cell.data == "dense" and not LOSSES[cell.loss].weighs_entries
+    return cell.structure != "free" and not plain
+
+
 def each(cells, extra=lambda cell: False):
     """One case for every cell, those of a batch in one process, some in make test-all only."""
 
     def case(cell):
         marks = [pytest.mark.xdist_group(str(cell.kind))]
-        marks += [pytest.mark.extra] if extra(cell) else []
+        marks += [pytest.mark.extra] if is_variant(cell) or extra(cell) else []
         return pytest.param(cell, id="-".join(cell), marks=marks)
 
     return pytest.mark.parametrize("cell", [case(cell) for cell in cells])
@@ -248,7 +254,9 @@ def batches():
     """Every kind of batch that there is; solvers other than the plain one in make test-all only."""
     return [
         pytest.param(
-            kind, id="-".join(map(str, kind)), marks=[pytest.mark.extra] * (kind.solver != "mu")
+            kind,
+            id="-".join(map(str, kind)),
+            marks=[pytest.mark.extra] * (kind.solver != "mu" or is_variant(kind)),
         )
         for kind in dict.fromkeys(cell.kind for cell in CELLS)
     ]

@@ -86,7 +86,7 @@ PAIRS = [
 ]
 
 
-@pytest.mark.parametrize("data", ["dense", "missing"])
+@pytest.mark.parametrize("data", ["dense", pytest.param("missing", marks=pytest.mark.extra)])
 @pytest.mark.parametrize("structure", STRUCTURES)
 @pytest.mark.parametrize(("loss", "weighting"), PAIRS)
 @pytest.mark.parametrize(
