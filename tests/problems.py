@@ -92,6 +92,15 @@ def loss_of(name: str, unit: float = 1.0) -> Loss:
     return loss.with_cutoff(CUTOFF).rescaled(unit) if loss.has_auto else loss
 
 
+PAIRS = [
+    (loss, weighting)
+    for loss in LOSSES
+    for weighting in WEIGHTINGS
+    if not (LOSSES[loss].weighs_entries and WEIGHTINGS[weighting].per_entry)
+]
+"""Losses and weightings that go together: not both give every entry a weight."""
+
+
 def run(
     X,
     weightings,

@@ -10,8 +10,9 @@ of an entry that is far off is flat, so that a fit from a bad start keeps what i
    the start of the next one, of half of the rank, and that one the start at full rank.
 3. Groups. Where a fit of low rank agrees with few of the entries of a row, the row is of another
    kind rather than full of bad entries: it takes part in the next start as it is. Scattered bad
-   entries may look the same where they are many, so the steps are run with this rule and without
-   it, and the fit with the lower loss under common cutoffs is taken.
+   entries may look the same where they are many, and a good table may have more groups than low
+   ranks have room for. So the steps are run with this rule and without it, the full rank is also
+   fitted at once, and the fit with the least loss under common cutoffs is taken.
 """
 
 from __future__ import annotations
@@ -143,7 +144,8 @@ class _Table:
     def fit_rising_rank(self) -> list[_Fit]:
         """Fit ranks up to the full one, with the rule for rows of other kinds and without it.
 
-        One fit where the rule changes nothing.
+        Where the rule changes nothing it is left out. The last fit is of the full rank at once,
+        with all entries.
         """
         medians = weighted_quantiles(self.rows, self.row_weight)
         scales = self._scales(self.rows - medians, LEAST_MARGINAL_SCALE)
@@ -154,10 +156,13 @@ class _Table:
         first = self._fit_rank(
             ranks[0], repaired, weights, NARROWING if len(ranks) > 1 else FINAL_NARROWING
         )
-        without = self._fit_higher_ranks(ranks[1:], first, 0.0)
-        if np.array_equal(self._with_other_kinds(first, AGREEING), first.weights > HAS_WEIGHT):
-            return [without]
-        return [without, self._fit_higher_ranks(ranks[1:], first, AGREEING)]
+        fits = [self._fit_higher_ranks(ranks[1:], first, 0.0)]
+        if not np.array_equal(self._with_other_kinds(first, AGREEING), first.weights > HAS_WEIGHT):
+            fits.append(self._fit_higher_ranks(ranks[1:], first, AGREEING))
+        # A good table may have more groups than low ranks have room for.
+        filled = np.where(self.known, self.rows, medians)
+        fits.append(self._fit_rank(self.rank, filled, self.known, FINAL_NARROWING))
+        return fits
 
     def _fit_higher_ranks(self, ranks: Sequence[int], fitted: _Fit, agreeing: float) -> _Fit:
         """Fit rising ranks, each from the table that the fit before has repaired."""

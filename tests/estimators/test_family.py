@@ -34,10 +34,11 @@ def test_fit_transform_score_and_objective_agree(loss, weighting, structure, dat
         codes = model.fit_transform(table)
     rest = np.abs(model.transform(table) - codes).max(axis=1) <= 1e-6 * codes.max()
     # Where the loss of a row has several minima, iterating may have found a better one.
-    convex = structure != "orthogonal" and loss != "itakura-saito"
-    assert rest.all() if convex else rest.mean() >= 0.85
+    convex = structure != "orthogonal" and loss not in ("itakura-saito", "biweight")
+    both = structure == "orthogonal" and loss == "biweight"  # two reasons for several minima
+    assert rest.all() if convex else rest.mean() >= (0.5 if both else 0.85)
     assert model.objective(table) == pytest.approx(
-        model.objective_history_[-1], rel=1e-6 if convex else 0.05
+        model.objective_history_[-1], rel=1e-6 if convex else 0.15 if both else 0.05
     )
     scores = model.score_samples(table)
     assert np.isfinite(scores).all()
@@ -49,13 +50,16 @@ REFUSED = [cell for cell in combinations() if not cell.supported]
 
 
 def test_all_parts_go_with_dense_data_and_some_with_sparse_data():
-    assert {cell.data for cell in REFUSED} == {"sparse"}
+    dense = [cell for cell in REFUSED if cell.data != "sparse"]
+    assert {cell.weighting for cell in dense} == {"huber"}  # two sets of weights of entries
+    assert {cell.loss for cell in dense} == {"huber", "biweight"}
     assert {cell.data for cell in combinations() if cell.supported} == set(KINDS)
 
 
 @pytest.mark.parametrize("cell", REFUSED, ids=lambda cell: "-".join(cell[:4]))
 def test_reasons_are_what_estimators_say(cell):
     model = RobustNMF(2, loss=cell.loss, weighting=cell.weighting, structure=cell.structure)
-    with pytest.raises(ValueError, match="cannot read sparse X") as error:
-        model.fit(sp.csr_array(X))
+    table = KINDS[cell.data](X)
+    with pytest.raises(ValueError, match="cannot read") as error:
+        model.fit(sp.csr_array(table) if cell.data == "sparse" else table)
     assert cell.reason in str(error.value)

@@ -4,9 +4,7 @@ import numpy as np
 import pytest
 
 from robustnmf import EucNMF, RobustNMF
-from robustnmf.losses import LOSSES
-from robustnmf.weightings import WEIGHTINGS
-from tests.problems import noisy_low_rank
+from tests.problems import PAIRS, noisy_low_rank
 
 rng = np.random.default_rng(0)
 PARTS = rng.gamma(1.0, size=(4, 15)) * (rng.random((4, 15)) < 0.6)
@@ -15,8 +13,7 @@ X = 100 * rng.gamma(1.0, size=(80, 4)) @ PARTS + rng.random((80, 15))
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.filterwarnings("ignore::robustnmf.exceptions.WeightCollapseWarning")
-@pytest.mark.parametrize("weighting", WEIGHTINGS)
-@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize(("loss", "weighting"), PAIRS)
 def test_fixed_components_stay_and_the_objective_falls(loss, weighting):
     model = RobustNMF(
         4, loss=loss, weighting=weighting, fixed_components=PARTS[:2], max_iter=60, random_state=0
@@ -58,8 +55,7 @@ def test_bad_fixed_components_are_refused(parameters, message):
         RobustNMF(4, **parameters).fit(X)
 
 
-@pytest.mark.parametrize("weighting", WEIGHTINGS)
-@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize(("loss", "weighting"), PAIRS)
 def test_the_objective_of_the_data_is_the_end_of_the_history(loss, weighting):
     data = 30 * noisy_low_rank(60, 12, 3, noise=0.5)
     weights = rng.integers(1, 4, size=60)

@@ -13,8 +13,7 @@ from robustnmf import EWRNMF, EucNMF, HuberRNMF, RobustNMF, WeightCollapseWarnin
 from robustnmf.estimators import ESTIMATORS
 from robustnmf.losses import LOSSES
 from robustnmf.structures import STRUCTURES
-from robustnmf.weightings import WEIGHTINGS
-from tests.problems import noisy_low_rank
+from tests.problems import PAIRS, noisy_low_rank
 
 every_estimator = pytest.mark.parametrize("name", ESTIMATORS)
 
@@ -161,13 +160,13 @@ def test_zero_rows_change_nothing_for_the_others(name):
     exponent=st.integers(-60, 60),
     sparsity=st.floats(0, 1),
     dtype=st.sampled_from(["float64", "float32", "int64"]),
-    weighting=st.sampled_from(sorted(WEIGHTINGS)),
     structure=st.sampled_from(sorted(STRUCTURES)),
-    loss=st.sampled_from(sorted(LOSSES)),
+    loss_and_weighting=st.sampled_from(sorted(PAIRS)),
 )
 def test_any_shape_scale_and_dtype(
-    n, m, k, seed, exponent, sparsity, dtype, weighting, structure, loss
+    n, m, k, seed, exponent, sparsity, dtype, structure, loss_and_weighting
 ):
+    loss, weighting = loss_and_weighting
     rng = np.random.default_rng(seed)
     X = rng.gamma(1.0, size=(n, m)) * (rng.random((n, m)) >= sparsity)
     if dtype == "int64":

@@ -1,6 +1,5 @@
 """alpha_W, alpha_H and l1_ratio mean what scikit-learn means by them."""
 
-import itertools
 import warnings
 
 import numpy as np
@@ -11,8 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from robustnmf import Beta, RobustNMF, Uniform, WeightCollapseWarning
 from robustnmf.losses import LOSSES
 from robustnmf.structures import STRUCTURES
-from robustnmf.weightings import WEIGHTINGS
-from tests.problems import loss_of, noisy_low_rank, positive_start, with_holes
+from tests.problems import PAIRS, loss_of, noisy_low_rank, positive_start, with_holes
 
 X = noisy_low_rank(40, 15, 3, seed=3)
 W, H = positive_start(40, 15, 3)
@@ -77,13 +75,6 @@ def test_squares_beside_a_divergence_end_where_scikit_learn_does(loss, beta):
     wanted, found, model = both(loss, beta, 0.01, 0.01, 0.0, iterations=3000)
     assert value(*found) == pytest.approx(value(*wanted), rel=1e-3)
     assert np.all(np.diff(model.objective_history_) <= 1e-9 * model.objective_history_[0])
-
-
-PAIRS = [
-    (loss, weighting)
-    for loss, weighting in itertools.product(LOSSES, WEIGHTINGS)
-    if not (LOSSES[loss].weighs_entries and WEIGHTINGS[weighting].per_entry)
-]
 
 
 @pytest.mark.parametrize("data", ["dense", pytest.param("missing", marks=pytest.mark.extra)])
