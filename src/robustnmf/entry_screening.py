@@ -77,7 +77,7 @@ NO_CUTOFF = 1e3
 FENCES = 3.0
 """Quartile ranges above the good entries of a feature from which on entries are gross."""
 
-FEWEST_FEATURES = 3
+FEWEST_FEATURES, FEWEST_OF_A_KIND = 3, 3
 HAS_WEIGHT, GOOD = 0.1, 0.5
 """Weights above which an entry is no bad one, and above which it is a good one."""
 QUANTILE, OF_NORMAL = 0.6, 0.8416
@@ -107,7 +107,7 @@ def screen_entries(engine: Engine, loss: ReweightedLoss, rank: int, seed: int) -
     rows = np.asarray(sample.rows, dtype=np.float64) / engine.scale
     known = ~np.isnan(rows)
     largest = float(np.max(rows, initial=0.0, where=known))
-    if len(sample) < FEWEST_SAMPLES or rows.shape[1] < FEWEST_FEATURES or largest == 0:
+    if engine.sample_count < FEWEST_SAMPLES or rows.shape[1] < FEWEST_FEATURES or largest == 0:
         return EntryScreening(loss.with_cutoff(NO_CUTOFF * (largest or 1.0)), sample)
     table = _Table(rows, known, sample.weight, rank, seed)
     fits = table.fit_rising_rank()
@@ -261,7 +261,7 @@ class _Table:
         substantial = self.known & (size > SUBSTANTIAL * fitted.scales)
         agree = (substantial & has_weight).sum(axis=1)
         of_another_kind = agree < agreeing * substantial.sum(axis=1)
-        if of_another_kind.sum() < FEWEST_FEATURES:
+        if self.row_weight[of_another_kind].sum() < FEWEST_OF_A_KIND:
             return has_weight
         others = self.rows[of_another_kind]
         positive = np.where(others > 0, others, np.nan)
