@@ -299,7 +299,8 @@ def test_permuting_samples_permutes_the_result(cell):
         for field, values in expected._asdict().items():
             wanted = values if field in ("basis", "history") else values[order]
             slack = 0.0 if field == "importances" else 1e-12 * np.abs(values).max()
-            np.testing.assert_allclose(getattr(found, field), wanted, rtol=1e-9, atol=slack)
+            rtol = 1e-8 if SOLVERS[cell.solver].extrapolates else 1e-9
+            np.testing.assert_allclose(getattr(found, field), wanted, rtol=rtol, atol=slack)
 
 
 @pytest.mark.parametrize("factor", [1e-3, 1e4])

@@ -36,7 +36,9 @@ def test_a_batch_of_ranks_is_its_single_fits():
     together = _rank_errors.hidden_errors(RobustNMF(4, **settings), X, out, np.arange(1, 5))
     for k in range(1, 5):
         alone = _rank_errors.hidden_errors(RobustNMF(k, **settings), X, out, np.array([k]))
-        np.testing.assert_allclose(together[k - 1], alone[0], rtol=1e-6)
+        # Products of one member and of a batch round differently.
+        slack = 1e-6 * np.nanmax(alone)
+        np.testing.assert_allclose(together[k - 1], alone[0], rtol=1e-6, atol=slack)
 
 
 def test_other_losses_and_missing_values():
