@@ -125,7 +125,7 @@ class ReweightedLoss(Loss):
         return at_least(self.entry_weights(data, approximation), LEAST_WEIGHT)
 
     def weighted_residuals(self, block: Block, approximation: Array) -> tuple[Array, Array]:
-        """Compute residuals times their weights (members, *values), and sums of rho over rows.
+        """Compute weighted residuals (members, rows, features), and sums of rho over rows.
 
         The sums (members, rows) are float64. Missing entries count as zero.
         """
