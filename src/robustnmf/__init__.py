@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-# Names are found when they are first asked for, ``__all__`` too: scikit-learn takes a second to
+# Names are found when they are first needed, ``__all__`` too: scikit-learn takes a second to
 # import, and ``robustnmf --help`` need not.
 _FOLDERS = ("corruptions", "datasets", "displays", "metrics")
 _HOMES = {

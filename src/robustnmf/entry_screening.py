@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from robustnmf.arrays.quantiles import ROUNDING
+from robustnmf.arrays.quantiles import weighted_quantiles
 from robustnmf.engine import Engine, InMemory, RowSample, draw_rows
 from robustnmf.fit import fit
 from robustnmf.inits import INITS
@@ -271,18 +271,3 @@ class _Table:
         highest = np.where(deviations > 0, medians + WITHIN_KIND * deviations, np.inf)
         has_weight[of_another_kind] = others <= highest
         return has_weight
-
-
-def weighted_quantiles(table: np.ndarray, weight: np.ndarray, share: float = 0.5) -> np.ndarray:
-    """Compute a weighted quantile of every column (columns,) of a table, without NaN.
-
-    The smallest entry up to which the cumulative weight is at least the share, so that a row of
-    weight two counts as the same row twice; zero for a column of NaN.
-    """
-    order = np.argsort(table, axis=0)  # NaN last
-    values = np.take_along_axis(table, order, axis=0)
-    cumulative = np.cumsum(np.where(np.isnan(values), 0.0, weight[order]), axis=0)
-    below = cumulative < share * cumulative[-1] * (1 - ROUNDING)
-    place = np.minimum(below.sum(axis=0), len(table) - 1)
-    quantiles = values[place, np.arange(table.shape[1])]
-    return np.where(np.isnan(quantiles), 0.0, quantiles)

@@ -43,3 +43,18 @@ def weighted_median(values: np.ndarray, weight: np.ndarray) -> float:
     order = np.argsort(values)
     cumulative = np.cumsum(weight[order])
     return float(np.interp(0.5 * cumulative[-1], cumulative - 0.5 * weight[order], values[order]))
+
+
+def weighted_quantiles(table: np.ndarray, weight: np.ndarray, share: float = 0.5) -> np.ndarray:
+    """Compute a weighted quantile of every column (columns,) of a table, without NaN.
+
+    The smallest entry up to which the cumulative weight is at least the share, so that a row of
+    weight two counts as the same row twice; zero for a column of NaN.
+    """
+    order = np.argsort(table, axis=0)  # NaN last
+    values = np.take_along_axis(table, order, axis=0)
+    cumulative = np.cumsum(np.where(np.isnan(values), 0.0, weight[order]), axis=0)
+    below = cumulative < share * cumulative[-1] * (1 - ROUNDING)
+    place = np.minimum(below.sum(axis=0), len(table) - 1)
+    quantiles = values[place, np.arange(table.shape[1])]
+    return np.where(np.isnan(quantiles), 0.0, quantiles)

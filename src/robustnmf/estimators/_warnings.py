@@ -23,7 +23,7 @@ FEWEST_SIMILAR, SIMILAR = 5, 0.02
 """The same for samples that resemble each other: at least so many, and this share."""
 
 BAD_ENTRIES = 0.02
-"""Share of entries from which on users are told of losses that ignore bad ones."""
+"""Share of entries from which on a warning names losses that ignore bad ones."""
 
 FENCES, UNEXPLAINED, CHECKED_ROWS = 3.0, 0.5, 500
 """An entry looks bad beyond so many quartile ranges above the positive entries of its feature, if

@@ -71,7 +71,7 @@ def methods(judge: EntryJudge) -> Iterator[Score]:
 
 
 def two_step(judge: EntryJudge) -> Iterator[Score]:
-    """Score plain NMF after a first step, and told the bad entries: the ceiling of all others."""
+    """Score plain NMF after a first step, and with the bad entries as NaN: the ceiling."""
     X, bad = judge.data.dirty, judge.data.bad
     yield attempt(CEILING, lambda: _score_of_plain(judge, CEILING, lambda: _as_missing(X, bad)))
     yield attempt(FENCES_FIRST, lambda: _score_of_plain(
