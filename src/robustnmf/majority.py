@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from robustnmf.arrays import weighted_median
+from robustnmf.arrays import to_numpy, weighted_median
 from robustnmf.engine import InMemory
 from robustnmf.fit import fit
 from robustnmf.inits import INITS
@@ -99,10 +99,12 @@ def fit_majority(engine: InMemory, problem: Problem, rank: int) -> Majority:
         engine, problem, [Trimmed()], start, max_iter=PASSES, tol=0.0, callback=is_known
     )
     unit = engine.typical_size(degree)
-    majority = Majority(fitted, engine.row_sizes(degree), engine.row_weight, unit)
+    sizes, weight = to_numpy(engine.row_sizes(degree)), to_numpy(engine.row_weight)
+    majority = Majority(fitted, sizes, weight, unit)
     if rank > 1 and majority.typical_share < EXACT and not majority.accepted.all():
         index = np.flatnonzero(majority.accepted)[:COMPARED]
-        if _share_beyond(engine.filled().samples(index), rank // 2) < DESCRIBED:
+        compared = to_numpy(engine.filled().samples(index))
+        if _share_beyond(compared, rank // 2) < DESCRIBED:
             return fit_majority(engine, problem, rank // 2)
     return majority
 

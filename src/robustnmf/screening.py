@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from robustnmf.arrays import Array, Block, on_device_of
+from robustnmf.arrays import Array, Block, namespace, on_device_of, to_numpy
 from robustnmf.encoding import encoded_start
 from robustnmf.engine import Engine, InMemory, RowSample, draw_rows
 from robustnmf.fit import fit
@@ -107,10 +107,10 @@ def _screen(
     sample, count = draw_rows(engine, ROWS), engine.sample_count
     fill = problem.pass_type(False, False).fill_value
     if count < FEWEST_SAMPLES:
-        every = sample.engine(engine.scale, fill)
+        every = sample.engine(engine.scale, fill, engine.like)
         accepted = fit_accepted(every, problem, rank, init, seeds, len(sample), ALL)
         return Screening(_start(engine, problem, accepted), accepted.cutoffs, 0.0, sample)
-    table = sample.without_repeats().engine(engine.scale, fill)
+    table = sample.without_repeats().engine(engine.scale, fill, engine.like)
     majority = fit_majority(table, problem, rank)
     good, rejected = sample.take(majority.accepted), sample.take(~majority.accepted)
     if sample.total > float(sample.weight.sum()) * (1 + 1e-9):  # there are more rows than drawn
@@ -127,11 +127,12 @@ def _screen(
     if is_small and is_supported and init == "robust":
         accepted = _accept_majority(majority)
     else:
-        inliers = good.joined(rejected.take(groups.members)).engine(engine.scale, fill)
+        inliers = good.joined(rejected.take(groups.members))
         left_out = float(rejected.weight[~groups.members].sum())
         is_clean = left_out <= CLEAN * float(good.weight.sum() + rejected.weight.sum())
         coverage = COVERED_OF_CLEAN if is_clean else COVERED
-        accepted = fit_accepted(inliers, problem, rank, init, seeds, len(good), coverage)
+        table = inliers.engine(engine.scale, fill, engine.like)
+        accepted = fit_accepted(table, problem, rank, init, seeds, len(good), coverage)
     similar = float(rejected.weight[groups.similar].sum())
     return Screening(_start(engine, problem, accepted), accepted.cutoffs, similar, sample)
 
@@ -213,12 +214,13 @@ def fit_accepted(
     complete = engine.filled()
     make_start = INITS["nndsvda" if init == "robust" else init]
     starts = [make_start(complete, rank, int(seed)) for seed in seeds]
-    codes = [np.stack(rows) for rows in zip(*(codes for codes, _ in starts), strict=True)]
-    start = Start(codes, np.stack([basis for _, basis in starts]))
+    xp = namespace(engine.like)
+    codes = [xp.stack(rows) for rows in zip(*(codes for codes, _ in starts), strict=True)]
+    start = Start(codes, xp.stack([basis for _, basis in starts]))
     members = fit(engine, problem, [Uniform()] * len(starts), start, max_iter=PASSES, tol=TOLERANCE)
     energies = min(members, key=lambda member: member.shifted_objective).penalised_energies
-    sizes, unit = engine.row_sizes(degree), engine.typical_size(degree)
-    cutoffs = _cutoffs(energies, sizes, engine.row_weight, unit, majority, coverage)
+    sizes, weight = to_numpy(engine.row_sizes(degree)), to_numpy(engine.row_weight)
+    cutoffs = _cutoffs(energies, sizes, weight, engine.typical_size(degree), majority, coverage)
     return Accepted(np.stack([member.basis for member in members]), cutoffs)
 
 

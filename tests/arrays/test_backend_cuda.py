@@ -9,7 +9,8 @@ import pytest
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
 from robustnmf import Entropy, Huber, RobustNMF  # noqa: E402
-from robustnmf.arrays import backend_cuda, gpu, kernels_for  # noqa: E402
+from robustnmf.arrays import backend_cuda, gpu, gpu_sweeps, kernels_for  # noqa: E402
+from robustnmf.arrays.grams import conjugate_gradients  # noqa: E402
 
 
 def project_and_update(X, basis, gram, codes, least):
@@ -28,13 +29,19 @@ def quadratic_part(codes, product, linear):
     return (codes.double() * (product.double() - 2 * linear.double())).sum(-1)
 
 
-def sweep_coordinates(codes, linear, gram, steps, sweeps, fixed):
+def sweep_coordinates(codes, linear, gram, steps, sweeps):
     codes = codes.clone()
     for _ in range(sweeps):
-        for j in range(fixed, codes.shape[2]):
+        for j in range(codes.shape[2]):
             slope = linear[:, :, j] - (codes @ gram[:, :, j : j + 1])[:, :, 0]
             codes[:, :, j] = (codes[:, :, j] + slope * steps[:, j : j + 1]).clamp(min=0)
     return codes
+
+
+def energies(X, unit, norms, rest, codes, basis, doubtful, least):
+    expanded = norms + rest
+    residuals = ((unit * X - codes @ basis).double() ** 2).sum(-1)
+    return torch.where(expanded < doubtful * norms, residuals, expanded).maximum(least * norms)
 
 
 def huber_parts(X, before, cache, cutoff):
@@ -59,9 +66,12 @@ FORMULAS = {
     "multiplicative_step": lambda f, n, p, least: f * n / p.clamp(min=least),
     "quadratic_part": quadratic_part,
     "sweep_coordinates": sweep_coordinates,
+    "masked_solve": conjugate_gradients,
+    "energies": energies,
     "huber_parts": huber_parts,
     "huber_rows": huber_rows,
 }
+OF_SWEEPS = "sweep_coordinates", "masked_solve", "energies"
 PRODUCTS = "project", "weighted_cross"
 STEPS = *PRODUCTS, "multiplicative_step"
 
@@ -81,16 +91,16 @@ def called(monkeypatch):
     monkeypatch.setattr(gpu, "has_kernels", torch.is_tensor)
     monkeypatch.setattr(backend_cuda, "WORTH_A_PRODUCT", 100)
     for name in FORMULAS:
-        monkeypatch.setattr(gpu, name, noted(name))
+        monkeypatch.setattr(gpu_sweeps if name in OF_SWEEPS else gpu, name, noted(name))
     return names
 
 
 @pytest.mark.parametrize(
     ("weighting", "solver", "n_init", "expected"),
     [
-        (Entropy(5.0), "mu", 1, {"project_and_update", "quadratic_part", *STEPS}),
-        (Entropy(5.0), "mu", 3, {"quadratic_part", *STEPS}),
-        (Entropy(5.0), "hals", 1, {"sweep_coordinates", "quadratic_part", *PRODUCTS}),
+        (Entropy(5.0), "mu", 1, {"project_and_update", "quadratic_part", "energies", *STEPS}),
+        (Entropy(5.0), "mu", 3, {"quadratic_part", "energies", *STEPS}),
+        (Entropy(5.0), "hals", 1, {"sweep_coordinates", "quadratic_part", "energies", *PRODUCTS}),
         (Huber(0.1), "mu", 1, {"huber_parts", "huber_rows", "multiplicative_step"}),
         (Huber(0.1), "hals", 1, {"sweep_coordinates"}),
     ],
@@ -109,15 +119,39 @@ def test_a_fit_calls_the_kernels_there_are(weighting, solver, n_init, expected, 
     np.testing.assert_allclose(by_kernels, here, rtol=2e-4)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_default_fit_by_kernels_is_the_fit_of_numpy(dtype, called):
+    rng = np.random.default_rng(0)
+    X = rng.gamma(0.5, size=(400, 4)) @ rng.gamma(0.5, size=(4, 30)) + 0.1 * rng.random((400, 30))
+    X[:40] = 5 * rng.random((40, 30))
+    X = X.astype(dtype)
+    model = RobustNMF(4, random_state=0, tol=1e-6)
+    codes = model.fit_transform(X)
+    outliers, objective = model.outliers_, model.objective_history_[-1]
+    by_kernels = model.fit_transform(torch.as_tensor(X))
+    assert {"sweep_coordinates", "quadratic_part"} <= called
+    assert (model.outliers_.numpy() == outliers).all()
+    np.testing.assert_allclose(model.objective_history_[-1], objective, rtol=1e-4)
+    np.testing.assert_allclose(by_kernels, codes, atol=1e-2 * codes.max())
+    transformed = model.transform(torch.as_tensor(X))
+    np.testing.assert_allclose(transformed, by_kernels, atol=1e-6 * codes.max())
+    assert "masked_solve" in called
+
+
+SWEPT = {"sweep_coordinates"}
+BOTH = {"quadratic_part", *SWEPT}
+
+
 def test_shapes_and_dtypes_without_a_kernel_go_to_array_calls(called):
     wide, double = torch.rand(1, 200, 129), torch.rand(1, 200, 5, dtype=torch.float64)
-    for codes, loops in ((wide, False), (double.mT.contiguous().mT, False), (double, True)):
+    for codes, loops in ((wide, set()), (double.mT.contiguous().mT, SWEPT), (double, BOTH)):
         called.clear()
         kernels = kernels_for(codes)
         gram = codes.mT @ codes
         found = kernels.quadratic_part(codes, codes, gram)
-        kernels.sweep_coordinates(codes, codes, gram, 1)
-        assert called == ({"quadratic_part", "sweep_coordinates"} if loops else set())
+        swept = kernels.sweep_coordinates(codes, codes, gram, 1)
+        assert called == loops
+        assert swept.stride() == codes.stride()
         torch.testing.assert_close(found, quadratic_part(codes, codes @ gram, codes))
         called.clear()
         kernels.project(torch.rand(200, 7, dtype=codes.dtype), torch.rand(1, 3, 7).to(codes.dtype))

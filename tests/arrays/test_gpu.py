@@ -12,7 +12,7 @@ if DEVICE == "cpu":
 pytest.importorskip("triton", reason="Triton is not installed (PyTorch for CUDA comes with it)")
 
 from robustnmf import Cauchy, Entropy, Fuzzy, Huber, RobustNMF, Trimmed  # noqa: E402
-from robustnmf.arrays import gpu, kernels_for  # noqa: E402
+from robustnmf.arrays import gpu, gpu_sweeps, kernels_for  # noqa: E402
 
 MEMBERS, ROWS, FEATURES, K = 3, 300, 70, 5
 
@@ -78,10 +78,39 @@ def test_loops_over_rows(dtype, beside):
     steps = 1 / torch.diagonal(gram, dim1=1, dim2=2)
     arrays = [np.array(array.cpu()) for array in (A, linear, gram)]
     swept = kernels_for(arrays[0]).sweep_coordinates(*arrays, 2, 1)
+    steps[:, :1] = 0.0  # the first column is fixed
     assert (
-        apart(gpu.sweep_coordinates(A, linear, gram, steps, 2, 1).cpu(), torch.as_tensor(swept))
+        apart(gpu_sweeps.sweep_coordinates(A, linear, gram, steps, 2).cpu(), torch.as_tensor(swept))
         < error
     )
+
+
+@pytest.mark.parametrize("columns", [5, 20])
+def test_systems_on_a_mask_are_solved(columns):
+    basis, mask = drawn(columns, FEATURES), drawn(ROWS, columns) > 0.4
+    gram = basis @ basis.T + torch.eye(columns, device=DEVICE)
+    solution = torch.where(mask, drawn(ROWS, columns), 0.0)
+    found = gpu_sweeps.masked_solve(solution @ gram, mask, gram, 30)
+    assert apart(found, solution) < 1e-4
+    assert (found[~mask] == 0).all()
+
+
+@pytest.mark.parametrize("columns", [5, 20])
+def test_energies_are_recomputed_where_they_cancel(columns):
+    X = drawn(ROWS, FEATURES)
+    A = drawn(ROWS, MEMBERS, columns).permute(1, 0, 2) / columns
+    basis = drawn(MEMBERS, columns, FEATURES)
+    X[:100] = 2 * (A[0] @ basis[0])[:100] * (1 + 1e-4 * drawn(100, FEATURES))
+    norms = ((0.5 * X.double()) ** 2).sum(1)
+    residuals = 0.5 * X.double() - A.double() @ basis.double()
+    expected = (residuals**2).sum(-1)
+    rest = expected - norms + 1e-7 * norms * drawn(MEMBERS, ROWS, dtype=torch.float64)
+    energies = gpu_sweeps.energies(X, 0.5, norms, rest, A, basis, 1e-3, 1e-12)
+    cancels = norms + rest < 1e-3 * norms
+    assert cancels[0, :100].all()
+    assert not cancels[1:].any()
+    assert apart(energies[cancels], expected[cancels]) < 1e-3
+    torch.testing.assert_close(energies[~cancels], (norms + rest)[~cancels])
 
 
 def test_what_has_died_down_becomes_zero_and_nothing_is_divided_by_zero():

@@ -13,17 +13,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from robustnmf.arrays import gpu
-from robustnmf.arrays.grams import coordinate_steps
+from robustnmf.arrays.counts import count_at_nodes
+from robustnmf.arrays.grams import conjugate_gradients, coordinate_steps
 from robustnmf.arrays.namespace import (
     Array,
-    arange_like,
     as_float64,
     at_least,
     floored,
     namespace,
     safe_log,
     smallest,
-    to_numpy,
 )
 
 if TYPE_CHECKING:
@@ -42,6 +41,8 @@ class Kernels:
 
     The last few are formulas in one loop; they return None where there is no such loop.
     """
+
+    is_accelerated = False  # whether few large calls are faster than loops over rows
 
     def project(self, rows: Array, basis: Array) -> Array:
         """Compute ``rows basis^T`` (members, rows, k) of all members as one product."""
@@ -122,6 +123,10 @@ class Kernels:
                 updated[:, :, j] = at_least(updated[:, :, j] + slope * steps[:, j : j + 1], 0.0)
         return updated
 
+    def masked_solve(self, rest: Array, mask: Array, gram: Array, steps: int) -> Array:
+        """Solve ``x gram = rest`` (rows, k) on a mask by so many steps of conjugate gradients."""
+        return conjugate_gradients(rest, mask, gram, steps)
+
     def quadratic_part(self, codes: Array, linear: Array, gram: Array) -> Array:
         """Compute ``a G a^T - 2 l a^T`` of every row (members, rows), summed in float64."""
         return namespace(codes).vecdot(
@@ -183,25 +188,7 @@ class Kernels:
         A position between two nodes is shared by them. All lists are laid end to end, so that a
         device is synchronised with once.
         """
-        xp = namespace(lists)
-        count, rows = lists.shape
-        line = lists + size * xp.astype(arange_like(count, lists), lists.dtype)[:, None]
-        right_weights = xp.broadcast_to(sample_weight, (count, rows)) * (lists - xp.floor(lists))
-        order = xp.argsort(xp.reshape(line, (-1,)))
-        edges = xp.searchsorted(
-            xp.take(xp.reshape(line, (-1,)), order),
-            xp.astype(arange_like(count * size + 1, lists), lists.dtype),
-        )
-        weights = xp.reshape(xp.broadcast_to(sample_weight, (count, rows)), (-1,))
-        zero = xp.zeros_like(weights[:1])
-        sums_by_node = []
-        for part in (weights, xp.reshape(right_weights, (-1,))):
-            sums = xp.concat([zero, xp.cumulative_sum(xp.take(part, order))])
-            sums = xp.take(sums, edges)
-            sums_by_node.append(sums[1:] - sums[:-1])
-        whole, right = (xp.reshape(part, (count, size)) for part in sums_by_node)
-        from_left = xp.concat([xp.zeros_like(right[:, :1]), right[:, :-1]], axis=1)
-        return to_numpy(whole - right + from_left)
+        return count_at_nodes(lists, sample_weight, size)
 
     def divergence(
         self, name: str, block: Block, approximation: Array, per_row: bool

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from robustnmf.arrays import gpu
+from typing import TYPE_CHECKING
+
+from robustnmf.arrays import gpu, gpu_sweeps
 from robustnmf.arrays.backend import EntryLoop, Kernels
 from robustnmf.arrays.grams import coordinate_steps
 from robustnmf.arrays.namespace import Array, namespace, smallest
+
+if TYPE_CHECKING:
+    from robustnmf.arrays.blocks import Block
 
 WORTH_A_PRODUCT = 2**15
 """Rows from which on these kernels are faster than the products of PyTorch."""
@@ -16,6 +21,8 @@ WIDEST = 128
 
 class CudaKernels(Kernels):
     """Kernels for tensors of PyTorch on a device that they run on (:func:`gpu.has_kernels`)."""
+
+    is_accelerated = True
 
     def _product(self, rows: Array, directions: Array) -> Array:
         if not _has_products(rows, directions.shape[0]):
@@ -51,10 +58,31 @@ class CudaKernels(Kernels):
         fixed: int = 0,
         present: Array | None = None,
     ) -> Array:
-        if not _has_loops(factor, factor.shape[-1]):
+        if factor.shape[-1] > WIDEST:
             return super().sweep_coordinates(factor, linear, gram, sweeps, fixed, present)
+        if factor.stride(-1) != 1:  # a transposed view, as of a basis, which is small
+            swept = self.sweep_coordinates(
+                factor.contiguous(), linear, gram, sweeps, fixed, present
+            )
+            return gpu.laid_out_as(factor, swept)
         steps = coordinate_steps(gram, present)
-        return gpu.sweep_coordinates(factor, linear, gram, steps, sweeps, fixed)
+        steps[:, :fixed] = 0.0
+        return gpu_sweeps.sweep_coordinates(factor, linear, gram, steps, sweeps)
+
+    def masked_solve(self, rest: Array, mask: Array, gram: Array, steps: int) -> Array:
+        if str(rest.dtype) != "torch.float32" or rest.shape[1] > WIDEST:
+            return super().masked_solve(rest, mask, gram, steps)
+        return gpu_sweeps.masked_solve(rest, mask, gram, steps)
+
+    def add_sq_norms(
+        self, block: Block, rest: Array, codes: Array, basis: Array, doubtful: float, least: float
+    ) -> Array | None:
+        is_float = str(block.rows.dtype) == str(codes.dtype) == "torch.float32"
+        if not is_float or not block.is_complete_table or not _has_loops(codes, codes.shape[-1]):
+            return None
+        return gpu_sweeps.energies(
+            block.rows, 1.0 / block.scale, block.sq_norms, rest, codes, basis, doubtful, least
+        )
 
     def quadratic_part(self, codes: Array, linear: Array, gram: Array) -> Array:
         if not _has_loops(codes, codes.shape[-1]):

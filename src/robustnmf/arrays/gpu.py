@@ -43,17 +43,17 @@ def _exact() -> bool:
     return not torch.backends.cuda.matmul.allow_tf32
 
 
-def _ceil_div(count: int, size: int) -> int:
+def ceil_div(count: int, size: int) -> int:
     """Return ``count / size``, rounded up."""
     return -(-count // size)
 
 
-def _padded(columns: int) -> int:
+def padded(columns: int) -> int:
     """Return the next power of two, at least 16."""
     return max(16, 1 << (columns - 1).bit_length())
 
 
-def _unit(*lengths: int) -> int:
+def unit_of(*lengths: int) -> int:
     """Return how many numbers can be read at once in tables with rows of these lengths."""
     return next(unit for unit in (16, 4, 2, 1) if all(length % unit == 0 for length in lengths))
 
@@ -64,10 +64,10 @@ def project(X: Any, directions: Any) -> Any:
 
     (n, m), k = X.shape, directions.shape[0]
     out = X.new_empty((n, k))
-    unit, (high, low) = _unit(m, X.stride(0)), _split(directions)
-    kernels.project[(_ceil_div(n, 128),)](
+    unit, (high, low) = unit_of(m, X.stride(0)), _split(directions)
+    kernels.project[(ceil_div(n, 128),)](
         X, high, low, out, n, m // unit, k, X.stride(0) // unit, 1.0,
-        K=_padded(k), ROWS=128, STEP=32, UNIT=unit, SPLIT=_exact(), num_warps=8, num_stages=3,
+        K=padded(k), ROWS=128, STEP=32, UNIT=unit, SPLIT=_exact(), num_warps=8, num_stages=3,
     )  # fmt: skip
     return out
 
@@ -85,13 +85,11 @@ def project_and_update(X: Any, basis: Any, gram: Any, codes: Any, least: float) 
     codes = codes.contiguous()
     out = torch.empty_like(codes)
     rest = X.new_empty((1, n), dtype=torch.float64)
-    width = _padded(k)
-    padded_gram = X.new_zeros((width, width))
-    padded_gram[:k, :k] = gram
-    unit, k_unit, (high, low) = _unit(m, X.stride(0)), _unit(k), _split(basis)
-    kernels.project_and_multiply[(_ceil_div(n, 64),)](
+    padded_gram = with_zeros(gram, 0, 1)
+    unit, k_unit, (high, low) = unit_of(m, X.stride(0)), unit_of(k), _split(basis)
+    kernels.project_and_multiply[(ceil_div(n, 64),)](
         X, high, low, codes, padded_gram, out, rest, n, m // unit, k // k_unit, X.stride(0) // unit,
-        least, 1.0, K=width, ROWS=64, STEP=32 if _exact() else 64, UNIT=unit, K_UNIT=k_unit,
+        least, 1.0, K=padded(k), ROWS=64, STEP=32 if _exact() else 64, UNIT=unit, K_UNIT=k_unit,
         SPLIT=_exact(), num_warps=4, num_stages=4 if _exact() else 3,
     )  # fmt: skip
     return out, rest
@@ -106,9 +104,9 @@ def weighted_cross(codes: Any, weights: Any, *tables: Any) -> list[Any]:
 
     members, n, k = codes.shape
     high, low = (codes.new_empty((members * k, n)) for _ in range(2))
-    kernels.turn[(_ceil_div(n, TILE), members)](
+    kernels.turn[(ceil_div(n, TILE), members)](
         codes, weights.contiguous(), high, low, n, k, *codes.stride()[:2],
-        K=_padded(k), ROWS=TILE, SPLIT=_exact(), num_warps=4,
+        K=padded(k), ROWS=TILE, SPLIT=_exact(), num_warps=4,
     )  # fmt: skip
     return [_cross(high, low, X) for X in tables]
 
@@ -120,19 +118,19 @@ def _cross(high: Any, low: Any, X: Any) -> Any:
     (k, n), m = high.shape, X.shape[1]
     # Tuned on an H200; tables of codes have few features.
     if m <= 64:
-        width, step, warps, stages = _padded(m), 32, 4, 3
+        width, step, warps, stages = padded(m), 32, 4, 3
     elif _exact():
         width, step, warps, stages = 128, 16, 4, 4
     else:
         width, step, warps, stages = 256, 16, 4, 3
-    tiles = _ceil_div(m, width)
-    parts = max(1, min(_ceil_div(n, 512), 2 * _multiprocessors(X.device) // tiles))
-    each = _ceil_div(_ceil_div(n, parts), 64) * 64
-    parts = _ceil_div(n, each)
+    tiles = ceil_div(m, width)
+    parts = max(1, min(ceil_div(n, 512), 2 * _multiprocessors(X.device) // tiles))
+    each = ceil_div(ceil_div(n, parts), 64) * 64
+    parts = ceil_div(n, each)
     out = X.new_empty((parts, k, m))
     kernels.cross[(tiles, parts)](
         high, low, X, out, n, m, k, X.stride(0), each, 1.0,
-        K=_padded(k), ROWS=step, WIDE=width, SPLIT=_exact(),
+        K=padded(k), ROWS=step, WIDE=width, SPLIT=_exact(),
         num_warps=warps, num_stages=stages,
     )  # fmt: skip
     return out.sum(0)
@@ -142,10 +140,10 @@ def multiplicative_step(factor: Any, negative: Any, positive: Any, least: float)
     """Compute ``factor * negative / positive``, with the memory layout of the factor."""
     from robustnmf.arrays import gpu_kernels as kernels
 
-    negative, positive = (_laid_out_as(factor, table) for table in (negative, positive))
-    out = _empty_as(factor)
+    negative, positive = (laid_out_as(factor, table) for table in (negative, positive))
+    out = empty_as(factor)
     count = factor.numel()
-    kernels.multiply[(_ceil_div(count, 1024),)](
+    kernels.multiply[(ceil_div(count, 1024),)](
         factor, negative, positive, out, count, LEAST=least, BLOCK=1024
     )
     return out
@@ -157,26 +155,11 @@ def quadratic_part(codes: Any, product: Any, linear: Any) -> Any:
 
     from robustnmf.arrays import gpu_kernels as kernels
 
-    product, linear = (_laid_out_as(codes, table) for table in (product, linear))
+    product, linear = (laid_out_as(codes, table) for table in (product, linear))
     out = codes.new_empty(codes.shape[:2], dtype=torch.float64)
-    kernels.quadratic[_over_rows(codes)](
+    kernels.quadratic[over_rows(codes)](
         codes, product, linear, out, *codes.shape[1:], *codes.stride()[:2],
-        K=_padded(codes.shape[2]), ROWS=TILE, num_warps=4,
-    )  # fmt: skip
-    return out
-
-
-def sweep_coordinates(
-    codes: Any, linear: Any, gram: Any, steps: Any, sweeps: int, fixed: int
-) -> Any:
-    """Run coordinate sweeps on codes (members, rows, k); steps (members, k) are 1 / diagonal."""
-    from robustnmf.arrays import gpu_kernels as kernels
-
-    out = _empty_as(codes)
-    kernels.sweep[_over_rows(codes)](
-        codes, _laid_out_as(codes, linear), gram.contiguous(), steps.contiguous(), out,
-        *codes.shape[1:], fixed, sweeps, *codes.stride()[:2],
-        K=_padded(codes.shape[2]), ROWS=TILE, num_warps=4,
+        K=padded(codes.shape[2]), ROWS=TILE, num_warps=4,
     )  # fmt: skip
     return out
 
@@ -190,7 +173,7 @@ def huber_parts(X: Any, before: Any, cache: Any, cutoff: Any) -> tuple[Any, Any]
 
     before, cache, table = before.contiguous(), cache.contiguous(), X.numel()
     weighted = cache.new_empty((2, *cache.shape))
-    kernels.huber_parts[(_ceil_div(table, 1024), cache.shape[0])](
+    kernels.huber_parts[(ceil_div(table, 1024), cache.shape[0])](
         X.contiguous(), before, cache, cutoff, weighted[0], weighted[1], table, BLOCK=1024
     )
     return weighted[0], weighted[1]
@@ -211,24 +194,32 @@ def huber_rows(X: Any, cache: Any, cutoff: Any, row_weight: Any) -> tuple[Any, .
     sums = cache.new_empty((3, members, n), dtype=torch.float64)
     kernels.huber_rows[(n, members)](
         X.contiguous(), cache, cutoff, row_weight, *weighted, *sums, n, m,
-        BLOCK=min(1024, _padded(m)), num_warps=4,
+        BLOCK=min(1024, padded(m)), num_warps=4,
     )  # fmt: skip
     return (*weighted, *sums)
 
 
-def _over_rows(codes: Any) -> tuple[int, int]:
+def over_rows(codes: Any) -> tuple[int, int]:
     """Return the launch grid (tiles of rows, members)."""
-    return _ceil_div(codes.shape[1], TILE), codes.shape[0]
+    return ceil_div(codes.shape[1], TILE), codes.shape[0]
 
 
-def _empty_as(table: Any) -> Any:
+def with_zeros(table: Any, *axes: int) -> Any:
+    """Pad the axes of a table with zeros to the length that kernels work with."""
+    shape = [padded(size) if axis in axes else size for axis, size in enumerate(table.shape)]
+    out = table.new_zeros(shape)
+    out[tuple(slice(size) for size in table.shape)] = table
+    return out
+
+
+def empty_as(table: Any) -> Any:
     """Allocate a table with the shape and memory layout of another."""
     return table.new_empty_strided(table.shape, table.stride())
 
 
-def _laid_out_as(like: Any, table: Any) -> Any:
+def laid_out_as(like: Any, table: Any) -> Any:
     """Return a table with the memory layout of another one of its shape; copied if needed."""
-    return table if table.stride() == like.stride() else _empty_as(like).copy_(table)
+    return table if table.stride() == like.stride() else empty_as(like).copy_(table)
 
 
 def _split(table: Any) -> tuple[Any, Any]:

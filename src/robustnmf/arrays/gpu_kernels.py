@@ -160,28 +160,6 @@ def quadratic(A, P, L, out, n, k, by_member, by_row, K: tl.constexpr, ROWS: tl.c
 
 
 @triton.jit
-def sweep(A, L, G, S, out, n, k, first, sweeps, by_member, by_row,
-           K: tl.constexpr, ROWS: tl.constexpr):  # fmt: skip
-    """Run coordinate sweeps on a tile of rows, which stays in registers."""
-    rows = (tl.program_id(0) * ROWS + tl.arange(0, ROWS)).to(tl.int64)
-    member = tl.program_id(1).to(tl.int64)
-    columns = tl.arange(0, K)
-    inside = (rows < n)[:, None] & (columns < k)[None, :]
-    place = member * by_member + rows[:, None] * by_row + columns[None, :]
-    a = tl.load(A + place, mask=inside, other=0.0)
-    linear = tl.load(L + place, mask=inside, other=0.0)
-    for _ in range(sweeps):
-        for j in range(first, k):
-            chosen = (columns == j)[None, :]
-            gram = tl.load(G + (member * k + j) * k + columns, mask=columns < k, other=0.0)
-            slope = tl.sum(tl.where(chosen, linear, 0.0) - a * gram[None, :], axis=1)
-            step = tl.load(S + member * k + j)
-            # The column is changed in place, without extracting it from the tile.
-            a = tl.where(chosen, tl.maximum(a + (slope * step)[:, None], 0.0), a)
-    tl.store(out + place, a, mask=inside)
-
-
-@triton.jit
 def huber_parts(X, B, S, C, one, two, table, BLOCK: tl.constexpr):
     """Multiply X and S by Huber's weights at B; every member has tables B and S and a cutoff."""
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)

@@ -1,4 +1,4 @@
-"""Diagonals of Gram matrices: which components are present, and the steps of coordinate sweeps."""
+"""Gram matrices: which components are present, steps of coordinate sweeps, masked systems."""
 
 from __future__ import annotations
 
@@ -17,3 +17,25 @@ def coordinate_steps(gram: Array, present: Array | None) -> Array:
     diagonal = xp.linalg.diagonal(gram)
     one = xp.ones_like(diagonal)
     return xp.where(present, 1.0 / xp.where(present, diagonal, one), 0 * one)
+
+
+def conjugate_gradients(rest: Array, mask: Array, gram: Array, steps: int) -> Array:
+    """Solve ``x gram = rest`` (rows, k) on the coordinates in a mask; the others are zero.
+
+    Every step is one product with the Gram matrix (k, k), of all rows together.
+    """
+    xp = namespace(rest)
+    zero = 0 * rest
+    rest = xp.where(mask, rest, zero)
+    x, direction, square = zero, rest, xp.vecdot(rest, rest)[:, None]
+    for _ in range(steps):
+        image = xp.where(mask, direction @ gram, zero)
+        curvature = xp.vecdot(direction, image)[:, None]
+        # A row that is solved to the last digit has no direction left.
+        length = xp.where(curvature > 0, square / xp.where(curvature > 0, curvature, 1.0), 0.0)
+        x = x + length * direction
+        rest = rest - length * image
+        after = xp.vecdot(rest, rest)[:, None]
+        growth = xp.where(square > 0, after / xp.where(square > 0, square, 1.0), 0.0)
+        direction, square = rest + growth * direction, after
+    return x

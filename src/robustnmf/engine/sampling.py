@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from robustnmf.arrays import Array, Block, namespace, on_device_of, to_numpy
+from robustnmf.arrays import Array, Block, kernels_for, namespace, on_device_of, to_numpy
 from robustnmf.engine._base import Engine
 from robustnmf.engine.memory import InMemory
 
@@ -123,11 +123,22 @@ class RowSample:
                 return first, place, np.bincount(place, self.weight)
             label[differs] += 1.0  # keys are below one
 
-    def engine(self, scale: float, fill: float = 1.0) -> InMemory:
-        """Build an engine of these rows that reads them in units of a scale."""
+    def engine(self, scale: float, fill: float = 1.0, like: Array | None = None) -> InMemory:
+        """Build an engine of these rows that reads them in units of a scale.
+
+        Where X (``like``) is on a GPU, the rows are, too; results come back to the host.
+        """
         equal = bool((self.weight == 1.0).all())
         weight = None if equal else self.weight
-        return InMemory(self.rows, scale=scale, fill=fill, sample_weight=weight)
+        if like is None or not kernels_for(like).is_accelerated:
+            return InMemory(self.rows, scale=scale, fill=fill, sample_weight=weight)
+        if weight is not None:
+            weight = on_device_of(like, weight, namespace(like).float64)
+        rows = on_device_of(like, self.rows, like.dtype)
+        return InMemory(
+            rows, scale=scale, fill=fill, sample_weight=weight, block_rows=len(self),
+            bring_home=True,
+        )  # fmt: skip
 
     def whole_rows(self) -> Any:
         """Return the rows with a first guess in the place of missing values."""

@@ -15,6 +15,7 @@ from robustnmf.arrays import (
     arange_like,
     as_float64,
     at_least,
+    eps,
     floored,
     identity_like,
     masked_scatter,
@@ -32,6 +33,9 @@ from robustnmf.solvers import (
 from robustnmf.weightings import Batch
 
 CLOSE = 1e-6
+
+PRECISION = 0.1
+"""Error of codes, in units of the rounding of X."""
 
 
 class Rest(NamedTuple):
@@ -93,7 +97,7 @@ def _encode(block: Block, basis: Array, penalty: Penalty) -> Array:
     linear = block.wide_project(basis.T)  # float64: rounding must not depend on other rows
     if penalty:
         return _penalised_codes(linear - penalty.lasso, gram, penalty)
-    codes = nonnegative_least_squares(linear, gram)
+    codes = nonnegative_least_squares(linear, gram, precision=PRECISION * eps(block.rows))
     sq_residuals = block.sq_norms + xp.vecdot(codes, codes @ gram - 2 * linear)
     close = sq_residuals < CLOSE * block.sq_norms
     (rows,) = xp.nonzero(close)

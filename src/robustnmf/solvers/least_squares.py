@@ -13,7 +13,9 @@ batched solves, in two stages:
   at any time.
 
 A row is removed as soon as it is solved, so its codes do not depend on the other
-rows. The arithmetic is float64: the condition number of the basis enters squared.
+rows. On a device, where calls are few and large, conjugate gradients come first
+(:mod:`robustnmf.solvers._many_rows`). The arithmetic is float64: the condition number of the basis
+enters squared.
 """
 
 from __future__ import annotations
@@ -32,6 +34,7 @@ from robustnmf.arrays import (
     masked_scatter,
     namespace,
 )
+from robustnmf.solvers._many_rows import solve_jointly
 
 RIDGE = 1e-13  # keeps duplicate components apart: relative to a unit diagonal
 TOLERANCE = 1e-11
@@ -40,7 +43,9 @@ MAX_SWEEPS = 100
 CHUNK_NUMBERS = 4_000_000
 
 
-def nonnegative_least_squares(linear: Array, gram: Array, guess: Array | None = None) -> Array:
+def nonnegative_least_squares(
+    linear: Array, gram: Array, guess: Array | None = None, precision: float = TOLERANCE
+) -> Array:
     """Compute codes (rows, k) from ``linear = X C^T`` (rows, k) and ``gram = C C^T``.
 
     Parameters
@@ -48,7 +53,10 @@ def nonnegative_least_squares(linear: Array, gram: Array, guess: Array | None = 
     linear : array (rows, k)
     gram : array (k, k), or (rows, k, k) where every row has its own
     guess : array (rows, k), optional; its positive entries are the first guess of the support
+    precision : float; relative error that is allowed on a device, where digits cost steps
     """
+    if guess is None and gram.ndim == 2 and kernels_for(linear).is_accelerated:
+        return _solve_on_device(linear, gram, precision)
     guess = linear - linear if guess is None else guess
     return _in_chunks(_solve, linear, gram, guess)
 
@@ -101,6 +109,18 @@ def _in_chunks(function: Callable, first: Array, gram: Array, second: Array) -> 
         )
     whole = parts[0] if len(parts) == 1 else xp.concat(parts)
     return xp.astype(whole, first.dtype, copy=False)
+
+
+def _solve_on_device(linear: Array, gram: Array, precision: float) -> Array:
+    """Compute codes (rows, k) of all rows together, and of what is left by pivoting."""
+    xp = namespace(linear)
+    unit, scaled_gram = _unit_components(as_float64(gram))
+    codes, rows = solve_jointly(as_float64(linear) * unit, scaled_gram, max(precision, TOLERANCE))
+    codes = xp.astype(codes * unit, linear.dtype, copy=False)
+    if rows.shape[0]:
+        left = xp.take(linear, rows, axis=0)
+        codes[rows, :] = _in_chunks(_solve, left, gram, 0 * left)
+    return codes
 
 
 def _solve(linear: Array, gram: Array, guess: Array) -> Array:

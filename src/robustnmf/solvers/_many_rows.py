@@ -1,0 +1,97 @@
+r"""Nonnegative least squares for many rows at once, on a device.
+
+Sweeps over the coordinates guess which ones are positive. Conjugate gradients then solve for these:
+every step is one product with the Gram matrix, of all rows together, in which the other coordinates
+are masked. Both compute in float32; corrections are added until the gradient, which is computed in
+float64, is small enough. Wrong coordinates are exchanged, as in block principal pivoting, until a
+few rows are left at most.
+"""
+
+from __future__ import annotations
+
+from robustnmf.arrays import Array, as_float64, at_least, kernels_for, namespace
+
+SWEEPS = 40
+"""Sweeps of the guess."""
+
+NEGLIGIBLE = 1e-4
+"""Coordinates of the guess that count as zero, as a share of the largest of the row."""
+
+ROUNDS = 8
+"""Times that wrong coordinates are exchanged."""
+
+STEPS = 20
+"""Steps of conjugate gradients between two gradients in float64."""
+
+CORRECTIONS = 6
+"""Most corrections of a solution."""
+
+
+def solve_jointly(linear: Array, gram: Array, tolerance: float) -> tuple[Array, Array]:
+    """Solve rows (rows, k) of one Gram matrix (k, k) with unit diagonal, in float64.
+
+    Returns codes (rows, k), and the indices of the rows (unsolved,) that another method has to
+    solve. ``tolerance`` is the relative error that is allowed.
+    """
+    xp = namespace(linear)
+    size = xp.max(xp.abs(linear), axis=1, keepdims=True)
+    unit = xp.where(size > 0, size, xp.ones_like(size))
+    linear = linear / unit
+    codes = _guess(linear, gram)
+    positive = codes > NEGLIGIBLE * xp.max(codes, axis=1, keepdims=True)
+    codes = xp.where(positive, codes, 0 * codes)
+    solution, rows = codes, xp.nonzero(unit[:, 0] > 0)[0]
+    for _ in range(ROUNDS):
+        codes, slope = _solve_on_support(linear, gram, positive, codes, tolerance)
+        reach = xp.max(xp.abs(codes), axis=1, keepdims=True)
+        wrong = xp.where(positive, codes < -tolerance * reach, slope > tolerance)
+        unsolved = xp.any(wrong | positive & (xp.abs(slope) > tolerance), axis=1)
+        solution = _replace_rows(solution, rows, codes)
+        (open_rows,) = xp.nonzero(unsolved)
+        rows = xp.take(rows, open_rows)
+        if not rows.shape[0]:
+            break
+        linear, codes, wrong, positive = (
+            xp.take(table, open_rows, axis=0) for table in (linear, codes, wrong, positive)
+        )
+        positive = xp.logical_xor(positive, wrong)
+        codes = xp.where(positive, at_least(codes, 0.0), 0 * codes)
+    return at_least(solution, 0.0) * unit, rows
+
+
+def _guess(linear: Array, gram: Array) -> Array:
+    """Compute codes (rows, k) by sweeps in float32."""
+    xp = namespace(linear)
+    low, low_gram = (xp.astype(table, xp.float32)[None, ...] for table in (linear, gram))
+    codes = kernels_for(low).sweep_coordinates(0 * low, low, low_gram, SWEEPS)
+    return as_float64(codes[0, ...])
+
+
+def _solve_on_support(
+    linear: Array, gram: Array, positive: Array, codes: Array, tolerance: float
+) -> tuple[Array, Array]:
+    """Solve ``codes gram = linear`` on positive coordinates (rows, k), the others staying zero.
+
+    Also returns ``linear - codes gram`` of all coordinates.
+    """
+    xp = namespace(linear)
+    low_gram = xp.astype(gram, xp.float32)
+    slope, largest = linear - codes @ gram, xp.inf
+    for _ in range(CORRECTIONS):
+        rest = xp.where(positive, slope, 0 * slope)
+        before, largest = largest, float(xp.max(xp.abs(rest)))
+        if largest <= tolerance or largest > 0.5 * before:
+            break
+        low = xp.astype(rest, xp.float32)
+        correction = kernels_for(low).masked_solve(low, positive, low_gram, STEPS)
+        codes = codes + as_float64(correction)
+        slope = linear - codes @ gram
+    return codes, slope
+
+
+def _replace_rows(table: Array, rows: Array, values: Array) -> Array:
+    """Replace the rows of a table at indices."""
+    if rows.shape[0] == table.shape[0]:
+        return values
+    table[rows, :] = values
+    return table
