@@ -30,6 +30,10 @@ REPEATED = 3.0
 """Rows that count more than this many times the usual weight are repeated."""
 
 
+WORTH_A_DEVICE = 2**21
+"""Entries of a sample from which on a fit of it is faster on a GPU than on the host."""
+
+
 @dataclass(frozen=True)
 class RowSample:
     """Rows on the host, in the user's units, with their weights and keys.
@@ -126,11 +130,12 @@ class RowSample:
     def engine(self, scale: float, fill: float = 1.0, like: Array | None = None) -> InMemory:
         """Build an engine of these rows that reads them in units of a scale.
 
-        Where X (``like``) is on a GPU, the rows are, too; results come back to the host.
+        Where X (``like``) is on a GPU, many rows are, too; results come back to the host.
         """
         equal = bool((self.weight == 1.0).all())
         weight = None if equal else self.weight
-        if like is None or not kernels_for(like).is_accelerated:
+        is_small = len(self) * self.rows.shape[1] < WORTH_A_DEVICE
+        if like is None or is_small or not kernels_for(like).is_accelerated:
             return InMemory(self.rows, scale=scale, fill=fill, sample_weight=weight)
         if weight is not None:
             weight = on_device_of(like, weight, namespace(like).float64)
