@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
@@ -16,7 +17,7 @@ from robustnmf.report.tables import write_comma_separated
 from robustnmf.tables import Table
 from robustnmf.text_format import is_number
 
-FILES = ("basis.csv", "codes.csv", "samples.csv", "model.rnmf", "report.html")
+FILES = ("basis.csv", "codes.csv", "samples.csv", "model.rnmf", "report.html", "run.json")
 
 
 def summary(fit: Fit) -> dict[str, Any]:
@@ -45,8 +46,8 @@ def read_summary(table: Table) -> dict[str, Any]:
     }
 
 
-def write(fit: Fit, folder: Path) -> dict[str, Path]:
-    """Write all files of a fit; return their paths by name."""
+def write(fit: Fit, folder: Path, run_record: dict[str, Any] | None = None) -> dict[str, Path]:
+    """Write all files of a fit, the record of its run among them; return their paths by name."""
     names = part_names(fit.model.components_.shape[0])
     table, model = fit.table, fit.model
     ids = [escape_formula(name) for name in table.ids]
@@ -60,7 +61,7 @@ def write(fit: Fit, folder: Path) -> dict[str, Path]:
     tables: dict[str, tuple[list[str], Iterable[Sequence[object]]]] = {
         "basis.csv": (
             ["part", *map(escape_formula, table.features)],
-            _csv_rows(names, model.components_),
+            _csv_rows(names, fit.components),
         ),
         "codes.csv": (["id", *names], _csv_rows(ids, fit.codes)),
         "samples.csv": (["id", "importance", "energy", "outlier"], samples),
@@ -71,6 +72,8 @@ def write(fit: Fit, folder: Path) -> dict[str, Path]:
     model.save(paths["model.rnmf"])
     title = f"robustnmf: {display_name(fit.name)}"
     write_whole(paths["report.html"], page(title, contents(fit)).encode())
+    text = json.dumps(run_record or {}, indent=1, default=str)
+    write_whole(paths["run.json"], f"{text}\n".encode())
     return paths
 
 
@@ -107,9 +110,14 @@ def check_image_shape(shape: tuple[int, int], features: int) -> tuple[int, int]:
 
 
 def write_codes(
-    file: IO[bytes], ids: Sequence[str], codes: np.ndarray, energies: np.ndarray
+    file: IO[bytes],
+    ids: Sequence[str],
+    codes: np.ndarray,
+    energies: np.ndarray,
+    outliers: np.ndarray,
 ) -> None:
-    """Write codes (n, k) and energies (n,) of new samples as CSV to a binary file."""
+    """Write codes (n, k), energies and outliers (n,) of new samples as CSV to a binary file."""
     names = part_names(codes.shape[1])
-    rows = _csv_rows(map(escape_formula, ids), np.column_stack([codes, energies]))
-    write_comma_separated(file, ["id", *names, "energy"], rows)
+    numbers = _csv_rows(map(escape_formula, ids), np.column_stack([codes, energies]))
+    rows = ([*row, int(flag)] for row, flag in zip(numbers, outliers, strict=True))
+    write_comma_separated(file, ["id", *names, "energy", "outlier"], rows)

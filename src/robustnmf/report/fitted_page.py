@@ -9,7 +9,6 @@ from io import BytesIO
 from typing import TYPE_CHECKING
 
 import numpy as np
-import scipy.sparse
 from sklearn.decomposition import PCA
 
 from robustnmf.report.fitted_data import Fit
@@ -25,6 +24,7 @@ from robustnmf.report.page import (
     TableCell,
 )
 from robustnmf.report.plots import mosaic
+from robustnmf.tables import take_rows
 
 if TYPE_CHECKING:
     from robustnmf.estimators import RankSelection
@@ -140,8 +140,8 @@ def _png(sheet: np.ndarray) -> bytes:
 def _samples(fit: Fit) -> Table:
     """Return the table of the most outlying samples."""
     farthest = fit.order[:MAX_SAMPLES]
-    rows = fit.table.data[farthest]
-    dense = rows.toarray() if scipy.sparse.issparse(rows) else np.asarray(rows)
+    rows = take_rows(fit.table.data, farthest)
+    dense = rows if isinstance(rows, np.ndarray) else rows.toarray()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of names of features, which are those of the fit
         contributions = fit.model.explain(dense)
