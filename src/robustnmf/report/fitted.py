@@ -11,7 +11,8 @@ import numpy as np
 
 from robustnmf.report.files import output_file, write_whole
 from robustnmf.report.fitted_data import Fit
-from robustnmf.report.fitted_page import contents, display_name
+from robustnmf.report.fitted_page import contents
+from robustnmf.report.names import display_name
 from robustnmf.report.page import page
 from robustnmf.report.tables import write_comma_separated
 from robustnmf.tables import Table
