@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from robustnmf import RobustNMF, losses, weightings
+from robustnmf import RobustNMF, inits, losses, weightings
 from robustnmf.cli import EXTRAS, main
-from robustnmf.cli.fit import LOSSES, OPTIONS, SCALES, WEIGHTINGS, in_options
+from robustnmf.cli.fit import INITS, LOSSES, OPTIONS, SCALES, WEIGHTINGS, in_options
 from robustnmf.tables._scale import KINDS
 from tests.problems import noisy_low_rank
 
@@ -41,7 +41,7 @@ def fit(table, *more):
         (["-k", "2", "--scale", "log"], "invalid choice: 'log'"),
         (["-k", "2", "--n-init", "0"], "'0' is no integer"),
         (["-k", "2", "--columns", " , "], "names no columns"),
-        (["-k", "2", "--init", "custom"], "'custom' is none of"),
+        (["-k", "2", "--init", "custom"], "invalid choice: 'custom'"),
         (["-k", "2", "--max-iter", "0"], "'0' is no integer"),
         (["-k", "2", "--tol", "-1"], "argument --tol"),
         (["-k", "2", "--tol", "nan"], "no number of zero or more"),
@@ -97,6 +97,7 @@ def test_options_reach_the_estimator(table, monkeypatch):
 def test_choices_are_those_of_the_registries():
     assert tuple(losses.LOSSES) == LOSSES
     assert tuple(weightings.WEIGHTINGS) == WEIGHTINGS
+    assert tuple(inits.INITS) == INITS
     assert {"none", *KINDS} == set(SCALES)
 
 

@@ -35,12 +35,13 @@ NOTEWORTHY_RATIO = 100
 
 def run_fit(options: argparse.Namespace) -> int:
     """Read the table, fit, write all files, print a summary."""
-    from robustnmf.report.fitted import check_image_shape, summary, write
-    from robustnmf.report.h5ad import write_h5ad
-
     say = _say_nothing if options.json or options.quiet else _say
     _check_outputs(options)
     table = read(options, say)
+    # Imported now: they take seconds, and what cannot be read is said at once.
+    from robustnmf.report.fitted import check_image_shape, summary, write
+    from robustnmf.report.h5ad import write_h5ad
+
     shape = (
         None
         if options.image_shape is None
@@ -70,7 +71,7 @@ def run_fit(options: argparse.Namespace) -> int:
 
 def _check_outputs(options: argparse.Namespace) -> None:
     """Refuse outputs that cannot be written, or that would replace something, before the fit."""
-    from robustnmf.report.fitted import output_paths
+    from robustnmf.report.files import output_paths
     from robustnmf.report.h5ad import check_h5ad
 
     if options.output is None and options.write_h5ad is None:

@@ -88,13 +88,6 @@ def positive_integer(text: str) -> int:
     return int(text)
 
 
-def one_of(text: str, names: Iterable[str]) -> str:
-    """Parse an option that is one of these names."""
-    if text not in names:
-        raise argparse.ArgumentTypeError(f"{text!r} is none of {', '.join(names)}")
-    return text
-
-
 def _separator(text: str) -> str:
     """Parse an option that is one character; "tab" stands for a tab."""
     character = {"tab": "\t", "\\t": "\t"}.get(text, text)

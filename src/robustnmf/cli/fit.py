@@ -12,7 +12,6 @@ from robustnmf.cli._shared import (
     add_force,
     add_reading,
     command,
-    one_of,
     positive_integer,
 )
 
@@ -40,6 +39,7 @@ LOSSES = (
     "frobenius", "kullback-leibler", "itakura-saito", "beta", "alpha", "huber", "biweight",
 )  # fmt: skip
 WEIGHTINGS = ("uniform", "l21", "huber", "fuzzy", "entropy", "cauchy", "trimmed")
+INITS = ("random", "nndsvd", "nndsvda", "robust")
 """Names of the registries, which take a second to import; a test compares."""
 
 SCALES = ("none", "max", "std", "robust")
@@ -84,7 +84,8 @@ def add(commands: Commands) -> None:
                        help="divide every feature by its scale first: none, max, std, robust (its "
                        "interquartile range); parts are written in the units of the file. For "
                        "features of different units, robust is recommended")  # fmt: skip
-    model.add_argument("--init", default="robust", type=_init, help="start: robust, random, ...")
+    model.add_argument("--init", default="robust", choices=INITS, metavar="INIT",
+                       help=f"start: {', '.join(INITS)} (default robust)")  # fmt: skip
     model.add_argument("--n-init", type=positive_integer, default=1, metavar="N",
                        help="starts, of which the best is taken (default 1)")  # fmt: skip
     model.add_argument("--max-iter", type=positive_integer, default=1000, metavar="N",
@@ -134,13 +135,6 @@ def _components(text: str) -> int | str:
         return positive_integer(text)
     except argparse.ArgumentTypeError as error:
         raise argparse.ArgumentTypeError(f'{error}, nor is it "auto"') from error
-
-
-def _init(text: str) -> str:
-    """Parse --init."""
-    from robustnmf.inits import INITS
-
-    return one_of(text, INITS)
 
 
 def _tolerance(text: str) -> float:

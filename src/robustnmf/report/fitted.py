@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 
-from robustnmf.report.files import output_file, write_whole
+from robustnmf.report.files import output_file, output_paths, write_whole
 from robustnmf.report.fitted_data import Fit
 from robustnmf.report.fitted_page import contents
 from robustnmf.report.names import display_name
@@ -18,7 +19,8 @@ from robustnmf.report.tables import write_comma_separated
 from robustnmf.tables import Table
 from robustnmf.text_format import is_number
 
-FILES = ("basis.csv", "codes.csv", "samples.csv", "model.rnmf", "report.html", "run.json")
+CSV_ROWS = 4096
+"""Rows of an array that are converted to numbers of Python at a time."""
 
 
 def summary(fit: Fit) -> dict[str, Any]:
@@ -52,10 +54,10 @@ def write(fit: Fit, folder: Path, run_record: dict[str, Any] | None = None) -> d
     names = part_names(fit.model.components_.shape[0])
     table, model = fit.table, fit.model
     ids = [escape_formula(name) for name in table.ids]
-    columns = (model.sample_importances_, model.energies_, fit.outliers)
+    numbers = np.column_stack([model.sample_importances_, model.energies_])
     samples = (
-        [name, float(importance), float(energy), int(is_outlier)]
-        for name, importance, energy, is_outlier in zip(ids, *columns, strict=True)
+        [*row, int(is_outlier)]
+        for row, is_outlier in zip(_csv_rows(ids, numbers), fit.outliers.tolist(), strict=True)
     )
     folder.mkdir(parents=True, exist_ok=True)
     paths = output_paths(folder)
@@ -78,15 +80,16 @@ def write(fit: Fit, folder: Path, run_record: dict[str, Any] | None = None) -> d
     return paths
 
 
-def output_paths(folder: Path) -> dict[str, Path]:
-    """Return the paths of the files that :func:`write` writes, by name."""
-    return {name: folder / name for name in FILES}
-
-
 def _csv_rows(names: Iterable[str], array: np.ndarray) -> Iterator[list[str | float]]:
-    """Yield the rows of a CSV file: a name and the numbers of a row of the array (n, m)."""
-    for name, row in zip(names, array, strict=True):
-        yield [name, *np.asarray(row, dtype=float).tolist()]
+    """Yield the rows of a CSV file: a name and the numbers of a row of the array (n, m).
+
+    They have as many digits as their precision needs, and are converted in blocks.
+    """
+    array = np.asarray(array)
+    blocks = (array[start : start + CSV_ROWS] for start in range(0, len(array), CSV_ROWS))
+    rows = chain.from_iterable(block.tolist() for block in blocks)
+    for name, row in zip(names, rows, strict=True):
+        yield [name, *(f"{x:.9g}" for x in row)] if array.dtype == np.float32 else [name, *row]
 
 
 def part_names(count: int) -> list[str]:
