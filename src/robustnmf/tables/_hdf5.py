@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import h5py
 
 SPARSE_CLASSES = {"csr": scipy.sparse.csr_array, "csc": scipy.sparse.csc_array}
-CHUNK = 2**20
+CHUNK = 2**17
 """Stored entries that are read, and converted to floats, at a time."""
 
 
