@@ -56,6 +56,8 @@ __version__ = "0.1.0"
 # Names are found when they are first needed, ``__all__`` too: scikit-learn takes a second to
 # import, and ``robustnmf --help`` need not.
 _FOLDERS = ("corruptions", "datasets", "displays", "metrics")
+# Not in ``__all__``: it has the name of the package that it works with.
+_UNLISTED = ("anndata",)
 _HOMES = {
     "compatibility": ["combinations"],
     "estimators": [
@@ -79,7 +81,7 @@ _REGISTRIES = {"losses": "LOSSES", "structures": "STRUCTURES", "weightings": "WE
 
 
 def __getattr__(name: str) -> Any:
-    if name in _FOLDERS:
+    if name in (*_FOLDERS, *_UNLISTED):
         return import_module(f"robustnmf.{name}")
     if name == "__all__":
         named = (name for names in _HOMES.values() for name in names)

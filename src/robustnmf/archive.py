@@ -69,19 +69,30 @@ def whole_file(path: Path, *, stream: bool = False) -> Iterator[IO[bytes]]:
         with open(path, "ab") as device:  # a descriptor that was redirected to a file is kept
             yield device
         return
+    with path_beside(path) as beside, open(beside, "wb") as file:
+        yield file
+        file.flush()
+        os.fsync(file.fileno())
+
+
+@contextmanager
+def path_beside(path: Path) -> Iterator[Path]:
+    """Yield the path of an empty file in the folder of the target, which it replaces at the end.
+
+    Its permissions are those of the target, or of any new file. After an error it is deleted.
+    """
     target = path.resolve()
     # A name of its own: others may be writing to the same target.
-    handle, beside = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    os.close(handle)
+    beside = Path(name)
     try:
-        with os.fdopen(handle, "wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
+        yield beside
         mode = target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask()
         os.chmod(beside, mode)
         os.replace(beside, target)
     except BaseException:
-        Path(beside).unlink(missing_ok=True)
+        beside.unlink(missing_ok=True)
         raise
 
 

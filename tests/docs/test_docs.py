@@ -168,7 +168,7 @@ def test_the_reference_has_every_public_name():
     listed = set(
         re.findall(r"^   ([A-Za-z][\w.]*)$", (ROOT / "docs/reference.rst").read_text(), re.M)
     )
-    modules = {name.split(".")[0] for name in listed if "." in name}
+    modules = {name.split(".")[0] for name in listed if "." in name} - {"anndata"}  # not for *
     assert set(robustnmf.__all__) == {name for name in listed if "." not in name} | modules
     for name in listed:
         item = robustnmf

@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
+import scipy.sparse
 
-from robustnmf.arrays import DenseBlock, MaskedBlock
+from robustnmf.arrays import DenseBlock, MaskedBlock, SparseBlock, row_slice
 from robustnmf.losses import Beta, ItakuraSaito, KullbackLeibler
 
 LOSSES = [KullbackLeibler(), ItakuraSaito(), Beta(1.0), Beta(0.0)]
@@ -42,6 +43,24 @@ def test_parts_of_the_gradient_are_those_of_the_entries(loss):
         assert (part is None) == (expected is None)
         if part is not None:
             np.testing.assert_allclose(part, expected, rtol=1e-14)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("loss", [KullbackLeibler(), Beta(1.0)], ids=repr)
+def test_stored_entries_of_sparse_rows_are_summed_and_divided(loss, dtype):
+    rows, approximations = table(loss, dtype)
+    rows[3] = 0.0
+    sparse = scipy.sparse.csr_array(rows)
+    block = SparseBlock(row_slice(sparse, 1, 20), 8.0)
+    stored = np.nonzero(rows[1:20])
+    values = rows[1:20][stored] / 8
+    at_stored = np.stack([member[1:20][stored] for member in approximations])
+    assert np.shares_memory(block.rows.data, sparse.data)  # no copy of X
+    expected = block.row_sums(loss.entries(values.astype(float), at_stored.astype(float)))
+    rtol = 1e-12 if dtype == np.float64 else 1e-5
+    np.testing.assert_allclose(loss.row_losses(block, at_stored), expected, rtol=rtol, atol=1e-12)
+    ratios, _ = loss.split_block(block, at_stored)
+    np.testing.assert_allclose(ratios, loss.split(values, at_stored)[0], rtol=max(1e-14, rtol))
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)

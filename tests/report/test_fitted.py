@@ -13,7 +13,7 @@ import scipy.sparse
 import robustnmf
 from robustnmf.cli import main
 from robustnmf.report.fitted import escape_formula
-from robustnmf.report.fitted_page import display_name
+from robustnmf.report.names import display_name
 from robustnmf.tables import read_table
 from tests.browsing import (
     complaints,
@@ -69,7 +69,7 @@ def rows_of(path):
 
 def test_all_files_are_written(written, frame):
     out = written / "out"
-    names = {"basis.csv", "codes.csv", "samples.csv", "model.rnmf", "report.html"}
+    names = {"basis.csv", "codes.csv", "samples.csv", "model.rnmf", "report.html", "run.json"}
     assert {path.name for path in out.iterdir()} == names
     samples = rows_of(out / "samples.csv")
     assert samples[0] == ["id", "importance", "energy", "outlier"]
@@ -108,7 +108,7 @@ def test_a_model_is_applied_to_new_rows(written, frame, capsys):
     )  # fmt: skip
     frame[["sample", *HOSTILE[:3]]].to_csv(written / "less.csv", index=False)
     arguments[1] = str(written / "less.csv")
-    assert main(["transform", *arguments]) == 1
+    assert main(["transform", *arguments, "--force"]) == 1
     assert "5 of the 8 features of the model are not in the table" in capsys.readouterr().err
 
 
@@ -337,9 +337,10 @@ def test_blank_samples_are_no_outliers(tmp_path, capsys):
     assert main(["transform", *arguments, "-o", str(tmp_path / "new.csv"), "--json"]) == 0
     again = rows_of(tmp_path / "new.csv")
     energies = [
-        np.array([float(row[at]) for row in rows[1:]]) for rows, at in ((samples, 2), (again, -1))
+        np.array([float(row[at]) for row in rows[1:]]) for rows, at in ((samples, 2), (again, -2))
     ]
     np.testing.assert_allclose(*energies, rtol=1e-5, atol=1e-9)
+    assert [row[-1] for row in again] == [row[-1] for row in samples]  # outliers
 
 
 DRAWN = (

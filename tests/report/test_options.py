@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from robustnmf import RobustNMF
+from robustnmf import RobustNMF, inits, losses, weightings
 from robustnmf.cli import EXTRAS, main
-from robustnmf.cli.fit import OPTIONS, in_options
+from robustnmf.cli.fit import INITS, LOSSES, OPTIONS, SCALES, WEIGHTINGS, in_options
+from robustnmf.tables._scale import KINDS
 from tests.problems import noisy_low_rank
 
 pytest.importorskip("pandas", reason="tables need the packages of the extra cli")
@@ -35,8 +36,12 @@ def fit(table, *more):
         (["-k", "0"], "'0' is no integer of 1 or more"),
         (["-k", "none"], "'none' is no integer of 1 or more, nor is it \"auto\""),
         (["-k", "2", "--max-ranks", "0"], "'0' is no integer"),
-        (["-k", "2", "--loss", "hinge"], "'hinge' is none of frobenius"),
-        (["-k", "2", "--init", "custom"], "'custom' is none of"),
+        (["-k", "2", "--loss", "hinge"], "invalid choice: 'hinge' (choose from"),
+        (["-k", "2", "--weighting", "heavy"], "invalid choice: 'heavy'"),
+        (["-k", "2", "--scale", "log"], "invalid choice: 'log'"),
+        (["-k", "2", "--n-init", "0"], "'0' is no integer"),
+        (["-k", "2", "--columns", " , "], "names no columns"),
+        (["-k", "2", "--init", "custom"], "invalid choice: 'custom'"),
         (["-k", "2", "--max-iter", "0"], "'0' is no integer"),
         (["-k", "2", "--tol", "-1"], "argument --tol"),
         (["-k", "2", "--tol", "nan"], "no number of zero or more"),
@@ -79,12 +84,21 @@ def test_options_reach_the_estimator(table, monkeypatch):
         RobustNMF, "fit_transform", lambda self, X: parameters.update(self.get_params()) or 1 / 0
     )
     arguments = ["--max-iter", "7", "--tol", "0.5", "--init", "random", "--seed", "3"]
+    arguments += ["--n-init", "4", "--weighting", "cauchy", "--loss", "huber"]
     with pytest.raises(ZeroDivisionError):
         fit(table, "-k", "2", *arguments)
-    values = [
-        parameters[name] for name in ("max_iter", "tol", "init", "random_state", "n_components")
-    ]
-    assert values == [7, 0.5, "random", 3, 2]
+    expected = {
+        "max_iter": 7, "tol": 0.5, "init": "random", "random_state": 3, "n_components": 2,
+        "n_init": 4, "weighting": "cauchy", "loss": "huber",
+    }  # fmt: skip
+    assert {name: parameters[name] for name in expected} == expected
+
+
+def test_choices_are_those_of_the_registries():
+    assert tuple(losses.LOSSES) == LOSSES
+    assert tuple(weightings.WEIGHTINGS) == WEIGHTINGS
+    assert tuple(inits.INITS) == INITS
+    assert {"none", *KINDS} == set(SCALES)
 
 
 @pytest.mark.parametrize(

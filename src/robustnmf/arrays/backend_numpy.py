@@ -112,10 +112,12 @@ class NumpyKernels(Kernels):
     def divergence(
         self, name: str, block: Block, approximation: np.ndarray, per_row: bool
     ) -> np.ndarray | None:
-        """Call a loop of :mod:`robustnmf.arrays.divergences` on complete rows, as they are.
+        """Call a loop of :mod:`robustnmf.arrays.divergences` on complete or sparse rows.
 
         No copy of them in other units is made.
         """
+        if block.zeros_apart:
+            return _stored_divergence(name, block, approximation)
         if not block.is_complete_table:
             return None
         out = np.empty(approximation.shape[:-1]) if per_row else np.empty_like(approximation)
@@ -186,3 +188,21 @@ class NumpyKernels(Kernels):
         codes, given_up = np.empty_like(linear), np.zeros(len(linear), dtype=bool)
         pivot_rows(linear, grams, positive.copy(), ridge, tolerance, patience, codes, given_up)
         return codes, given_up
+
+
+def _stored_divergence(name: str, block: Block, approximation: np.ndarray) -> np.ndarray | None:
+    """Call the loop over the stored entries of sparse rows; None if the loss has no such loop."""
+    unit, least, rows = 1.0 / block.scale, noise(approximation), block.rows
+    if name == "ratio_entries":
+        out = np.empty_like(approximation)
+        for member, values in zip(approximation, out, strict=True):
+            divergences.ratio_entries(
+                rows.data[None, :], unit, member[None, :], least, values[None, :]
+            )
+        return out
+    if name != "kullback_leibler_rows":
+        return None
+    out = np.empty((len(approximation), len(block)))
+    for member, values in zip(approximation, out, strict=True):
+        divergences.kullback_leibler_stored(rows.data, rows.indptr, unit, member, least, values)
+    return out

@@ -98,6 +98,21 @@ def kullback_leibler_rows(
 
 
 @njit(**WITHOUT_CHECKS)
+def kullback_leibler_stored(
+    entries: Array, pointers: Array, unit: float, approximation: Array, least: float, out: Array
+) -> None:
+    """Do the same for the stored entries (stored,) of sparse rows, which begin at ``pointers``."""
+    for i in range(len(out)):
+        total = 0.0
+        for j in range(pointers[i], pointers[i + 1]):
+            x, y = np.float64(entries[j]) * unit, np.float64(approximation[j])
+            positive = x > 0.0
+            value = _excess(max(y, least), x if positive else 1.0)
+            total += max(value, 0.0) if positive else y
+        out[i] = total
+
+
+@njit(**WITHOUT_CHECKS)
 def itakura_saito_rows(
     rows: Array, unit: float, approximation: Array, least: float, out: Array
 ) -> None:

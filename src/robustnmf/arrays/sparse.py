@@ -148,5 +148,7 @@ def row_slice(X: scipy.sparse.csr_array, start: int, stop: int) -> scipy.sparse.
     """Return consecutive rows as a view of the memory of X."""
     inside = slice(int(X.indptr[start]), int(X.indptr[stop]))
     pointers = X.indptr[start : stop + 1] - X.indptr[start]
-    parts = (X.data[inside], X.indices[inside], pointers)
-    return scipy.sparse.csr_array(parts, shape=(stop - start, X.shape[1]))
+    rows = scipy.sparse.csr_array((stop - start, X.shape[1]), dtype=X.dtype)
+    # Set one by one: the constructor copies parts that are views of much larger arrays.
+    rows.data, rows.indices, rows.indptr = X.data[inside], X.indices[inside], pointers
+    return rows

@@ -9,11 +9,14 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from robustnmf import __version__
-from robustnmf.cli import contaminate, datasets, demo, fit, reproduce, transform
+from robustnmf.cli import benchmark, datasets, demo, fit, reproduce, transform
 from robustnmf.cli._shared import UsageError
 
-COMMANDS = (fit, transform, demo, reproduce, contaminate, datasets)
-EXTRAS = {"h5py": "files", "pyarrow": "files", "zarr": "files", "torch": "torch", "dask": "dask"}
+COMMANDS = (fit, transform, demo, reproduce, benchmark, datasets)
+EXTRAS = {
+    "anndata": "anndata", "h5py": "files", "pyarrow": "files", "zarr": "files", "torch": "torch",
+    "dask": "dask",
+}  # fmt: skip
 """Which extra installs a module, where it is not ``cli``."""
 
 INTERRUPTED, BROKEN_PIPE, USAGE = 130, 141, 2
@@ -29,6 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for command in COMMANDS:
         command.add(commands)
     options = parser.parse_args(arguments)
+    options.arguments = list(sys.argv[1:] if arguments is None else arguments)
     try:
         return options.run(options)
     except ModuleNotFoundError as error:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import csv
 import os
 import platform
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeAlias
@@ -24,11 +25,20 @@ class UsageError(ValueError):
     """Raised for options that contradict each other; the exit code is that of argparse."""
 
 
-def command(commands: Commands, name: str, summary: str, examples: str) -> argparse.ArgumentParser:
+def command(
+    commands: Commands,
+    name: str,
+    summary: str,
+    examples: str,
+    description: str | None = None,
+    aliases: Sequence[str] = (),
+) -> argparse.ArgumentParser:
     """Add a command; return its parser, with examples below its help."""
     return commands.add_parser(
         name,
+        aliases=aliases,
         help=summary,
+        description=description or f"{summary[0].upper()}{summary[1:]}.",
         epilog=examples,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -36,7 +46,8 @@ def command(commands: Commands, name: str, summary: str, examples: str) -> argpa
 
 def add_reading(parser: argparse.ArgumentParser) -> None:
     """Add the options that say which table to read, and how."""
-    parser.add_argument("data", type=Path, help="CSV, TSV, Parquet, NPY, NPZ, MTX, H5AD or HDF5")
+    parser.add_argument("data", type=Path, help="CSV, TSV, Parquet, NPY, NPZ, MTX, H5AD or HDF5 "
+                        "(texts and MTX also .gz), or a folder of Cell Ranger")  # fmt: skip
     parser.add_argument("--id", metavar="COLUMN", help="column with the names of samples")
     parser.add_argument("--dataset", metavar="NAME", help="which array of an NPZ or HDF5 file")
     parser.add_argument("--header", action=argparse.BooleanOptionalAction,
@@ -45,7 +56,29 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
                         help='between fields of a text; "tab" (default: detected)')  # fmt: skip
     parser.add_argument("--decimal", choices=[".", ","],
                         help="decimal mark of numbers in a text (default: detected)")  # fmt: skip
+    parser.add_argument("--layer", metavar="NAME", help="layer of an H5AD file (default: X)")
+    parser.add_argument(
+        "--columns",
+        type=_names,
+        metavar="NAMES",
+        help='features to use, with commas between; "mz_*" takes all that begin so',
+    )
+    parser.add_argument("--transpose", action=argparse.BooleanOptionalAction,
+                        help="whether rows of the file are features (default: only where MTX "
+                        "files are genes x cells)")  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print a summary for scripts")
+
+
+def add_force(parser: argparse.ArgumentParser) -> None:
+    """Add the option to replace files that are there."""
+    parser.add_argument("--force", action="store_true", help="replace results that are there")
+
+
+def add_output_folder(parser: argparse.ArgumentParser, meaning: str, default: Path | None) -> None:
+    """Add the option of the folder to write to; ``--out`` is its earlier name."""
+    parser.add_argument(
+        "-o", "--output", "--out", type=Path, metavar="FOLDER", default=default, help=meaning
+    )
 
 
 def positive_integer(text: str) -> int:
@@ -53,13 +86,6 @@ def positive_integer(text: str) -> int:
     if not re.fullmatch("[0-9]{1,9}", text) or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is no integer of 1 or more")
     return int(text)
-
-
-def one_of(text: str, names: Iterable[str]) -> str:
-    """Parse an option that is one of these names."""
-    if text not in names:
-        raise argparse.ArgumentTypeError(f"{text!r} is none of {', '.join(names)}")
-    return text
 
 
 def _separator(text: str) -> str:
@@ -70,13 +96,23 @@ def _separator(text: str) -> str:
     return character
 
 
+def _names(text: str) -> list[str]:
+    """Parse an option that is a list of names with commas between them; they may be quoted."""
+    names = [name.strip() for name in next(csv.reader([text]), []) if name.strip()]
+    if not names:
+        raise argparse.ArgumentTypeError(f"{text!r} names no columns")
+    return names
+
+
 def read(options: argparse.Namespace, say: Callable[[str], None]) -> Table:
     """Read the table that the options name; print its notes by ``say``, its losses to stderr."""
     from robustnmf.tables import read_table
 
     table = read_table(
         options.data, id_column=options.id, dataset=options.dataset, header=options.header,
-        separator=options.sep, decimal=options.decimal,
+        separator=options.sep, decimal=options.decimal, layer=options.layer,
+        columns=options.columns, transpose=options.transpose,
+        color_by=getattr(options, "color_by", None),
     )  # fmt: skip
     for note in table.notes:
         say(f"  {note}")
@@ -121,6 +157,18 @@ def check_not_input(output: Path, *inputs: Path) -> None:
     for path in inputs:
         if output.is_file() and path.exists() and output.samefile(path):
             raise ValueError(f"--output is {output}, which is read; another file is needed.")
+
+
+def check_new(outputs: Iterable[Path], *, force: bool) -> None:
+    """Refuse to replace files that are there, unless it is forced; streams are no such files."""
+    from robustnmf.archive import is_stream
+
+    existing = [path for path in outputs if path.exists() and not is_stream(path)]
+    if existing and not force:
+        more = f" and {len(existing) - 1} more" if len(existing) > 1 else ""
+        raise ValueError(
+            f"there is {existing[0]}{more} already; name another output, or replace with --force."
+        )
 
 
 @contextmanager

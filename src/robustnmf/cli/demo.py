@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterator
 from pathlib import Path
 
-from robustnmf.cli._shared import Commands
+from robustnmf.cli._shared import Commands, add_output_folder
 
 
 def add(commands: Commands) -> None:
@@ -14,9 +14,7 @@ def add(commands: Commands) -> None:
     parser = commands.add_parser(
         "demo", help="all methods on handwritten digits with a fifth of the samples spoiled"
     )
-    parser.add_argument(
-        "--out", type=Path, default=Path("demo"), help="folder for the picture and the page"
-    )
+    add_output_folder(parser, "folder for the picture and the page (demo)", Path("demo"))
     parser.set_defaults(run=run)
 
 
@@ -30,7 +28,7 @@ def run(options: argparse.Namespace) -> int:
     from robustnmf.report.demo import EXPLANATION, HEADER, cells, write
 
     console = Console()
-    folder: Path = options.out
+    folder: Path = options.output
     folder.mkdir(parents=True, exist_ok=True)  # fail before the fits, not after
 
     def progress(names: list[str]) -> Iterator[str]:

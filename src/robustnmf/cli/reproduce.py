@@ -11,6 +11,7 @@ from pathlib import Path
 from robustnmf.cli._shared import (
     Commands,
     UsageError,
+    add_output_folder,
     command,
     positive_integer,
     progress_bar,
@@ -37,9 +38,7 @@ def add(commands: Commands) -> None:
                         help="k-means processes")  # fmt: skip
     parser.add_argument("--device", help="where PyTorch fits, for example cuda; NumPy by default")
     parser.add_argument("--data-dir", help="folder of the npz files (or set ROBUSTNMF_DATA)")
-    parser.add_argument(
-        "--out", type=Path, help="folder to write to (reproduction, reproduction-quick)"
-    )
+    add_output_folder(parser, "folder to write to (reproduction, reproduction-quick)", None)
     parser.set_defaults(run=run)
 
 
@@ -62,7 +61,7 @@ def run(options: argparse.Namespace) -> int:
         )
     if options.device is not None:
         check_device(options.device)
-    out = options.out or Path("reproduction-quick" if options.quick else "reproduction")
+    out = options.output or Path("reproduction-quick" if options.quick else "reproduction")
     store = Store(out / "trials.sqlite")
     console = Console()
     for name in (*scope.missing, *(item.title for item in reproduction.left_out)):

@@ -1,4 +1,4 @@
-"""``robustnmf transform``: compute codes and energies of new samples."""
+"""``robustnmf transform``: compute codes and energies of new samples, and mark outliers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING
 from robustnmf.cli._shared import (
     Commands,
     UsageError,
+    add_force,
     add_reading,
+    check_new,
     check_not_input,
     command,
     is_stdout,
@@ -26,8 +28,12 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
     from robustnmf.estimators._base import BaseRobustNMF
-    from robustnmf.tables import Table
+    from robustnmf.tables import StoredRows, Table
 
+DESCRIPTION = """Apply a model to new samples. Written is a CSV file with a line for each: how much
+of every part it has, its energy (its distance from what the parts make of it), and whether it is
+an outlier by the rule of the fit. Columns are matched by their names.
+"""
 EXAMPLES = """examples:
   robustnmf transform out/model.rnmf new.csv -o codes.csv
   robustnmf transform out/model.rnmf new.csv -o codes.csv --json
@@ -37,17 +43,20 @@ EXAMPLES = """examples:
 
 def add(commands: Commands) -> None:
     """Add the command and its options."""
-    parser = command(commands, "transform", "codes and energies of new samples", EXAMPLES)
+    summary = "codes and energies of new samples, and whether they are outliers"
+    parser = command(commands, "transform", summary, EXAMPLES, DESCRIPTION)
     parser.add_argument("model", type=Path, help="model.rnmf of robustnmf fit, or model.save(path)")
     add_reading(parser)
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE",
                         help='CSV file for the codes; "-" is standard output')  # fmt: skip
+    add_force(parser)
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     """Read the model and the table, compute codes and energies, write them, print a summary."""
     import robustnmf
+    from robustnmf.report.encoded import encode_samples
     from robustnmf.report.fitted import read_summary, write_codes
 
     to_stdout = is_stdout(options.output)
@@ -56,6 +65,8 @@ def run(options: argparse.Namespace) -> int:
     if options.output.is_dir():
         raise ValueError(f"--output is {options.output}, a folder; a file is needed.")
     check_not_input(options.output, options.data, options.model)
+    if not to_stdout:
+        check_new([options.output], force=options.force)
     model = robustnmf.load(options.model)
     if not hasattr(model, "transform"):
         raise ValueError(f"{options.model} is a {type(model).__name__}, which has no codes.")
@@ -73,22 +84,26 @@ def run(options: argparse.Namespace) -> int:
         warn(f"left out, no features of the model: {first}{more}")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about names of features, which were compared above
-        codes, energies = model.transform(data), 0.0 - model.score_samples(data)
+        codes, energies, outliers = encode_samples(model, data)
     with open_output(options.output) as file:
-        write_codes(file, table.ids, codes, energies)
+        write_codes(file, table.ids, codes, energies, outliers)
     samples, features = table.data.shape
     if options.json:
         result = {"samples": samples, "features": features, "output": str(options.output)}
+        result["outliers"] = [table.ids[int(i)] for i in outliers.nonzero()[0]]
         print(json.dumps({**result, **read_summary(table), "columns_not_in_model": unknown}))
-    say(f"codes of {samples} samples: {options.output}")
+    say(f"codes of {samples} samples, {int(outliers.sum())} of them outliers: {options.output}")
     return 0
 
 
-def align_features(table: Table, model: BaseRobustNMF) -> tuple[np.ndarray | csr_array, list[str]]:
+def align_features(
+    table: Table, model: BaseRobustNMF
+) -> tuple[np.ndarray | csr_array | StoredRows, list[str]]:
     """Return the columns that are features of the model, in its order, and names of the others."""
     names = getattr(model, "feature_names_in_", None)
+    data = table.data
     if names is None or not table.named:
-        return table.data, []
+        return data, []
     ambiguous = [name for name in names if name in table.repeated]
     if ambiguous:
         raise ValueError(f"the table has several features that are called {ambiguous[0][:40]!r}.")
@@ -102,4 +117,9 @@ def align_features(table: Table, model: BaseRobustNMF) -> tuple[np.ndarray | csr
         )
     known = set(names)
     unknown = [name for name in table.features if name not in known]
-    return table.data[:, [positions[name] for name in names]], unknown
+    places = [positions[name] for name in names]
+    if places == list(range(len(table.features))):
+        return data, unknown
+    if not hasattr(data, "__getitem__"):
+        raise ValueError("the features of the table are not in the order of the model.")
+    return data[:, places], unknown

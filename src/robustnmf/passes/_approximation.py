@@ -25,6 +25,9 @@ from robustnmf.solvers import CHUNK_NUMBERS, by_coordinates, nonnegative_least_s
 from robustnmf.weightings import Batch
 
 MAX_STEPS = 200
+STORED_ENTRIES = 2**17
+"""Stored entries of sparse rows that are encoded at a time, in several arrays of float64."""
+
 MAX_HALVINGS = 12
 STEP_TOLERANCE = 1e-12
 SHRINK = 0.1
@@ -72,6 +75,8 @@ class ApproximationPass(Pass):
         xp = namespace(self.basis)
         members, k, _ = self.basis.shape
         step = max(1, CHUNK_NUMBERS // k**2)
+        if block.zeros_apart:
+            step = max(1, min(step, STORED_ENTRIES * len(block) // max(1, block.rows.nnz)))
         codes = []
         for j in range(members):
             # In float64: rounding must not depend on the other rows of the block.

@@ -9,6 +9,14 @@ from typing import IO
 
 from robustnmf.archive import whole_file
 
+FIT_FILES = ("basis.csv", "codes.csv", "samples.csv", "model.rnmf", "report.html", "run.json")
+"""Files of a fit."""
+
+
+def output_paths(folder: Path) -> dict[str, Path]:
+    """Return the paths of the files of a fit in a folder, by name."""
+    return {name: folder / name for name in FIT_FILES}
+
 
 @contextmanager
 def output_file(path: Path) -> Iterator[IO[bytes]]:

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 
-from robustnmf.report.files import output_file, write_whole
+from robustnmf.report.files import output_file, output_paths, write_whole
 from robustnmf.report.fitted_data import Fit
-from robustnmf.report.fitted_page import contents, display_name
+from robustnmf.report.fitted_page import contents
+from robustnmf.report.names import display_name
 from robustnmf.report.page import page
 from robustnmf.report.tables import write_comma_separated
 from robustnmf.tables import Table
 from robustnmf.text_format import is_number
 
-FILES = ("basis.csv", "codes.csv", "samples.csv", "model.rnmf", "report.html")
+CSV_ROWS = 4096
+"""Rows of an array that are converted to numbers of Python at a time."""
 
 
 def summary(fit: Fit) -> dict[str, Any]:
@@ -45,22 +49,22 @@ def read_summary(table: Table) -> dict[str, Any]:
     }
 
 
-def write(fit: Fit, folder: Path) -> dict[str, Path]:
-    """Write all files of a fit; return their paths by name."""
+def write(fit: Fit, folder: Path, run_record: dict[str, Any] | None = None) -> dict[str, Path]:
+    """Write all files of a fit, the record of its run among them; return their paths by name."""
     names = part_names(fit.model.components_.shape[0])
     table, model = fit.table, fit.model
     ids = [escape_formula(name) for name in table.ids]
-    columns = (model.sample_importances_, model.energies_, fit.outliers)
+    numbers = np.column_stack([model.sample_importances_, model.energies_])
     samples = (
-        [name, float(importance), float(energy), int(is_outlier)]
-        for name, importance, energy, is_outlier in zip(ids, *columns, strict=True)
+        [*row, int(is_outlier)]
+        for row, is_outlier in zip(_csv_rows(ids, numbers), fit.outliers.tolist(), strict=True)
     )
     folder.mkdir(parents=True, exist_ok=True)
     paths = output_paths(folder)
     tables: dict[str, tuple[list[str], Iterable[Sequence[object]]]] = {
         "basis.csv": (
             ["part", *map(escape_formula, table.features)],
-            _csv_rows(names, model.components_),
+            _csv_rows(names, fit.components),
         ),
         "codes.csv": (["id", *names], _csv_rows(ids, fit.codes)),
         "samples.csv": (["id", "importance", "energy", "outlier"], samples),
@@ -71,18 +75,21 @@ def write(fit: Fit, folder: Path) -> dict[str, Path]:
     model.save(paths["model.rnmf"])
     title = f"robustnmf: {display_name(fit.name)}"
     write_whole(paths["report.html"], page(title, contents(fit)).encode())
+    text = json.dumps(run_record or {}, indent=1, default=str)
+    write_whole(paths["run.json"], f"{text}\n".encode())
     return paths
 
 
-def output_paths(folder: Path) -> dict[str, Path]:
-    """Return the paths of the files that :func:`write` writes, by name."""
-    return {name: folder / name for name in FILES}
-
-
 def _csv_rows(names: Iterable[str], array: np.ndarray) -> Iterator[list[str | float]]:
-    """Yield the rows of a CSV file: a name and the numbers of a row of the array (n, m)."""
-    for name, row in zip(names, array, strict=True):
-        yield [name, *np.asarray(row, dtype=float).tolist()]
+    """Yield the rows of a CSV file: a name and the numbers of a row of the array (n, m).
+
+    They have as many digits as their precision needs, and are converted in blocks.
+    """
+    array = np.asarray(array)
+    blocks = (array[start : start + CSV_ROWS] for start in range(0, len(array), CSV_ROWS))
+    rows = chain.from_iterable(block.tolist() for block in blocks)
+    for name, row in zip(names, rows, strict=True):
+        yield [name, *(f"{x:.9g}" for x in row)] if array.dtype == np.float32 else [name, *row]
 
 
 def part_names(count: int) -> list[str]:
@@ -107,9 +114,14 @@ def check_image_shape(shape: tuple[int, int], features: int) -> tuple[int, int]:
 
 
 def write_codes(
-    file: IO[bytes], ids: Sequence[str], codes: np.ndarray, energies: np.ndarray
+    file: IO[bytes],
+    ids: Sequence[str],
+    codes: np.ndarray,
+    energies: np.ndarray,
+    outliers: np.ndarray,
 ) -> None:
-    """Write codes (n, k) and energies (n,) of new samples as CSV to a binary file."""
+    """Write codes (n, k), energies and outliers (n,) of new samples as CSV to a binary file."""
     names = part_names(codes.shape[1])
-    rows = _csv_rows(map(escape_formula, ids), np.column_stack([codes, energies]))
-    write_comma_separated(file, ["id", *names, "energy"], rows)
+    numbers = _csv_rows(map(escape_formula, ids), np.column_stack([codes, energies]))
+    rows = ([*row, int(flag)] for row, flag in zip(numbers, outliers, strict=True))
+    write_comma_separated(file, ["id", *names, "energy", "outlier"], rows)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -17,8 +17,10 @@ if TYPE_CHECKING:
 class Fit:
     """A fitted model with the table it was fitted to.
 
-    ``selection`` holds the errors by which the rank was chosen, if it was. Arrays over all samples
-    are computed once: the tables and the page read them for every sample.
+    ``selection`` holds the errors by which the rank was chosen, if it was. With ``scale``
+    (features,) the data of the table are divided by it, and so are the components of the model.
+    ``color_by`` names the column that samples are coloured by. Arrays over all samples are computed
+    once: the tables and the page read them for every sample.
     """
 
     model: RobustNMF
@@ -28,6 +30,15 @@ class Fit:
     image_shape: tuple[int, int] | None = None
     selection: RankSelection | None = None
     name: str = "data"
+    scale: np.ndarray | None = None
+    warnings: list[str] = field(default_factory=list)
+    color_by: str | None = None
+
+    @cached_property
+    def components(self) -> np.ndarray:
+        """The components (k, features) in the units of the file."""
+        components = np.asarray(self.model.components_)
+        return components if self.scale is None else components * self.scale
 
     @cached_property
     def weights(self) -> np.ndarray:

@@ -2,72 +2,107 @@
 
 from __future__ import annotations
 
-import re
-import warnings
 from html import escape
 from io import BytesIO
-from typing import TYPE_CHECKING
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.sparse
-from sklearn.decomposition import PCA
 
 from robustnmf.report.fitted_data import Fit
+from robustnmf.report.fitted_plots import (
+    BLUE,
+    RED,
+    codes_plot,
+    count_note,
+    draw_samples,
+    energies_plot,
+    map_plot,
+)
+from robustnmf.report.fitted_samples import samples_table
+from robustnmf.report.names import display_name, display_note
 from robustnmf.report.page import (
     Bullets,
     Content,
     Heading,
+    Links,
     Paragraph,
     Picture,
     Plot,
     Row,
-    Table,
-    TableCell,
 )
 from robustnmf.report.plots import mosaic
+from robustnmf.tables import Table
+from robustnmf.text_format import to_number
 
 if TYPE_CHECKING:
     from robustnmf.estimators import RankSelection
 
-MAX_SAMPLES, MAX_POINTS, MAX_FEATURES, MAX_LENGTH = 50, 5000, 12, 60
-"""Rows of the table, points of the map, bars of a component, characters of a name."""
+MAX_FEATURES, MAX_PARTS = 12, 60
+"""Bars of a component, and components that are drawn."""
 
-BAD_ENTRY, MAX_BAD_ENTRIES = 0.1, 5
-"""Weight below which an entry is named in the table, and the most names for a sample."""
-
-INVISIBLE = re.compile(
-    "[\ud800-\udfff\u0000-\u001f\u007f-\u009f\u200b-\u200f\u202a-\u202e\u2066-\u2069\ufeff]"
-)
-BLUE, RED = "#1c6dd0", "#d6336c"
+MIN_AXIS, MAX_AXIS = 20, 3000
+"""Features that are numbers in increasing order (wavelengths, times) from which on components are
+drawn as lines, and points of such a line."""
 
 
 def contents(fit: Fit) -> list[Content]:
     """Return the pieces of the page of a fit."""
+    count = len(fit.codes)
+    drawn = draw_samples(fit)
+    codes, n_columns = codes_plot(fit)
+    sections: list[tuple[str, str, list[Content]]] = [
+        ("Warnings", "warnings", [Bullets([display_note(text) for text in fit.warnings])]),
+        ("Parts", "parts", [Paragraph(_parts_text(fit)), *_parts(fit)]),
+        ("Map of the samples", "map", [
+            Paragraph(_map_text(fit) + count_note(len(drawn), count)),
+            map_plot(fit, drawn),
+        ]),
+        ("Outliers and other samples", "samples", [
+            Paragraph(
+                "From the most outlying on. Weight: its say in the parts, of that of the sample "
+                "with the largest. Energy: its distance from what the parts make of it, with the "
+                "features that have most of it: ↑ more than the parts explain, ↓ less. Main part: "
+                "the share of it in the approximation of the sample."
+            ),
+            samples_table(fit),
+        ]),
+        ("Energies", "energies", [
+            Paragraph(
+                "Samples beyond the cutoff lose their weight; that of small samples is lower."
+                + _energies_note(fit)
+            ),
+            energies_plot(fit),
+        ]),
+        ("Codes", "codes", [
+            Paragraph(
+                "How much of each part samples have, of the largest amount of it among samples "
+                "that are no outliers." + count_note(n_columns, count)
+            ),
+            codes,
+        ]),
+    ]  # fmt: skip
+    if fit.selection is not None:
+        curve: list[Content] = [Paragraph(_rank_text(fit.selection)), _ranks(fit.selection)]
+        sections.append(("Number of parts", "rank", curve))
+    sections += [
+        ("How it was found", "fit", [_objective(fit)]),
+        ("What was read", "data", [_notes(fit.table)]),
+    ]
+    if not fit.warnings:
+        del sections[0]
     content: list[Content] = [
         Paragraph(_summary_text(fit)),
-        Heading("What was read", "data"),
-        Bullets([display_note(note) for note in (*fit.table.notes, *fit.table.losses)]),
-        Heading("Parts", "parts"),
-        Paragraph(
-            "Every sample is a sum of these parts, each in its own amount. Of each part the "
-            "features it is made of."
-        ),
-        *_parts(fit),
-        Heading("Samples", "samples"),
-        Paragraph(
-            "From the most outlying on. Weight: its say in the parts, of that of the sample with "
-            "the largest. Energy: its squared distance from what the parts make of it, and the "
-            "features that have most of it."
-        ),
-        _samples(fit),
-        Heading("Map of the samples", "map"),
-        _map(fit),
-        Heading("How it was found", "fit"),
-        _objective(fit),
+        Links([(anchor, title) for title, anchor, _ in sections]),
     ]
-    if fit.selection is not None:
-        content += [Heading("Number of parts", "rank"), _ranks(fit.selection)]
+    for title, anchor, pieces in sections:
+        content += [Heading(title, anchor), *pieces]
     return content
+
+
+def _notes(table: Table) -> Bullets:
+    """Return what was taken for data, and what was not."""
+    return Bullets([display_note(note) for note in (*table.notes, *table.losses)])
 
 
 def _summary_text(fit: Fit) -> str:
@@ -89,35 +124,89 @@ def _summary_text(fit: Fit) -> str:
             words + f"No sample stands out; all of them count (effective sample size {n_eff:,.0f})."
         )
     subject = "samples do" if count > 1 else "sample does"
-    farthest = fit.order[fit.outliers[fit.order]][:3]
-    worst = ", ".join(display_name(fit.table.ids[i]) for i in farthest)
+    farthest = fit.order[: 3 + blank]
+    farthest = farthest[fit.outliers[farthest]][:3]
+    worst = ", ".join(display_name(fit.table.ids[int(i)]) for i in farthest)
     return words + (
         f"{count:,} {subject} not follow them ({count / n_samples:.1%}) and had little or no "
         f"weight in the fit; the farthest off: {worst}. Effective sample size: {n_eff:,.0f}."
     )
 
 
+def _map_text(fit: Fit) -> str:
+    """Say in words what the map shows."""
+    place = {1: "by the amount of the part in them", 2: "by the amounts of both parts in them"}.get(
+        fit.codes.shape[1], "by the shares of the parts in them, in the plane that shows most of it"
+    )
+    colors = "" if fit.color_by is None else f" by {display_name(fit.color_by)}; outliers are x"
+    return f"Samples {place}, coloured{colors or ' by whether they follow the parts'}."
+
+
+def _energies_note(fit: Fit) -> str:
+    """Say in words what outliers are where weights have no cutoff."""
+    cutoff = getattr(getattr(fit.model, "weighting_", None), "cutoff", None)
+    if isinstance(cutoff, (int, float)):
+        return ""
+    return " This weighting has no cutoff: outliers have less than a tenth of an equal weight."
+
+
+def _parts_text(fit: Fit) -> str:
+    """Say in words what the pictures of components show."""
+    count = len(fit.model.components_)
+    text = "Every sample is a sum of these parts, each in its own amount."
+    if fit.image_shape is None and _axis(fit.table) is None:
+        text += " Of each part the features it is made of."
+    if fit.scale is not None:
+        text += " Features are in units of their scale; basis.csv has the units of the file."
+    if count > MAX_PARTS:
+        text += f" Shown are {MAX_PARTS} of {count}; all are in basis.csv."
+    return text
+
+
+def _axis(table: Table) -> np.ndarray | None:
+    """Return the names of features as numbers (features,), if they increase, as wavelengths do."""
+    if not table.named or len(table.features) < MIN_AXIS:
+        return None
+    numbers = [to_number(name) for name in table.features]
+    known = [number for number in numbers if number is not None and np.isfinite(number)]
+    if len(known) < len(numbers) or any(one >= other for one, other in pairwise(known)):
+        return None
+    return np.array(known)
+
+
 def _parts(fit: Fit) -> list[Content]:
-    """Draw the components, as images or as bars of their largest features."""
-    components = np.asarray(fit.model.components_, dtype=float)
+    """Draw the components: as images, as lines, or as bars of their largest features."""
+    components = np.asarray(fit.model.components_, dtype=float)[:MAX_PARTS]
     if fit.image_shape is not None:
         images = components.reshape(-1, *fit.image_shape)
         images = images / np.maximum(images.max(axis=(1, 2), keepdims=True), 1e-300)
         return [Picture(_png(mosaic(images)), f"The {len(images)} parts as images")]
+    axis = _axis(fit.table)
     plots: list[Content] = []
     for j, part in enumerate(components):
+        title = {"text": f"part {j + 1}", "x": 0.02, "xanchor": "left"}
+        if axis is not None:
+            step = -(-len(axis) // MAX_AXIS)
+            line = {
+                "type": "scatter", "mode": "lines", "x": axis[::step].tolist(),
+                "y": part[::step].tolist(), "line": {"color": BLUE, "width": 1.5},
+            }  # fmt: skip
+            layout: dict[str, Any] = {
+                "title": title, "height": 240, "margin": {"l": 50, "r": 10, "t": 40, "b": 40},
+                "template": "none", "yaxis": {"rangemode": "tozero"},
+            }  # fmt: skip
+            plots.append(Plot([line], layout, f"Part {j + 1} along the features"))
+            continue
         top = np.argsort(part)[::-1][:MAX_FEATURES][::-1]
         data = {
             "type": "bar", "orientation": "h", "x": part[top].tolist(), "marker": {"color": BLUE},
             "y": [f"{place}" for place in range(len(top))],
-            "text": [escape(display_name(fit.table.features[i])) for i in top],
+            "text": [escape(display_name(fit.table.features[int(i)])) for i in top],
             "textposition": "outside", "cliponaxis": False, "hoverinfo": "x+text",
         }  # fmt: skip
         layout = {
-            "title": {"text": f"part {j + 1}", "x": 0.02, "xanchor": "left"},
-            "height": 120 + 22 * len(top),
+            "title": title, "height": 120 + 22 * len(top), "template": "none",
             "yaxis": {"visible": False}, "margin": {"l": 10, "r": 160, "t": 40, "b": 40},
-            "template": "none",
         }  # fmt: skip
         plots.append(Plot([data], layout, f"Part {j + 1}: its largest features"))
     return [Row(plots)]
@@ -137,78 +226,6 @@ def _png(sheet: np.ndarray) -> bytes:
     return buffer.getvalue()
 
 
-def _samples(fit: Fit) -> Table:
-    """Return the table of the most outlying samples."""
-    farthest = fit.order[:MAX_SAMPLES]
-    rows = fit.table.data[farthest]
-    dense = rows.toarray() if scipy.sparse.issparse(rows) else np.asarray(rows)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of names of features, which are those of the fit
-        contributions = fit.model.explain(dense)
-        has_weights = hasattr(fit.model, "entry_weights")
-        weights = fit.model.entry_weights(dense) if has_weights else np.ones_like(contributions)
-    cells = []
-    for i, energies, entries in zip(
-        farthest, np.nan_to_num(contributions), np.nan_to_num(weights, nan=1.0), strict=True
-    ):
-        top = np.argsort(energies)[::-1][:3]
-        total = float(energies.sum()) or 1.0
-        features = ", ".join(
-            f"{display_name(fit.table.features[j])} ({energies[j] / total:.0%})"
-            for j in top
-            if energies[j] > 0
-        )
-        energy, weight = float(fit.model.energies_[i]), float(fit.weights[i])
-        cells.append([
-            TableCell(display_name(fit.table.ids[i])),
-            TableCell("yes" if fit.outliers[i] else "no"),
-            TableCell(f"{weight:.3f}", weight),
-            TableCell(f"{energy:.4g}", energy),
-            TableCell(features, kinds=("text",)),
-        ])  # fmt: skip
-        if has_weights:
-            bad = np.flatnonzero(entries < BAD_ENTRY)
-            names = ", ".join(display_name(fit.table.features[j]) for j in bad[:MAX_BAD_ENTRIES])
-            more = f" and {len(bad) - MAX_BAD_ENTRIES} more" if len(bad) > MAX_BAD_ENTRIES else ""
-            cells[-1].append(TableCell(names + more, len(bad), kinds=("text",)))
-    header: tuple[str, ...] = ("sample", "outlier", "weight", "energy", "features")
-    header += ("entries without weight",) if has_weights else ()
-    caption = f"The {len(cells)} most outlying of {fit.table.data.shape[0]:,} samples"
-    return Table(header, cells, caption)
-
-
-def _map(fit: Fit) -> Plot:
-    """Plot the codes, brought to unit norm, in the plane of their first principal components."""
-    codes = np.asarray(fit.codes, dtype=float)
-    norms = np.linalg.norm(codes, axis=1, keepdims=True)
-    unit = codes / np.where(norms > 0, norms, 1.0)
-    plane = np.zeros((len(unit), 2))
-    count = min(2, unit.shape[1], len(unit))
-    if np.ptp(unit, axis=0).max() > 0:
-        plane[:, :count] = PCA(count, random_state=0).fit_transform(unit)
-    indices = np.arange(len(unit))
-    if len(indices) > MAX_POINTS:
-        indices = np.sort(np.random.default_rng(0).permutation(len(indices))[:MAX_POINTS])
-    data = []
-    for name, color, mask in (
-        ("follow the parts", BLUE, ~fit.outliers),
-        ("outliers", RED, fit.outliers),
-    ):
-        points = indices[mask[indices]]
-        data.append({
-            "type": "scattergl" if len(indices) > 1000 else "scatter", "mode": "markers",
-            "name": name, "x": plane[points, 0].tolist(), "y": plane[points, 1].tolist(),
-            "text": [escape(display_name(fit.table.ids[i])) for i in points], "hoverinfo": "text",
-            "marker": {"color": color, "size": 5, "opacity": 0.7},
-        })  # fmt: skip
-    layout = {
-        "xaxis": {"title": {"text": "first direction"}}, "height": 420,
-        "yaxis": {"title": {"text": "second direction"}}, "template": "none",
-        "margin": {"l": 60, "r": 10, "t": 20, "b": 50}, "legend": {"orientation": "h", "y": -0.2},
-    }  # fmt: skip
-    return Plot(data, layout, "Samples by the shares of the parts in them")
-
-
 def _objective(fit: Fit) -> Plot:
     """Plot the objective by iteration."""
     history = [float(value) for value in np.asarray(fit.model.objective_history_)]
@@ -221,11 +238,22 @@ def _objective(fit: Fit) -> Plot:
     return Plot([line], layout, "The objective, which falls with every iteration")
 
 
+def _rank_text(selection: RankSelection) -> str:
+    """Say in words how the number of parts was chosen."""
+    return (
+        f"Entries were hidden and predicted with {selection.ranks[0]} to {selection.ranks[-1]} "
+        f"parts. {selection.best} predict them best; {selection.recommended} is the smallest "
+        "number within one standard error of it."
+    )
+
+
 def _ranks(selection: RankSelection) -> Plot:
     """Plot the error of hidden entries by rank."""
+    chosen = selection.ranks == selection.recommended
     curve = {
         "type": "scatter", "mode": "lines+markers", "x": selection.ranks.tolist(),
         "y": selection.mean.tolist(), "line": {"color": BLUE},
+        "marker": {"size": 8, "color": [RED if is_chosen else BLUE for is_chosen in chosen]},
         "error_y": {"type": "data", "array": selection.standard_error.tolist()},
     }  # fmt: skip
     layout = {
@@ -235,15 +263,3 @@ def _ranks(selection: RankSelection) -> Plot:
         "margin": {"l": 70, "r": 10, "t": 40, "b": 50},
     }  # fmt: skip
     return Plot([curve], layout, "Error of hidden entries by the number of parts")
-
-
-def display_name(text: str) -> str:
-    """Return a name as a page shows it: visible, and not too long."""
-    text = INVISIBLE.sub("\ufffd", text)
-    return text if len(text) <= MAX_LENGTH else text[: MAX_LENGTH - 1] + "\u2026"
-
-
-def display_note(note: str) -> str:
-    """Return a note on what was read as a page shows it: visible, and not too long."""
-    note = INVISIBLE.sub("\ufffd", note)
-    return note if len(note) <= 5 * MAX_LENGTH else note[: 5 * MAX_LENGTH] + "\u2026"

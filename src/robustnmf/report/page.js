@@ -1,5 +1,6 @@
 "use strict";
-// Tables sort by the column whose head is clicked, numbers as numbers; plots are drawn.
+// Tables sort by the column whose head is clicked, numbers as numbers, and can be searched; plots
+// are drawn in the colours of the page, which are light on paper.
 (function () {
   function key(row, column) {
     const cell = row.cells[column];
@@ -25,9 +26,55 @@
       });
     });
   }
-  for (const place of document.querySelectorAll("div.plot")) {
+  for (const search of document.querySelectorAll("p.search")) {
+    const rows = Array.from(search.nextElementSibling.querySelectorAll("tbody tr"));
+    const texts = rows.map(function (row) { return row.textContent.toLowerCase(); });
+    const input = search.querySelector("input");
+    input.addEventListener("input", function () {
+      const words = input.value.toLowerCase();
+      let shown = 0;
+      rows.forEach(function (row, i) {
+        row.hidden = !texts[i].includes(words);
+        if (!row.hidden) shown += 1;
+      });
+      search.querySelector("output").textContent = words ? shown + " of " + rows.length : "";
+    });
+  }
+  function colors() {
+    const style = getComputedStyle(document.documentElement);
+    const ink = style.getPropertyValue("--ink").trim();
+    const line = style.getPropertyValue("--line").trim();
+    const chosen = { "font.color": ink };
+    chosen.paper_bgcolor = chosen.plot_bgcolor = "rgba(0,0,0,0)";
+    for (const axis of ["xaxis", "yaxis"]) {
+      for (const part of ["gridcolor", "zerolinecolor", "linecolor"]) {
+        chosen[axis + "." + part] = line;
+      }
+    }
+    return chosen;
+  }
+  const plots = Array.from(document.querySelectorAll("div.plot"));
+  function recolor() {
+    for (const place of plots) window.Plotly.relayout(place, colors());
+  }
+  for (const place of plots) {
     const figure = JSON.parse(place.querySelector("script").textContent);
     const options = { responsive: true, displaylogo: false };
-    window.Plotly.newPlot(place, figure.data, figure.layout, options);
+    const layout = figure.layout;
+    for (const [name, color] of Object.entries(colors())) {
+      const [part, field] = name.split(".");
+      if (field) layout[part] = Object.assign({}, layout[part], { [field]: color });
+      else layout[part] = color;
+    }
+    window.Plotly.newPlot(place, figure.data, layout, options);
   }
+  const dark = window.matchMedia("(prefers-color-scheme: dark)");
+  dark.addEventListener("change", recolor);
+  function setPrinted(printed) {
+    if (!dark.matches) return;
+    document.documentElement.classList.toggle("printed", printed);
+    recolor();
+  }
+  window.addEventListener("beforeprint", function () { setPrinted(true); });
+  window.addEventListener("afterprint", function () { setPrinted(false); });
 })();

@@ -91,11 +91,15 @@ class TableCell:
 
 @dataclass(frozen=True)
 class Table:
-    """A table of texts or cells; a click on the head of a column sorts by it."""
+    """A table of texts or cells; a click on the head of a column sorts by it.
+
+    A ``searchable`` one has a field above it: rows without the text in it are hidden.
+    """
 
     header: Sequence[str]
     rows: Sequence[Sequence[str | TableCell]]
     caption: str = ""
+    searchable: bool = False
 
     def html(self) -> str:
         head = "".join(
@@ -103,9 +107,14 @@ class Table:
             for cell in self.header
         )
         body = "".join("<tr>" + "".join(map(_cell, row)) + "</tr>" for row in self.rows)
+        search = (
+            '<p class="search"><label>Search <input type="search"></label> <output></output></p>'
+            if self.searchable
+            else ""
+        )
         return (
-            f'<div class="scroll"><table class="sortable"><caption>{escape(self.caption)}'
-            f"</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+            f'{search}<div class="scroll"><table class="sortable">'
+            f"<caption>{escape(self.caption)}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
         )
 
 

@@ -9,20 +9,34 @@ from __future__ import annotations
 import lzma
 import zipfile
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from os.path import expanduser
 from pathlib import Path
 
-from robustnmf.tables._arrays import read_matrix_market, read_npy, read_npz
+from robustnmf.tables._arrays import read_npy, read_npz
+from robustnmf.tables._columns import choose_columns
 from robustnmf.tables._frame import read_parquet
-from robustnmf.tables._hdf5 import read_hdf5
-from robustnmf.tables._table import ReadOptions, Table, make_unique
+from robustnmf.tables._hdf5 import read_hdf5, read_sparse
+from robustnmf.tables._matrix_market import read_folder, read_matrix_market
+from robustnmf.tables._scale import divide, draw_rows, scale_features, take_rows
+from robustnmf.tables._stored import StoredRows
+from robustnmf.tables._table import ReadOptions, Table, make_unique, turn
 from robustnmf.tables._text import OPENERS, read_text
 from robustnmf.text_format import DECIMALS
 
-__all__ = ["ReadOptions", "Table", "read_table"]
+__all__ = [
+    "ReadOptions",
+    "StoredRows",
+    "Table",
+    "divide",
+    "draw_rows",
+    "read_sparse",
+    "read_table",
+    "scale_features",
+    "take_rows",
+]
 
 READERS: dict[str, Callable[[Path, ReadOptions], Table]] = {
     ".csv": partial(read_text, default=","),
@@ -37,6 +51,22 @@ READERS: dict[str, Callable[[Path, ReadOptions], Table]] = {
     ".hdf5": read_hdf5,
 }
 """By suffix."""
+
+SPREADSHEET = "a spreadsheet; save the sheet as CSV there (UTF-8), and give that file"
+OTHER_FILES = {
+    **dict.fromkeys((".xlsx", ".xls", ".xlsm", ".ods", ".numbers"), SPREADSHEET),
+    ".rds": "an R object; write it in R with write.csv, or Matrix::writeMM",
+    ".rdata": "R objects; write one in R with write.csv, or Matrix::writeMM",
+    ".mat": "a file of MATLAB; write the table there with writematrix, as CSV",
+    ".loom": "a Loom file; write it as H5AD with anndata.read_loom(path).write_h5ad(...)",
+    ".zarr": "a Zarr folder; fit it in Python, RobustNMF(k).fit(zarr.open(path))",
+    **dict.fromkeys((".pkl", ".pickle", ".joblib"), "a pickle, which may run code when it is "
+                    "read; save the table as CSV, Parquet or NPY"),
+}  # fmt: skip
+"""What files are that are not read, and what to do, by suffix."""
+
+COLOR_SUFFIXES = {".csv", ".tsv", ".txt", ".parquet", ".h5ad", ".h5", ".hdf5"}
+"""Files whose columns have names, one of which --color-by may be."""
 
 READ_ERRORS = (
     KeyError, TypeError, UnicodeError, EOFError, OverflowError, MemoryError,
@@ -53,6 +83,10 @@ def read_table(
     header: bool | None = None,
     separator: str | None = None,
     decimal: str | None = None,
+    layer: str | None = None,
+    columns: Sequence[str] | None = None,
+    color_by: str | None = None,
+    transpose: bool | None = None,
 ) -> Table:
     """Read a table from a file.
 
@@ -60,7 +94,8 @@ def read_table(
     ----------
     path : path
         CSV, TSV, Parquet, NPY, NPZ (arrays, or SciPy's sparse ones), Matrix Market, AnnData or
-        another HDF5 file.
+        another HDF5 file, or a folder as Cell Ranger writes it (matrix.mtx, features.tsv or
+        genes.tsv, barcodes.tsv, also compressed).
     id_column : str, optional
         Column that holds the names of samples; by default the first one, if it holds texts that
         are all different, or is called so.
@@ -74,23 +109,27 @@ def read_table(
     decimal : {".", ","}, optional
         Decimal mark of numbers in a text; by default detected. Numbers may have separators of
         thousands.
+    layer : str, optional
+        Layer of an AnnData file to read instead of X.
+    columns : sequence of str, optional
+        Names of the features to keep, in which ``*`` stands for any characters and ``?`` for one.
+    color_by : str, optional
+        Column that samples are coloured by in pictures, and that is no feature.
+    transpose : bool, optional
+        Whether rows of the file are features; by default not, except for Matrix Market files of
+        genes x cells that have files of names beside them.
     """
     file = Path(expanduser(path))
     if separator is not None and (len(separator) != 1 or separator in '"\r\n'):
         raise ValueError(f"separator is {separator!r}, but one character is needed.")
     if decimal is not None and decimal not in DECIMALS:
         raise ValueError(f"decimal is {decimal!r}, but '.' or ',' is needed.")
-    if not file.is_file():
-        raise FileNotFoundError(f"there is no file {file}.")
-    suffixes = [suffix.lower() for suffix in file.suffixes if suffix.lower() not in OPENERS]
-    suffix = suffixes[-1] if suffixes else ""
-    if suffix not in READERS:
-        raise ValueError(
-            f"{file} has the suffix {suffix!r}, but tables are read from "
-            f"{', '.join(sorted(READERS))} (also .gz for texts)."
-        )
+    options = ReadOptions(
+        id_column, dataset, header, separator, decimal, layer, color_by, transpose
+    )
+    reader = _find_reader(file, options)
     try:
-        table = READERS[suffix](file, ReadOptions(id_column, dataset, header, separator, decimal))
+        table = reader(file, options)
     except READ_ERRORS as error:
         reason = str(error) or type(error).__name__
         raise ValueError(f"{file} is no table that can be read ({reason}).") from error
@@ -99,8 +138,33 @@ def read_table(
         raise ValueError(f"{file} holds no numbers: {samples} samples, {features} features.")
     if table.data.dtype.kind not in "fiub":
         raise ValueError(f"{file} holds {table.data.dtype}, no numbers.")
+    if transpose and reader not in (read_matrix_market, read_folder):  # which know their axes
+        table = turn(table)
     names, repeated = make_unique(table.features)
     notes = table.notes
     if repeated:
         notes = [*notes, f"{len(repeated)} names stand for several features, which are numbered"]
-    return replace(table, features=names, repeated=repeated, notes=notes)
+    table = replace(table, features=names, repeated=repeated, notes=notes)
+    return table if columns is None else choose_columns(table, columns)
+
+
+def _find_reader(file: Path, options: ReadOptions) -> Callable[[Path, ReadOptions], Table]:
+    """Return the reader of a file; refuse files that are not there or that none reads."""
+    suffixes = [suffix.lower() for suffix in file.suffixes if suffix.lower() not in OPENERS]
+    suffix = suffixes[-1] if suffixes else ""
+    if suffix in OTHER_FILES and file.exists():
+        raise ValueError(f"{file} is {OTHER_FILES[suffix]}.")
+    if options.layer is not None and suffix not in (".h5ad", ".h5", ".hdf5"):
+        raise ValueError(f"--layer is {options.layer[:40]!r}, but only AnnData files have layers.")
+    if options.color_by is not None and suffix not in COLOR_SUFFIXES:
+        raise ValueError(f"--color-by names a column, but columns of {file} have no names.")
+    if file.is_dir():
+        return read_folder
+    if not file.is_file():
+        raise FileNotFoundError(f"there is no file {file}.")
+    if suffix not in READERS:
+        raise ValueError(
+            f"{file} has the suffix {suffix!r}, but tables are read from "
+            f"{', '.join(sorted(READERS))} (also .gz for texts and .mtx)."
+        )
+    return READERS[suffix]

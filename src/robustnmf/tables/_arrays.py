@@ -1,4 +1,4 @@
-"""Read arrays: NPY, NPZ and Matrix Market, dense or sparse."""
+"""Read arrays: NPY and NPZ, dense or sparse."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-import scipy.io
 import scipy.sparse
 
+from robustnmf.tables._stored import StoredRows, exceeds_memory
 from robustnmf.tables._table import MAX_NAMES, ReadOptions, Table, as_text, numbered_table
 
 SPARSE_ENTRIES = {"format", "indices", "indptr", "shape", "data"}
@@ -16,8 +16,12 @@ SPARSE_ENTRIES = {"format", "indices", "indptr", "shape", "data"}
 
 
 def read_npy(file: Path, options: ReadOptions) -> Table:
-    """Read the array of an NPY file."""
-    return numbered_table(np.load(file, allow_pickle=False), "an array")
+    """Read the array of an NPY file; one that is too large for memory stays in its file."""
+    if not exceeds_memory(file.stat().st_size):
+        return numbered_table(np.load(file, allow_pickle=False), "an array")
+    array = np.load(file, allow_pickle=False, mmap_mode="r")
+    note = "an array that is read from its file block by block, as it is large"
+    return numbered_table(StoredRows(array, file), note)
 
 
 def read_npz(file: Path, options: ReadOptions) -> Table:
@@ -38,17 +42,6 @@ def read_npz(file: Path, options: ReadOptions) -> Table:
                 continue
         name = choose_array(options.dataset, tables, file)
         return numbered_table(archive[name], f"the array {name!r}")
-
-
-def read_matrix_market(file: Path, options: ReadOptions) -> Table:
-    """Read a Matrix Market file."""
-    rows, columns, *_ = scipy.io.mminfo(file)
-    if rows + columns > MAX_NAMES:
-        raise ValueError(f"{file} is {rows} x {columns}, too large for a table of names.")
-    array = scipy.io.mmread(file)
-    if scipy.sparse.issparse(array):
-        return numbered_table(scipy.sparse.csr_array(array), "a sparse array")
-    return numbered_table(np.asarray(array), "an array")
 
 
 def check_sparse(kind: str, shape: Sequence[int] | np.ndarray) -> tuple[int, int]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from robustnmf.tables._table import ReadOptions, Table, join_first
+from robustnmf.tables._table import NumberedNames, ReadOptions, Table, join_first
 from robustnmf.text_format import (
     DECIMALS,
     detect_decimal,
@@ -43,10 +43,14 @@ def read_parquet(file: Path, options: ReadOptions) -> Table:
     index = frame.index
     if isinstance(index, pandas.RangeIndex) and index.name is None and index.start == 0:
         id_column = find_id_column(frame, options.id_column, decimal)
-        return table_from_frame(frame, id_column, None, [], decimal, fixed=fixed)
+        return table_from_frame(
+            frame, id_column, None, [], decimal, fixed=fixed, color_by=options.color_by
+        )
     ids = ["/".join(map(str, i)) if isinstance(i, tuple) else str(i) for i in index]
     notes = ["samples are named by the index"]
-    return table_from_frame(frame, None, ids, notes, decimal, fixed=fixed)
+    return table_from_frame(
+        frame, None, ids, notes, decimal, fixed=fixed, color_by=options.color_by
+    )
 
 
 def find_id_column(frame: pandas.DataFrame, id_column: str | None, decimal: str) -> int | None:
@@ -56,12 +60,7 @@ def find_id_column(frame: pandas.DataFrame, id_column: str | None, decimal: str)
     """
     columns = list(frame.columns)
     if id_column is not None:
-        if id_column not in columns:
-            raise ValueError(
-                f"there is no column {id_column!r}; the columns are "
-                f"{', '.join(map(repr, columns[:20]))}."
-            )
-        return columns.index(id_column)
+        return _find_column(frame, id_column)
     if not columns:
         return None
     first = frame.iloc[:, 0]
@@ -72,6 +71,15 @@ def find_id_column(frame: pandas.DataFrame, id_column: str | None, decimal: str)
     n_numbers = sum(is_number(str(value), decimal) for value in first)
     is_names = n_numbers <= MIN_NUMBER_SHARE * len(first) and first.is_unique
     return 0 if is_names else None
+
+
+def _find_column(frame: pandas.DataFrame, name: str) -> int:
+    """Return the position of a column; refuse a name that no column has."""
+    columns = list(frame.columns)
+    if name not in columns:
+        listed = join_first(map(repr, columns), 20)
+        raise ValueError(f"there is no column {name!r}; the columns are {listed}.")
+    return columns.index(name)
 
 
 def distinct_texts(frame: pandas.DataFrame) -> Iterator[str]:
@@ -91,6 +99,7 @@ def table_from_frame(
     decimal: str,
     *,
     fixed: bool,
+    color_by: str | None = None,
 ) -> Table:
     """Return the columns of numbers as a table; say in its notes what was taken for data.
 
@@ -98,6 +107,10 @@ def table_from_frame(
     decimal mark is ``fixed``, columns whose numbers have the other one are read by it.
     """
     notes = list(notes)
+    color_column = None
+    if color_by is not None:
+        color_column = _find_column(frame, color_by)
+        notes.append(f"samples are coloured by the column {color_by!r}, which is no feature")
     if id_column is not None:
         ids = [str(value) for value in frame.iloc[:, id_column]] if ids is None else ids
         notes.append(f"samples are named by the column {frame.columns[id_column]!r}")
@@ -108,7 +121,7 @@ def table_from_frame(
     with_other_decimal: list[str] = []
     made_missing: dict[str, int] = {}
     for i in range(frame.shape[1]):
-        if i == id_column:
+        if i in (id_column, color_column):
             continue
         column, name = frame.iloc[:, i], str(frame.columns[i])
         own_decimal = decimal
@@ -146,8 +159,20 @@ def table_from_frame(
         notes.append(f"the decimal mark of {listed} is a {mark} (else: --decimal)")
     data = np.column_stack(columns) if columns else np.empty((len(frame), 0))
     notes.insert(0, f"{data.shape[0]} samples, {data.shape[1]} features")
-    ids = [str(i) for i in range(len(frame))] if ids is None else ids
-    return Table(data, ids, names, notes, left_out=left_out, made_missing=made_missing)
+    return Table(
+        data, NumberedNames(range(len(frame))) if ids is None else ids, names, notes,
+        left_out=left_out, made_missing=made_missing,
+        colors=None if color_column is None else _colors(frame.iloc[:, color_column], decimal),
+    )  # fmt: skip
+
+
+def _colors(column: pandas.Series, decimal: str) -> np.ndarray:
+    """Return the column that samples are coloured by: floats (n,) if it holds numbers, or texts."""
+    numbers, known, _ = _column_numbers(column, decimal)
+    if numbers is not None and known.any() and not np.isnan(numbers[known]).any():
+        return numbers
+    values = column.astype(object).where(column.notna(), "missing")
+    return np.array([str(value) for value in values], dtype=object)
 
 
 def _holds_objects(column: pandas.Series) -> bool:

@@ -2,15 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import islice
+from typing import overload
 
 import numpy as np
 import scipy.sparse
 
+from robustnmf.tables._stored import StoredRows
+
 MAX_NAMES = 10**8
 """Samples and features together that a table may have: each has a name."""
+
+
+class NumberedNames(Sequence[str]):
+    """Names of samples or features that have none: their numbers, made when they are needed."""
+
+    def __init__(self, numbers: range):
+        self.numbers = numbers
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> NumberedNames: ...
+    def __getitem__(self, index: int | slice) -> str | NumberedNames:
+        if isinstance(index, slice):
+            return NumberedNames(self.numbers[index])
+        return str(self.numbers[index])
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]
 
 
 @dataclass(frozen=True)
@@ -19,9 +46,9 @@ class Table:
 
     Attributes
     ----------
-    data : ndarray or sparse array (samples, features)
-    ids : list of str
-    features : list of str
+    data : ndarray, sparse array or StoredRows (samples, features)
+    ids : sequence of str
+    features : sequence of str
         All different.
     notes : list of str
         What was taken for data, in words.
@@ -35,17 +62,26 @@ class Table:
         Whether the file says what features are called.
     repeated : frozenset of str
         Names that the file gives to several features; the later ones are numbered here.
+    colors : ndarray (samples,) of texts or floats, optional
+        The column that samples are coloured by in pictures; it is no feature.
+    turned : bool
+        Whether rows of the file are features here.
+    positions : ndarray (features,), optional
+        Positions of the features in the file, if not all of them were chosen.
     """
 
-    data: np.ndarray | scipy.sparse.csr_array
-    ids: list[str]
-    features: list[str]
+    data: np.ndarray | scipy.sparse.csr_array | StoredRows
+    ids: Sequence[str]
+    features: Sequence[str]
     notes: list[str] = field(default_factory=list)
     named: bool = True
     repeated: frozenset[str] = frozenset()
     left_out: list[str] = field(default_factory=list)
     made_missing: dict[str, int] = field(default_factory=dict)
     text_format: dict[str, str] | None = None
+    colors: np.ndarray | None = None
+    turned: bool = False
+    positions: np.ndarray | None = None
 
     @property
     def losses(self) -> list[str]:
@@ -69,6 +105,9 @@ class ReadOptions:
     header: bool | None = None
     separator: str | None = None
     decimal: str | None = None
+    layer: str | None = None
+    color_by: str | None = None
+    transpose: bool | None = None
 
 
 def join_first(texts: Iterable[str], most: int = 5) -> str:
@@ -77,8 +116,10 @@ def join_first(texts: Iterable[str], most: int = 5) -> str:
     return ", ".join(first[:most]) + (", ..." if len(first) > most else "")
 
 
-def make_unique(names: Iterable[str]) -> tuple[list[str], frozenset[str]]:
+def make_unique(names: Sequence[str]) -> tuple[Sequence[str], frozenset[str]]:
     """Number repeated names, so that all differ; return the names, and those that were repeated."""
+    if isinstance(names, NumberedNames):
+        return names, frozenset()
     unique: list[str] = []
     counts: dict[str, int] = {}
     repeated = set()
@@ -91,15 +132,33 @@ def make_unique(names: Iterable[str]) -> tuple[list[str], frozenset[str]]:
     return unique, frozenset(repeated)
 
 
-def numbered_table(data: np.ndarray | scipy.sparse.csr_array, note: str) -> Table:
+def numbered_table(data: np.ndarray | scipy.sparse.csr_array | StoredRows, note: str) -> Table:
     """Return a table of an array whose file names neither samples nor features."""
-    if data.ndim != 2:
+    if len(data.shape) != 2:
         raise ValueError(f"an array of shape {data.shape} is no table of samples and features.")
     samples, features = data.shape
     if samples + features > MAX_NAMES:
         raise ValueError(f"an array of shape {data.shape} is too large for a table of names.")
-    ids, names = ([str(i) for i in range(count)] for count in (samples, features))
+    ids, names = (NumberedNames(range(count)) for count in (samples, features))
     return Table(data, ids, names, [note, "samples and features are numbered"], named=False)
+
+
+def turn(table: Table) -> Table:
+    """Return the table with rows of the file as features and its columns as samples."""
+    if isinstance(table.data, StoredRows):
+        raise ValueError(
+            "--transpose needs the table in memory, and this one is too large. Save it with "
+            "samples in rows."
+        )
+    if table.colors is not None:
+        raise ValueError("--color-by names a column, but with --transpose columns are samples.")
+    data = table.data.T
+    data = scipy.sparse.csr_array(data) if scipy.sparse.issparse(data) else data.copy()
+    note = f"rows of the file are features: {data.shape[0]} samples, {data.shape[1]} features"
+    return replace(
+        table, data=data, ids=table.features, features=table.ids, turned=True,
+        notes=[*table.notes, note],
+    )  # fmt: skip
 
 
 def as_text(value: bytes | str) -> str:

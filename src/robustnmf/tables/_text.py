@@ -83,7 +83,9 @@ def read_text(file: Path, options: ReadOptions, *, default: str) -> Table:
     }  # fmt: skip
     notes += _format_notes(text_format, default)
     fixed = options.decimal is not None
-    table = table_from_frame(frame, id_column, ids, notes, decimal, fixed=fixed)
+    table = table_from_frame(
+        frame, id_column, ids, notes, decimal, fixed=fixed, color_by=options.color_by
+    )
     return replace(table, text_format=text_format)
 
 
@@ -163,7 +165,7 @@ def _column_names(first: list[str], width: int, last: str, file: Path) -> list[s
     elif width > len(first) + 1:
         raise ValueError(f"{file}: its lines have {width} fields, its first line {len(first)}.")
     unique, _ = make_unique(names)  # as pandas needs them
-    return unique
+    return list(unique)
 
 
 def _header_note(named: bool) -> str:

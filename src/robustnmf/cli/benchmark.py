@@ -1,4 +1,4 @@
-"""``robustnmf contaminate``: judge what every method learns from spoiled samples or entries."""
+"""``robustnmf benchmark``: judge what every method learns from spoiled samples or entries."""
 
 from __future__ import annotations
 
@@ -8,21 +8,28 @@ import time
 from datetime import UTC, datetime
 from pathlib import Path
 
-from robustnmf.cli._shared import Commands, command, positive_integer, progress_bar, surroundings
+from robustnmf.cli._shared import (
+    Commands,
+    add_output_folder,
+    command,
+    positive_integer,
+    progress_bar,
+    surroundings,
+)
 
 EXAMPLES = """examples:
-  robustnmf contaminate --quick               a first look, no files needed
-  robustnmf contaminate                       everything that ROBUSTNMF_DATA holds data for
-  robustnmf contaminate --datasets orl --corruptions occluded --seeds 3
-  robustnmf contaminate --groups methods two_step    without the paper's methods and detectors
-  robustnmf contaminate --entries --without-grids    bad entries instead of bad samples
+  robustnmf benchmark --quick               a first look, no files needed
+  robustnmf benchmark                       everything that ROBUSTNMF_DATA holds data for
+  robustnmf benchmark --datasets orl --corruptions occluded --seeds 3
+  robustnmf benchmark --groups methods two_step    without the paper's methods and detectors
+  robustnmf benchmark --entries --without-grids    bad entries instead of bad samples
 """
 
 
 def add(commands: Commands) -> None:
     """Add the command and its options."""
     summary = "what every method learns from data of which some samples or entries are spoiled"
-    parser = command(commands, "contaminate", summary, EXAMPLES)
+    parser = command(commands, "benchmark", summary, EXAMPLES, aliases=["contaminate"])
     parser.add_argument("--entries", action="store_true",
                         help="spoil entries of a table instead of whole samples")  # fmt: skip
     parser.add_argument("--datasets", nargs="+", default=[], metavar="NAME", help="only these")
@@ -45,11 +52,8 @@ def add(commands: Commands) -> None:
         "--device", help="where PyTorch fits weights of entries, for example cuda; NumPy by default"
     )
     parser.add_argument("--data-dir", help="folder of the npz files (or set ROBUSTNMF_DATA)")
-    parser.add_argument(
-        "--out",
-        type=Path,
-        help="folder to write to (contamination, contamination-entries; -quick after it)",
-    )
+    meaning = "folder to write to (contamination, contamination-entries; -quick after it)"
+    add_output_folder(parser, meaning, None)
     parser.set_defaults(run=run)
 
 
@@ -75,7 +79,7 @@ def run(options: argparse.Namespace) -> int:
     if options.device is not None:
         check_device(options.device)
     name = "contamination-entries" if options.entries else "contamination"
-    out = options.out or Path(f"{name}-quick" if options.quick else name)
+    out = options.output or Path(f"{name}-quick" if options.quick else name)
     make_store = entries.open_store if options.entries else ScenarioStore
     store = make_store(out / "scenarios.sqlite")
     console = Console()

@@ -1,0 +1,267 @@
+"""The run of ``robustnmf fit``: from the options to the files."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+import warnings
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from robustnmf.cli._shared import (
+    UsageError,
+    check_new,
+    check_not_input,
+    read,
+    surroundings,
+    warn,
+)
+from robustnmf.cli.fit import in_options
+
+if TYPE_CHECKING:
+    from robustnmf.estimators import RankSelection, RobustNMF
+    from robustnmf.report.fitted_data import Fit
+    from robustnmf.tables import Table
+
+MAX_ROWS = 5000
+"""Samples by which the number of parts is chosen, and the units of features are compared."""
+
+NOTEWORTHY_RATIO = 100
+"""How many times the median feature the largest one is, for a note to be printed."""
+
+
+def run_fit(options: argparse.Namespace) -> int:
+    """Read the table, fit, write all files, print a summary."""
+    say = _say_nothing if options.json or options.quiet else _say
+    _check_outputs(options)
+    table = read(options, say)
+    # Imported now: they take seconds, and what cannot be read is said at once.
+    from robustnmf.report.fitted import check_image_shape, summary, write
+    from robustnmf.report.h5ad import write_h5ad
+
+    shape = (
+        None
+        if options.image_shape is None
+        else check_image_shape(options.image_shape, table.data.shape[1])
+    )
+    fit = _fit(options, table, shape, say)
+    numbers = summary(fit)
+    paths: dict[str, Path] = {}
+    if options.output is not None:
+        paths = write(fit, options.output, run_record(options, fit, numbers))
+    if options.write_h5ad is not None:
+        write_h5ad(fit, options.write_h5ad, options.data, options.layer)
+        paths[options.write_h5ad.name] = options.write_h5ad
+    if options.json:
+        files = {name: str(path) for name, path in paths.items()}
+        print(json.dumps({**numbers, "files": files}))
+        return 0
+    say(f"{numbers['components']} parts in {numbers['iterations']} iterations, "
+        f"{fit.seconds:.1f} s; "
+        f"{len(numbers['outliers'])} of {numbers['samples']} samples are outliers")  # fmt: skip
+    if options.write_h5ad is not None:
+        say(f"AnnData: {options.write_h5ad}")
+    if options.output is not None:
+        say(f"report: {paths['report.html']}")
+    return 0
+
+
+def _check_outputs(options: argparse.Namespace) -> None:
+    """Refuse outputs that cannot be written, or that would replace something, before the fit."""
+    from robustnmf.report.files import output_paths
+    from robustnmf.report.h5ad import check_h5ad
+
+    if options.output is None and options.write_h5ad is None:
+        raise UsageError("-o FOLDER is needed, or --write-h5ad FILE: where do the results go?")
+    outputs: list[Path] = []
+    if options.output is not None:
+        if options.output.exists() and not options.output.is_dir():
+            raise ValueError(f"--output is {options.output}, a file; a folder is needed.")
+        outputs += output_paths(options.output).values()
+    for path in outputs:
+        check_not_input(path, options.data)
+    if options.write_h5ad is not None:
+        check_h5ad(options.write_h5ad, options.data)
+        outputs.append(options.write_h5ad)
+    check_new(outputs, force=options.force)
+
+
+def _fit(
+    options: argparse.Namespace,
+    table: Table,
+    shape: tuple[int, int] | None,
+    say: Callable[[str], None],
+) -> Fit:
+    """Scale the features, choose the number of parts, and fit, as the options say."""
+    import numpy as np
+
+    from robustnmf.estimators import RobustNMF
+    from robustnmf.report.fitted_data import Fit
+    from robustnmf.tables import StoredRows, draw_rows, scale_features
+
+    begin = time.perf_counter()
+    messages: list[str] = []
+
+    def note(text: str) -> None:
+        messages.append(text)
+        warn(text)
+
+    scale = None
+    if options.scale != "none":
+        table, scale = scale_features(table, options.scale, options.seed)
+        table.notes.append(f"every feature is divided by its scale ({options.scale})")
+        say(f"  {table.notes[-1]}")
+    else:
+        hint = units_note(draw_rows(table.data, MAX_ROWS, options.seed))
+        if hint:
+            note(hint)
+    parameters = {"loss": options.loss, "init": options.init, "weighting": options.weighting}
+    selection = None
+    rank = options.components
+    if rank == "auto":
+        selection = _choose_rank(table, options, parameters, say)
+        rank = selection.recommended
+        edge = edge_note(selection, options.max_ranks)
+        if edge:
+            note(edge)
+    model = RobustNMF(
+        rank, n_init=options.n_init, max_iter=options.max_iter, tol=options.tol,
+        random_state=options.seed, **parameters,
+    )  # fmt: skip
+    if say is _say:
+        _show_progress(model)
+    X = table.data.source if isinstance(table.data, StoredRows) else table.data
+    with warnings.catch_warnings(record=True) as fit_warnings:
+        warnings.simplefilter("always")
+        codes = model.fit_transform(X)
+    if table.named:  # sparse tables have no place for them
+        model.feature_names_in_ = np.array(table.features, dtype=object)
+    if scale is not None:
+        model.feature_scale_ = scale  # kept by model.save
+    for warning in fit_warnings:
+        if issubclass(warning.category, (UserWarning, RuntimeWarning)):
+            note(in_options(str(warning.message)))
+    return Fit(
+        model, table, codes, time.perf_counter() - begin, shape, selection, options.data.name,
+        scale, messages, options.color_by,
+    )  # fmt: skip
+
+
+def units_note(rows: Any) -> str:
+    """Say in words that features (rows, features) have very different units, if they have."""
+    import numpy as np
+
+    if not isinstance(rows, np.ndarray):
+        return ""  # counts, as a rule, which have one unit
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of columns without a value
+        typical = np.nanmedian(rows, axis=0)
+    positive = typical[typical > 0]
+    if len(positive) < 2 or positive.max() < NOTEWORTHY_RATIO * np.median(positive):
+        return ""
+    return (
+        f"the largest feature is {positive.max() / np.median(positive):,.0f} times the median one "
+        "and will rule the parts; if features should count alike, use --scale robust"
+    )
+
+
+def edge_note(selection: RankSelection, max_ranks: int) -> str:
+    """Say in words that the number of parts is at the edge of those that were tried, if it is."""
+    rank, largest = selection.recommended, int(selection.ranks[-1])
+    if rank == largest > 1 and largest == max_ranks:
+        return (
+            f"-k auto chose {rank} parts, the most that it tried; more may be better, raise "
+            "--max-ranks"
+        )
+    if rank == largest > 1:
+        return (
+            f"-k auto chose {rank} parts, the most that a table of this shape allows: it may have "
+            "no fewer parts than features, or too few samples"
+        )
+    if rank == 1 < largest:
+        return (
+            "-k auto chose 1 part, the least there is: samples differ in amount alone, or their "
+            "parts are hidden by noise or by features of large units (--scale robust)"
+        )
+    return ""
+
+
+def _choose_rank(
+    table: Table,
+    options: argparse.Namespace,
+    parameters: dict[str, Any],
+    say: Callable[[str], None],
+) -> RankSelection:
+    """Compare numbers of parts on some of the samples."""
+    from robustnmf.estimators import select_rank
+    from robustnmf.estimators.rank import largest_rank
+    from robustnmf.tables import draw_rows
+
+    rows = draw_rows(table.data, MAX_ROWS, options.seed)
+    largest = min(options.max_ranks, largest_rank(rows))
+    if largest < 1 or min(rows.shape) < 2:
+        raise ValueError(
+            f"-k auto needs two samples and features at least; X is {table.data.shape}."
+        )
+    say(f"choosing among {largest} numbers of parts, on {rows.shape[0]} samples")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        selection = select_rank(
+            rows, range(1, largest + 1), random_state=options.seed, **parameters
+        )
+    say(f"{selection.recommended} parts predict hidden entries best, or as well as more would")
+    return selection
+
+
+def run_record(options: argparse.Namespace, fit: Fit, numbers: dict[str, Any]) -> dict[str, Any]:
+    """Return what ``run.json`` holds: what was run, on what, and what was left out."""
+    import robustnmf
+
+    left_out = ("columns_left_out", "cells_made_missing")
+    results = ("samples", "features", "components", "iterations", "objective", "seconds")
+    chosen = {
+        name: str(value) if isinstance(value, Path) else value
+        for name, value in vars(options).items()
+        if name not in ("run", "command", "arguments")
+    }
+    return {
+        "command": options.arguments,
+        "version": robustnmf.__version__,
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "input": {"path": str(options.data), "text_format": numbers["text_format"]},
+        "options": chosen,
+        "parameters": {
+            name: value if isinstance(value, (bool, int, float, str, type(None))) else repr(value)
+            for name, value in fit.model.get_params(deep=False).items()
+        },
+        "scale": None if fit.scale is None else dict(
+            zip(fit.table.features, fit.scale.tolist(), strict=True)
+        ),
+        "notes": list(fit.table.notes),
+        "left_out": {name: numbers[name] for name in left_out},
+        "results": {name: numbers[name] for name in results}
+        | {"outliers": len(numbers["outliers"]), "blank": numbers["blank"]},
+        "warnings": fit.warnings,
+        **surroundings(None),
+    }  # fmt: skip
+
+
+def _show_progress(model: RobustNMF) -> None:
+    """Show a progress bar during the fit, if this scikit-learn has one."""
+    try:
+        from sklearn.callback import ProgressBar
+    except ImportError:
+        return
+    model.set_callbacks(ProgressBar())
+
+
+def _say(text: str) -> None:
+    """Print a line at once."""
+    print(text, flush=True)
+
+
+def _say_nothing(text: str) -> None:
+    """Print nothing."""

@@ -1,0 +1,158 @@
+"""The page of a fit: what its plots and its table hold."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from robustnmf import RobustNMF, select_rank
+from robustnmf.report.fitted_data import Fit
+from robustnmf.report.fitted_page import contents
+from robustnmf.report.fitted_plots import MAX_CATEGORIES, codes_plot, draw_samples, map_plot
+from robustnmf.report.fitted_samples import contribution_shares, samples_table
+from robustnmf.report.page import Plot, Row, page
+from robustnmf.tables import Table
+from tests.problems import noisy_low_rank
+
+graph_objects = pytest.importorskip("plotly.graph_objects", reason="needs the extra cli")
+HOSTILE = "</script><b onmouseover=alert(1)>\u202e"
+
+
+def fit_of(X, k=3, *, features=None, colors=None, **parameters):
+    model = RobustNMF(k, random_state=0, max_iter=200, **parameters)
+    codes = model.fit_transform(X)
+    n, m = X.shape
+    names = features or [f"{HOSTILE}{j}" for j in range(m)]
+    table = Table(X, [f"{HOSTILE}{i}" for i in range(n)], names, ["a note"], colors=colors)
+    color_by = None if colors is None else HOSTILE
+    return Fit(model, table, codes, 1.0, warnings=[f"beware of {HOSTILE}"], color_by=color_by)
+
+
+X = noisy_low_rank(90, 8, 3, outliers=6)
+
+
+@pytest.fixture(scope="module")
+def fit():
+    return fit_of(X)
+
+
+def plots_of(content):
+    for piece in content:
+        if isinstance(piece, Plot):
+            yield piece
+        elif isinstance(piece, Row):
+            yield from plots_of(piece.parts)
+
+
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_plots_are_such_as_plotly_knows(k):
+    pieces = contents(fit_of(X, k))
+    plots = list(plots_of(pieces))
+    assert len(plots) == k + 4
+    for plot in plots:
+        graph_objects.Figure(list(plot.data), plot.layout)  # refuses what is unknown
+
+
+def test_names_are_text_wherever_they_are(fit):
+    html = page("t", contents(fit))
+    outside = re.sub(r"<script.*?</script>", "", html, flags=re.DOTALL)
+    assert "<b " not in outside
+    assert "\u202e" not in html
+    for text in re.findall(r'<script type="application/json">(.*?)</script>', html, re.DOTALL):
+        figure = json.loads(text)
+        assert "<b " not in json.dumps(figure)  # Plotly takes some HTML in texts
+    assert "beware of" in outside
+
+
+def test_sections_are_linked(fit):
+    html = page("t", contents(fit))
+    anchors = re.findall(r'<a href="#(\w+)">', html)
+    assert anchors[:4] == ["warnings", "parts", "map", "samples"]
+    assert all(f'<h2 id="{anchor}">' in html for anchor in anchors)
+    assert '<input type="search">' in html
+
+
+@given(arrays(float, st.integers(1, 12), elements=st.floats(-1e6, 1e6)))
+def test_shares_of_an_energy_add_up(contributions):
+    chosen, others = contribution_shares(contributions)
+    if np.abs(contributions).sum() > 0:
+        assert sum(percent for _, percent in chosen) + others == 100
+        assert 0 <= others <= 100
+        assert all(0 < percent <= 100 for _, percent in chosen)
+    else:
+        assert (chosen, others) == ([], 0)
+
+
+def test_shares_are_those_of_absolute_contributions(fit):
+    assert contribution_shares(np.array([-6.0, 3.0, 1.0, 0.0])) == ([(0, 60), (1, 30), (2, 10)], 0)
+    for row in samples_table(fit).rows[:6]:
+        percents = [int(text) for text in re.findall(r"(\d+)%", row[-1].text)]
+        assert sum(percents) == 100
+        assert row[-1].text[0] in "↑↓"
+
+
+def test_samples_are_coloured_by_a_column():
+    kinds = np.array([f"k{i % 3}" for i in range(90)], dtype=object)
+    fit = fit_of(X, colors=kinds)
+    plot = map_plot(fit, draw_samples(fit))
+    names = [trace["name"] for trace in plot.data]
+    assert names[0] == "k0"
+    assert "k0, outliers" in names
+    assert sum(len(trace["x"]) for trace in plot.data) == 90
+    many = fit_of(X, colors=np.array([f"k{i % 30}" for i in range(90)], dtype=object))
+    names = {trace["name"].split(",")[0] for trace in map_plot(many, draw_samples(many)).data}
+    assert len(names) == MAX_CATEGORIES
+    assert "others" in names
+
+
+def test_numbers_have_a_scale_of_colours():
+    values = np.linspace(0, 1, 90)
+    values[3] = np.nan
+    fit = fit_of(X, colors=values)
+    plot = map_plot(fit, draw_samples(fit))
+    graph_objects.Figure(list(plot.data), plot.layout)
+    assert "coloraxis" in plot.layout
+    assert any(trace["name"] == "missing, outliers" or trace["name"] == "missing"
+               for trace in plot.data)  # fmt: skip
+    assert '"NaN"' not in plot.html()
+
+
+def test_at_most_some_samples_are_drawn_and_outliers_among_them(fit):
+    drawn = draw_samples(fit, 40)
+    assert len(drawn) == len(set(drawn)) == 40
+    assert fit.outliers[drawn].sum() == fit.outliers.sum()
+    _, count = codes_plot(fit)
+    assert count == 90
+
+
+def test_spectra_are_lines():
+    X = noisy_low_rank(60, 25, 2)
+    fit = fit_of(X, 2, features=[f"{400 + 10 * j}" for j in range(25)])
+    lines = [p for p in plots_of(contents(fit)) if "along the features" in p.description]
+    assert len(lines) == 2
+    assert lines[0].data[0]["x"][0] == 400
+
+
+def test_parts_of_scaled_tables_are_in_units_of_their_scale(fit):
+    scaled = Fit(fit.model, fit.table, fit.codes, 1.0, scale=np.arange(1.0, 9.0))
+    np.testing.assert_allclose(scaled.components, fit.model.components_ * np.arange(1.0, 9.0))
+    assert "units of their scale" in page("t", contents(scaled))
+
+
+def test_the_curve_of_the_rank_is_shown(fit):
+    selection = select_rank(X, [1, 2, 3], random_state=0, n_folds=2)
+    chosen = Fit(fit.model, fit.table, fit.codes, 1.0, selection=selection)
+    html = page("t", contents(chosen))
+    assert "Number of parts" in html
+    assert "standard error" in html
+
+
+@pytest.mark.parametrize("parameters", [{"weighting": "cauchy"}, {"loss": "biweight"}])
+def test_other_weightings_and_losses_have_pages(parameters):
+    html = page("t", contents(fit_of(X, 2, **parameters)))
+    assert ("has no cutoff" in html) == ("weighting" in parameters)
+    assert ("entries without weight" in html) == ("loss" in parameters)

@@ -1,0 +1,134 @@
+"""Runs of ``robustnmf fit``: units, records, what is replaced, and advice."""
+
+import json
+
+import numpy as np
+import pytest
+
+import robustnmf
+from robustnmf.cli import main
+from robustnmf.cli._fitting import edge_note, units_note
+from robustnmf.estimators import RankSelection
+from robustnmf.report.encoded import encode_samples, find_outliers
+from tests.problems import noisy_low_rank
+
+pd = pytest.importorskip("pandas", reason="tables need the packages of the extra cli")
+pytest.importorskip("plotly", reason="tables need the packages of the extra cli")
+
+UNITS = np.array([1.0, 1.0, 5000.0, 1.0, 0.01, 1.0])
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs")
+    X = noisy_low_rank(80, 6, 2, outliers=5) * UNITS
+    frame = pd.DataFrame(X, columns=list("abcdef"))
+    frame["kind"] = ["x", "y"] * 40
+    frame.to_csv(folder / "t.csv", index=False)
+    return folder
+
+
+def fit(folder, out, *more):
+    data = str(folder / "t.csv")
+    return main(["fit", data, "-k", "2", "-o", str(folder / out), "--quiet", *more])
+
+
+def column(path, name):
+    return pd.read_csv(path)[name].to_numpy()
+
+
+def test_parts_are_in_the_units_of_the_file(folder, capsys):
+    assert fit(folder, "scaled", "--scale", "robust") == 0
+    assert "--scale" not in capsys.readouterr().err
+    codes = pd.read_csv(folder / "scaled" / "codes.csv").iloc[:, 1:].to_numpy()
+    basis = pd.read_csv(folder / "scaled" / "basis.csv").iloc[:, 1:].to_numpy()
+    X = pd.read_csv(folder / "t.csv").iloc[:, :6].to_numpy()
+    inside = column(folder / "scaled" / "samples.csv", "outlier") == 0
+    error = np.abs(codes @ basis - X)[inside].mean(axis=0) / X[inside].mean(axis=0)
+    assert error.max() < 0.25  # in every unit
+    record = json.loads((folder / "scaled" / "run.json").read_text())
+    model = robustnmf.load(folder / "scaled" / "model.rnmf")
+    np.testing.assert_allclose(list(record["scale"].values()), model.feature_scale_)
+    np.testing.assert_allclose(model.components_ * model.feature_scale_, basis)
+
+
+def test_new_samples_are_scaled_and_marked_as_those_of_the_fit(folder):
+    assert fit(folder, "apply", "--scale", "robust") == 0
+    arguments = [str(folder / "apply" / "model.rnmf"), str(folder / "t.csv")]
+    assert main(["transform", *arguments, "-o", str(folder / "new.csv"), "--json"]) == 0
+    for name, file in (("part1", "codes.csv"), ("energy", "samples.csv")):
+        before = column(folder / "apply" / file, name)
+        np.testing.assert_allclose(column(folder / "new.csv", name), before, rtol=1e-5, atol=1e-8)
+    outliers = column(folder / "apply" / "samples.csv", "outlier")
+    assert outliers[:5].all()
+    np.testing.assert_array_equal(column(folder / "new.csv", "outlier"), outliers)
+
+
+@pytest.mark.parametrize("weighting", robustnmf.weightings.WEIGHTINGS)
+def test_outliers_of_new_data_are_those_of_the_fit(weighting):
+    X = noisy_low_rank(80, 6, 2, outliers=5)
+    model = robustnmf.RobustNMF(2, weighting=weighting, random_state=0, max_iter=100).fit(X)
+    _, energies, outliers = encode_samples(model, X)
+    assert (outliers == model.outliers_).mean() > 0.97
+    far = np.full(3, 1e6 * energies.max())
+    found = find_outliers(model, far, np.full(3, 1e-9))
+    assert found.all() or weighting in ("uniform", "huber", "l21")  # which never lose all weight
+
+
+def test_forged_scales_are_refused(folder):
+    model = robustnmf.RobustNMF(1).fit(np.ones((25, 3)))
+    for scale in (np.array([1.0, 0.0, 1.0]), np.ones(2), np.array([1.0, np.nan, 1.0])):
+        model.feature_scale_ = scale
+        with pytest.raises(ValueError, match="no positive numbers"):
+            encode_samples(model, np.ones((2, 3)))
+
+
+def test_features_of_large_units_are_noted_with_the_remedy(folder, capsys):
+    assert fit(folder, "plain") == 0
+    assert "use --scale robust" in capsys.readouterr().err
+    assert "use --scale robust" in (folder / "plain" / "report.html").read_text()
+    assert units_note(np.ones((5, 3))) == ""
+
+
+def test_results_are_replaced_only_by_force(folder, capsys):
+    assert fit(folder, "twice") == 0
+    before = {p.name: p.read_bytes() for p in (folder / "twice").iterdir()}
+    assert fit(folder, "twice") == 1
+    assert "replace with --force" in capsys.readouterr().err
+    assert {p.name: p.read_bytes() for p in (folder / "twice").iterdir()} == before
+    assert fit(folder, "twice", "--force") == 0
+    assert main(["fit", str(folder / "t.csv"), "-k", "2"]) == 2
+    assert "-o FOLDER is needed" in capsys.readouterr().err
+
+
+def test_the_run_is_recorded(folder):
+    assert fit(folder, "record", "--n-init", "2", "--init", "random", "--weighting", "cauchy") == 0
+    record = json.loads((folder / "record" / "run.json").read_text())
+    assert record["command"][0] == "fit"
+    assert record["version"] == robustnmf.__version__
+    assert record["parameters"]["weighting"] == "cauchy"
+    assert record["parameters"]["n_init"] == 2
+    assert record["left_out"]["columns_left_out"] == ["kind"]
+    assert record["results"]["samples"] == 80
+    assert record["scale"] is None
+    assert any("--scale robust" in text for text in record["warnings"])
+
+
+def test_a_rank_at_the_edge_is_noted():
+    def selected(best, count):
+        errors = np.abs(np.arange(1, count + 1) - best) + np.zeros((3, 1))
+        return RankSelection(np.arange(1, count + 1), errors)
+
+    assert "raise --max-ranks" in edge_note(selected(5, 5), 5)
+    assert "a table of this shape" in edge_note(selected(5, 5), 15)
+    assert "the least there is" in edge_note(selected(1, 5), 5)
+    assert edge_note(selected(3, 5), 5) == ""
+
+
+def test_the_benchmark_has_two_names(capsys):
+    helps = []
+    for name in ("benchmark", "contaminate"):
+        with pytest.raises(SystemExit):
+            main([name, "--help"])
+        helps.append(capsys.readouterr().out)
+    assert all("-o FOLDER, --output FOLDER" in text for text in helps)
