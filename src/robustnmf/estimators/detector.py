@@ -109,8 +109,9 @@ class RobustNMFDetector(SaveMixin, OutlierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like or sparse matrix (n_samples, n_features)
-            Nonnegative data, samples in rows; NaN where a value is not known.
+        X : table (n_samples, n_features)
+            Samples in rows, of any kind that :meth:`RobustNMF.fit` takes; NaN where a value is not
+            known.
         y : ignored
         sample_weight : array-like (n_samples,), optional
             How many times each sample counts.
