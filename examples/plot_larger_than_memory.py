@@ -12,7 +12,8 @@ fit in memory.
 # floats this one would have 470 MB; the fit takes less than half. (A file of 16 GB is measured in
 # :doc:`/scale`.)
 
-import resource
+import resource  # not on Windows
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -51,7 +52,8 @@ print(
 
 def peak_memory():
     """Return the most memory that this process has had so far, in MB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    unit = 2**20 if sys.platform == "darwin" else 2**10
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
 
 
 model = RobustNMF(spots + 1, init="random", random_state=0, tol=1e-3)

@@ -49,7 +49,7 @@ class BenchmarkResult:
     @cached_property
     def outcomes(self) -> list[Outcome]:
         """The tables and charts of the benchmark."""
-        return outcomes(self.rows)
+        return outcomes(self.rows, list(self.run_record["estimators"]))
 
     @property
     def scores(self) -> list[dict[str, Any]]:
@@ -84,9 +84,10 @@ class BenchmarkResult:
         paths : list of Path
             The page first.
         """
-        from robustnmf.report.contamination import write
+        from robustnmf.report.contamination import SAMPLES, write
 
-        return write(self.rows, self.run_record, Path(folder))[1]
+        report = replace(SAMPLES, outcomes=lambda rows: self.outcomes)
+        return write(self.rows, self.run_record, Path(folder), report)[1]
 
 
 def run(

@@ -55,6 +55,9 @@ def test_any_estimator_is_scored_beside_ours():
     assert result.run_record["estimators"]["means"] == "Means()"
     texts = [cell.text for o in result.outcomes for g in o.grids for row in g.rows for cell in row]
     assert "means" in texts
+    (cells,) = (outcome for outcome in result.outcomes if outcome.key == "cells")
+    assert {"means", "sklearn"} <= set(cells.grids[0].header)
+    assert {len(row) for row in cells.grids[0].rows} == {len(cells.grids[0].header)}
 
 
 def test_ranks_are_left_alone_on_request():
