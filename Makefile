@@ -75,6 +75,7 @@ bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/defaults.py
 	$(BIN)/python benchmarks/missing.py
 	$(BIN)/python benchmarks/sparse_rows.py
+	$(BIN)/python benchmarks/sklearn_cases.py
 
 bench-scale: $(VENV)/.bench
 	$(BIN)/python benchmarks/scale.py

@@ -7,12 +7,12 @@ import sys
 import pytest
 
 import robustnmf
-from robustnmf import corruptions, datasets, displays, metrics
+from robustnmf import benchmark, corruptions, datasets, displays, metrics
 from robustnmf.losses import LOSSES
 from robustnmf.structures import STRUCTURES
 from robustnmf.weightings import WEIGHTINGS
 
-MODULES = [robustnmf, corruptions, datasets, displays, metrics]
+MODULES = [robustnmf, benchmark, corruptions, datasets, displays, metrics]
 NAMES = [(module, name) for module in MODULES for name in module.__all__]
 
 

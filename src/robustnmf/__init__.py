@@ -10,10 +10,15 @@ if TYPE_CHECKING:
     # that is not listed here is public all the same, without a static type. "As" exports names.
     # isort: off
     from robustnmf import (
+        benchmark as benchmark,
         corruptions as corruptions,
         datasets as datasets,
         displays as displays,
+        losses as losses,
         metrics as metrics,
+        structures as structures,
+        tables as tables,
+        weightings as weightings,
     )
     from robustnmf.compatibility import combinations as combinations
     from robustnmf.estimators import (
@@ -55,7 +60,10 @@ __version__ = "0.1.0"
 
 # Names are found when they are first needed, ``__all__`` too: scikit-learn takes a second to
 # import, and ``robustnmf --help`` need not.
-_FOLDERS = ("corruptions", "datasets", "displays", "metrics")
+_FOLDERS = (
+    "benchmark", "corruptions", "datasets", "displays", "losses", "metrics", "structures", "tables",
+    "weightings",
+)  # fmt: skip
 # Not in ``__all__``: it has the name of the package that it works with.
 _UNLISTED = ("anndata",)
 _HOMES = {

@@ -144,6 +144,11 @@ TASKS = {
     "a stream": {"partial_fit"},
     "a file larger than memory": {"codes_path", "checkpoint"},
     "a cluster": {"dask"},
+    "a weighting of one's own": {"Separable"},
+    "topics": {"CountVectorizer", "kullback-leibler"},
+    "audio": {"stft", "itakura-saito"},
+    "spikes and bad samples": {"biweight", "entry_weights"},
+    "beside scikit-learn": {"NMF"},
 }
 """What users come for, and the names that an example of it has in its code."""
 

@@ -173,9 +173,10 @@ def test_a_convex_start_is_a_mixing():
         ConvexNMF(2, init="custom").fit(X, W=W, H=H)
 
 
-def test_a_start_without_custom_init_is_refused():
-    with pytest.raises(ValueError, match="start for init='custom', but init='random'"):
-        EucNMF(2).fit(X, W=W, H=H)
+def test_a_start_without_custom_init_is_ignored_with_a_warning():
+    with pytest.warns(RuntimeWarning, match="start for init='custom', but init='random'"):
+        model = EucNMF(2, random_state=0).fit(X, W=W, H=H)
+    np.testing.assert_array_equal(model.components_, EucNMF(2, random_state=0).fit(X).components_)
 
 
 @pytest.mark.parametrize("method", ["transform", "inverse_transform", "score_samples", "score"])

@@ -47,7 +47,7 @@ def test_auto_is_the_fastest_that_applies():
         (RobustNMF(2, structure="convex", solver="mu-extrapolated"), "mixture of samples"),
         (RobustNMF(2, structure=Orthogonal(), solver="hals"), "has several"),
         (ConvexNMF(2, solver="hals"), "mixture of samples"),
-        (RobustNMF(2, solver="cd"), "solver"),
+        (RobustNMF(2, solver="newton"), "solver"),
     ],
 )
 def test_a_solver_that_does_not_apply_is_refused(model, message):

@@ -1,19 +1,49 @@
-"""``robustnmf datasets``: list the datasets, and which of them are on this machine."""
+"""``robustnmf datasets``: list the datasets, or make a file of what a publisher distributes."""
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
+from pathlib import Path
 
 from robustnmf.cli._shared import Commands
+
+EXAMPLES = """examples:
+  robustnmf datasets                                             what there is, and what is here
+  robustnmf datasets convert wdbc wdbc.data -o data/
+  robustnmf datasets convert thyroid ann-train.data ann-test.data -o data/
+  robustnmf datasets convert orl ORL_32x32.mat -o data/
+"""
 
 
 def add(commands: Commands) -> None:
     """Add the command and its options."""
-    parser = commands.add_parser("datasets", help="list the datasets, and whether they are here")
+    summary = "list the datasets, and whether they are here; convert: make their files"
+    parser = commands.add_parser(
+        "datasets", help=summary, description=summary.capitalize(), epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )  # fmt: skip
     parser.add_argument("--data-dir", help="folder of the npz files")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=run)
+    actions = parser.add_subparsers(metavar="convert")
+    summary = "make the .npz file of a dataset from the files of its publisher"
+    action = actions.add_parser("convert", help=summary, description=summary.capitalize())
+    action.add_argument("name", metavar="NAME", help="of the dataset")
+    action.add_argument("files", nargs="+", type=Path, metavar="FILES",
+                        help="as the publisher distributes them, unpacked")  # fmt: skip
+    action.add_argument("-o", "--out", type=Path, help="folder to write to (ROBUSTNMF_DATA, or .)")
+    action.set_defaults(run=convert)
+
+
+def convert(options: argparse.Namespace) -> int:
+    """Make the file of a dataset and print its path."""
+    from robustnmf.datasets import VARIABLE, dataset_called
+
+    folder = options.out or Path(os.environ.get(VARIABLE) or ".")
+    print(dataset_called(options.name).convert(options.files, folder))
+    return 0
 
 
 def run(options: argparse.Namespace) -> int:

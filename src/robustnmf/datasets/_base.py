@@ -5,13 +5,15 @@ from __future__ import annotations
 import hashlib
 import os
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 
 import numpy as np
 from sklearn.utils import Bunch
+
+from robustnmf.archive import whole_file
 
 VARIABLE = "ROBUSTNMF_DATA"
 LARGEST_FILE = 64 * 2**20
@@ -44,6 +46,12 @@ class Dataset:
     samples, features, classes : int
     sha256 : str
         Digest of the file; empty where there is no file.
+    content_sha256 : str
+        Digest of data and labels, whatever file they are in (:func:`content_digest`).
+    converted : callable, optional
+        Reads data and labels from the files of the publisher.
+    files : str
+        Names of these files.
     licence, source, citation : str
     image_shape : tuple of int, optional
         Height and width where samples are images; pixels are stored column by column.
@@ -68,6 +76,9 @@ class Dataset:
     made: Callable[[], Tables] | None = None
     fetched: Callable[[str | None], Tables] | None = None
     remark: str = ""
+    content_sha256: str = ""
+    converted: Callable[[Sequence[Path]], Tables] | None = None
+    files: str = ""
 
     @property
     def file(self) -> str:
@@ -129,7 +140,7 @@ class Dataset:
         size = path.stat().st_size
         content = path.read_bytes() if size <= LARGEST_FILE else b""
         digest = hashlib.sha256(content).hexdigest()
-        if digest != self.sha256:
+        if digest != self.sha256 and not self._holds_content(content):
             actual = f"SHA-256 {digest}" if content else f"{size} bytes"
             raise DatasetError(
                 f"{path} ({actual}) is not the file this library knows as {self.name} (SHA-256 "
@@ -140,6 +151,40 @@ class Dataset:
                 return file["X"], file["y"]
         except (KeyError, ValueError, OSError, zipfile.BadZipFile) as error:
             raise DatasetError(f"{path} cannot be read: {error}") from error
+
+    def _holds_content(self, content: bytes) -> bool:
+        """Return whether a file has the data and labels of this dataset, compressed or not."""
+        try:
+            with zipfile.ZipFile(BytesIO(content)) as archive:
+                if sum(member.file_size for member in archive.infolist()) > LARGEST_FILE:
+                    return False
+            with np.load(BytesIO(content), allow_pickle=False) as file:
+                return content_digest(file["X"], file["y"]) == self.content_sha256
+        except (KeyError, ValueError, OSError, zipfile.BadZipFile):
+            return False
+
+    def convert(self, paths: Sequence[Path], folder: Path) -> Path:
+        """Write the file of this dataset to a folder, from the files of its publisher."""
+        if self.converted is None:
+            raise DatasetError(f"{self.name} needs no file: scikit-learn has it.")
+        missing = [path for path in paths if not path.exists()]
+        if missing:
+            raise DatasetNotFoundError(f"there is no file {missing[0]}.")
+        data, labels = self.converted(paths)
+        digest = content_digest(data, labels)
+        if digest != self.content_sha256:
+            raise DatasetError(
+                f"these files give {data.shape[0]} samples with {data.shape[1]} features, whose "
+                f"digest {digest} is not that of {self.name} ({self.content_sha256}). Needed: "
+                f"{self.files}, from {self.source}."
+            )
+        is_byte = data.min() >= 0 and data.max() <= 255 and bool((data == np.rint(data)).all())
+        X = data.astype(np.uint8) if is_byte else data
+        folder.mkdir(parents=True, exist_ok=True)
+        target = folder / self.file
+        with whole_file(target) as file:
+            np.savez_compressed(file, X=X, y=labels.astype(np.uint8))
+        return target
 
     def _fetch(self, folder: str | None) -> Tables:
         assert self.fetched is not None
@@ -152,11 +197,19 @@ class Dataset:
 
     def _where_to_get(self) -> str:
         return (
-            f"The data of {self.name} are not here. Get them from {self.source}, save them as "
-            f"{self.file} (arrays X: {self.samples} x {self.features} and y: labels from 0; "
-            f"SHA-256 {self.sha256}) in a folder, and name that folder as data_dir or in the "
+            f"The data of {self.name} are not here. Get {self.files} from {self.source}, make "
+            f"{self.file} ({self.samples} x {self.features} and labels) of them by robustnmf "
+            f"datasets convert {self.name} FILES, and name its folder as data_dir or in the "
             f"environment variable {VARIABLE}."
         )
+
+
+def content_digest(data: np.ndarray, labels: np.ndarray) -> str:
+    """Return the SHA-256 of data (samples, features) and labels (samples,) of any dtype."""
+    digest = hashlib.sha256(" ".join(map(str, data.shape)).encode())
+    digest.update(np.ascontiguousarray(data, dtype="<f8").tobytes())
+    digest.update(np.ascontiguousarray(labels, dtype="<i8").tobytes())
+    return digest.hexdigest()
 
 
 def encode_labels(labels: np.ndarray) -> np.ndarray:

@@ -7,6 +7,7 @@ from itertools import product
 import numpy as np
 
 from robustnmf.datasets._base import Dataset, Tables
+from robustnmf.datasets._publisher_files import from_text
 
 
 def generate() -> Tables:
@@ -23,6 +24,9 @@ BALANCE = Dataset(
     features=4,
     classes=3,
     sha256="b4afbd6efa9b8ace9067f751e545dc09f67be62c2f4e73aa0816fa746f583009",
+    content_sha256="174e31c43230a8e7dc609ddcca14193d2799f32468c02ce33c0bbb2a349e5a33",
+    converted=from_text(separator=",", label=0, names=("B", "L", "R")),
+    files="balance-scale.data",
     licence="CC BY 4.0",
     source="https://archive.ics.uci.edu/dataset/12/balance+scale",
     citation="R. Siegler, 1976, doi:10.24432/C5488X",

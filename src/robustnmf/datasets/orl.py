@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from robustnmf.datasets._base import Dataset, Tables
+from robustnmf.datasets._publisher_files import from_matlab
 
 
 def fetch_olivetti(folder: str | None) -> Tables:
@@ -23,6 +24,9 @@ ORL = Dataset(
     features=1024,
     classes=40,
     sha256="a9f6ab453e5ef4cebc3c49baaf8f6f6b33de7a122f06d88a271c8baa6399908c",
+    content_sha256="b596e1ff2ac5e8e612f3af1ebeaa1a529cf38ee55a43a95291b3ed7fb8e61155",
+    converted=from_matlab("fea", "gnd"),
+    files="ORL_32x32.mat",
     licence="free to use with credit to Olivetti Research Laboratory",
     source="http://www.cad.zju.edu.cn/home/dengcai/Data/FaceData.html (ORL_32x32.mat)",
     citation="Samaria, Harter, IEEE Workshop on Applications of Computer Vision, 1994; "

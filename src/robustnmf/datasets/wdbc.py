@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from robustnmf.datasets._base import Dataset, Tables
+from robustnmf.datasets._publisher_files import from_text
 
 
 def load_from_sklearn() -> Tables:
@@ -20,6 +21,9 @@ WDBC = Dataset(
     features=30,
     classes=2,
     sha256="291dbb8b67992d1522ed91a471ade256fa2607bbe9abf8c47aae0ad16664f191",
+    content_sha256="053f7917a7223d440519bc2473e2d3cd85aa106d7f0c9a953d4bb2e920f42439",
+    converted=from_text(separator=",", label=1, dropped=(0,), names=("B", "M")),
+    files="wdbc.data",
     licence="CC BY 4.0",
     source="https://archive.ics.uci.edu/dataset/17/breast+cancer+wisconsin+diagnostic",
     citation="Wolberg, Mangasarian, Street, doi:10.24432/C5DW2B",

@@ -16,6 +16,7 @@ from sklearn.utils.validation import validate_data
 from robustnmf._warn import warn
 from robustnmf.compatibility import ModelSpec, unsupported_reason
 from robustnmf.engine import Engine
+from robustnmf.estimators._aliases import SOLVER_ALIASES
 from robustnmf.estimators._encoding import EncodingMixin
 from robustnmf.estimators._input import Seed, check_codes_path
 from robustnmf.estimators._partial import PartialFit
@@ -52,9 +53,9 @@ class BaseRobustNMF(
     """Factorisation ``X ~ codes @ components_``; subclasses say what it is made of."""
 
     _parameter_constraints: ClassVar[dict[str, list]] = {
-        "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
-        "solver": [StrOptions({"auto", *SOLVERS})],
-        "init": [StrOptions({"custom", *INITS})],
+        "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"}), None],
+        "solver": [StrOptions({"auto", *SOLVERS, *SOLVER_ALIASES})],
+        "init": [StrOptions({"custom", *INITS}), None],
         "n_init": [Interval(Integral, 1, None, closed="left")],
         "max_iter": [Interval(Integral, 0, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
@@ -62,9 +63,11 @@ class BaseRobustNMF(
         "verbose": ["verbose"],
     }
 
-    n_components: int | str
+    _default_init: ClassVar[str] = "robust"
+
+    n_components: int | str | None
     solver: str
-    init: str
+    init: str | None
     n_init: int
     max_iter: int
     tol: float
@@ -92,9 +95,9 @@ class BaseRobustNMF(
         self,
         X: Any,
         y: Any = None,
-        *,
         W: Any = None,
         H: Any = None,
+        *,
         sample_weight: Any = None,
         checkpoint: Any = None,
         checkpoint_every: float = 60.0,
@@ -104,14 +107,19 @@ class BaseRobustNMF(
 
         Parameters
         ----------
-        X : array-like or sparse matrix (n_samples, n_features)
-            Nonnegative data, samples in rows; NaN where a value is not known.
+        X : table (n_samples, n_features)
+            Nonnegative data, samples in rows; NaN where a value is not known. In memory: an array,
+            nested lists, a data frame of pandas or polars, a table of PyArrow, a sparse matrix of
+            SciPy, or a tensor of PyTorch, CuPy or JAX, which is computed with on its device. Larger
+            than memory: the path of a .npy file, an array of Zarr or a dataset of h5py, a Dask
+            array in chunks of rows, or a function without arguments that yields all blocks of rows
+            every time it is called.
         y : ignored
         W : array-like (n_samples, n_components), optional
-            Codes to start from, with ``init="custom"``.
+            Codes to start from, with ``init="custom"``; ignored with a warning otherwise.
         H : array-like (n_components, n_features), optional
-            Basis to start from, with ``init="custom"``. With a convex structure, the
-            mixing (n_components, n_samples) whose product with X is the basis.
+            Basis to start from, with ``init="custom"``; ignored as W otherwise. With a convex
+            structure, the mixing (n_components, n_samples) whose product with X is the basis.
         sample_weight : array-like (n_samples,), optional
             How many times each sample counts: two is the same as the sample twice, zero the
             same as the sample absent. Combines with the adaptive weights.
@@ -141,9 +149,9 @@ class BaseRobustNMF(
         self,
         X: Any,
         y: Any = None,
-        *,
         W: Any = None,
         H: Any = None,
+        *,
         sample_weight: Any = None,
         checkpoint: Any = None,
         checkpoint_every: float = 60.0,
@@ -225,6 +233,11 @@ class BaseRobustNMF(
             learned["effective_sample_size_"],
             learned["components_"].shape[0],
         )
+
+    @property
+    def n_components_(self) -> int:
+        """Number of components that were learned."""
+        return self.components_.shape[0]
 
     @property
     def _n_features_out(self) -> int:

@@ -20,19 +20,21 @@ REGISTRIES: dict[str, Mapping[str, type]] = {
 
 PARTS = {
     "n_components": """\
-n_components : int or "auto", default="auto"
-    Rank k: number of parts. "auto" takes it from a custom start, else
-    ``min(n_samples, n_features)``.""",
+n_components : int, "auto" or None, default="auto"
+    Rank k: number of parts; more than there are features are allowed. "auto" or None takes it
+    from a custom start, else ``min(n_samples, n_features)``. :func:`select_rank` chooses it by
+    cross-validation.""",
     "common": """\
-solver : {{"auto", "hals", "mu-extrapolated", "mu"}}, default="{solver}"
+solver : {{"auto", "hals", "cd", "mu-extrapolated", "mu"}}, default="{solver}"
     "mu": multiplicative updates, the paper's. "hals": coordinate descent with extrapolation,
-    for the squared error with free structure; by far the fastest. "mu-extrapolated":
-    multiplicative updates with extrapolation, for the other losses. "auto" picks the fastest
-    that applies. The objective never rises under any of them.
-init : {{"robust", "nndsvda", "nndsvd", "random", "custom"}}, default="{init}"
-    Start. "random": uniform positive factors whose product has the mean of X.
+    for the squared error with free structure; by far the fastest; "cd" is scikit-learn's name
+    for it. "mu-extrapolated": multiplicative updates with extrapolation, for the other losses.
+    "auto" picks the fastest that applies. The objective never rises under any of them.
+init : {{"robust", "nndsvda", "nndsvdar", "nndsvd", "random", "custom"}} or None, default="{init}"
+    Start; None is the default. "random": uniform positive factors whose product has the mean of X.
     "nndsvd": from a truncated SVD; its zeros can never change under "mu".
-    "nndsvda": the same with zeros filled. "robust": the same again, with no row counting
+    "nndsvda": the same with zeros filled. "nndsvdar": the same with small random numbers in
+    their place. "robust": as "nndsvda", with no row counting
     for more than one of median norm, so that a few huge ones do not take all components.
     Components beyond the number of singular vectors, of which X has no more than samples or
     features, start at random ("nndsvd" refuses them). "custom": W and H given to ``fit``; zeros
@@ -54,6 +56,8 @@ Attributes
 ----------
 components_ : ndarray (n_components, n_features)
     Basis, the learned parts.
+n_components_ : int
+    Number of components.
 sample_importances_ : ndarray (n_samples,)
     Importance every sample had when the basis was learned; sums to one. Rows of
     zeros have none. For fuzzy weights these are the paper's Q; what the losses of the samples

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from robustnmf.compatibility import ModelSpec
 from robustnmf.estimators._base import BaseRobustNMF
 from robustnmf.estimators._docs import documented
@@ -14,12 +16,14 @@ from robustnmf.weightings import Uniform, Weighting
 class PaperNMF(BaseRobustNMF):
     """Squared error, random start and multiplicative updates, as in the paper."""
 
+    _default_init: ClassVar[str] = "random"
+
     def __init__(
         self,
-        n_components: int | str = "auto",
+        n_components: int | str | None = "auto",
         *,
         solver: str = "mu",
-        init: str = "random",
+        init: str | None = "random",
         n_init: int = 1,
         max_iter: int = 1000,
         tol: float = 1e-4,

@@ -13,10 +13,11 @@ import numpy as np
 
 from robustnmf.arrays import Array, device_of, host_dtype, on_device_of, to_numpy
 from robustnmf.checkpoint import Checkpoint, samples_of, to_json
-from robustnmf.compatibility import ModelSpec, fastest_solver, unsupported_solver_reason
+from robustnmf.compatibility import ModelSpec
 from robustnmf.encoding import encoded_start
 from robustnmf.engine import Engine, InMemory, written
 from robustnmf.entry_screening import EntryScreening, screen_entries
+from robustnmf.estimators._aliases import init_of, solver_of
 from robustnmf.estimators._input import check_fixed, check_weights
 from robustnmf.estimators._regularisation import penalties_of
 from robustnmf.estimators._start import rank_of, seeds_of, start_of, starts_of
@@ -25,7 +26,6 @@ from robustnmf.fit import Callback, fit
 from robustnmf.losses import ReweightedLoss
 from robustnmf.problem import Problem
 from robustnmf.screening import Screening, row_cutoffs, screen
-from robustnmf.solvers import SOLVERS, Solver
 from robustnmf.sources import Source
 from robustnmf.state import Fitted, Start
 from robustnmf.structures import Free
@@ -191,8 +191,8 @@ def plan_fit(
     """
     source = source.checked(parts, learning=True)
     samples, features = source.shape
-    rank = rank_of(source.shape, model.n_components, model.init, W, H)
-    problem = Problem(parts.loss, parts.structure, _solver(model, parts))
+    rank = rank_of(source.shape, model.n_components, init_of(model), W, H)
+    problem = Problem(parts.loss, parts.structure, solver_of(model, parts))
     weights = check_weights(sample_weight, samples)
     members = weightings * model.n_init
     engine = source.engine(problem, parts.weighting, rank, members, sample_weight=weights)
@@ -206,11 +206,11 @@ def plan_fit(
         if isinstance(problem.loss, ReweightedLoss) and problem.loss.has_auto:
             entries = screen_entries(engine, problem.loss, rank, seed=0)
             problem = replace(problem, loss=entries.loss)
-            if screened and fixed is None and model.init == "robust":
+            if screened and fixed is None and init_of(model) == "robust":
                 screening = _screening_of_entries(engine, problem, entries)
         if screening is None and screened and fixed is None and _can_screen(model, parts):
             seeds = seeds_of(model, problem.solver).tolist()
-            screening = screen(engine, problem, rank, model.init, seeds)
+            screening = screen(engine, problem, rank, init_of(model), seeds)
         if screening is None:
             start, balance = start_of(model, engine, problem, rank, W, H)
         else:
@@ -249,20 +249,10 @@ def _screening_of_entries(
 
 def _can_screen(model: Any, parts: ModelSpec) -> bool:
     """Whether samples are screened: the start is ours to choose, and nothing but X matters."""
-    if not parts.weighting.needs_screening or model.init == "custom":
+    if not parts.weighting.needs_screening or init_of(model) == "custom":
         return False
     penalised = any(getattr(model, name, 0) not in ("same", 0) for name in ("alpha_W", "alpha_H"))
     return type(parts.structure) is Free and not penalised
-
-
-def _solver(model: Any, parts: ModelSpec) -> Solver:
-    """The solver that was asked for, if it goes with these parts."""
-    if model.solver == "auto":
-        return SOLVERS[fastest_solver(parts)]()
-    reason = unsupported_solver_reason(parts.loss, parts.structure, model.solver)
-    if reason is not None:
-        raise ValueError(reason)
-    return SOLVERS[model.solver]()
 
 
 def _on_device(

@@ -10,6 +10,7 @@ import scipy.sparse
 from robustnmf.arrays import Array
 from robustnmf.encoding import encode, encoded_start
 from robustnmf.entry_screening import screen_entries
+from robustnmf.estimators._aliases import init_of
 from robustnmf.estimators._plan import FitPlan, plan_fit
 from robustnmf.estimators._start import start_of
 from robustnmf.estimators.robust import RobustNMF
@@ -54,7 +55,7 @@ def _fit_ranks(model: RobustNMF, X: Any, ranks: np.ndarray) -> tuple[FitPlan, li
         weightings=len(ranks), screened=False,
     )  # fmt: skip
     with plan.engine.thread_pool():
-        if parts.loss.has_auto and model.init == "robust":
+        if parts.loss.has_auto and init_of(model) == "robust":
             every = [_screened_start(plan, int(k)) or plan.start for k in ranks]
         else:
             smaller = [

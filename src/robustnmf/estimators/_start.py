@@ -10,21 +10,26 @@ from sklearn.utils import check_random_state
 from robustnmf._warn import warn
 from robustnmf.arrays import Array, Block, namespace, on_device_of
 from robustnmf.engine import Engine
+from robustnmf.estimators._aliases import init_of
 from robustnmf.estimators._input import check_factor
-from robustnmf.inits import DETERMINISTIC, INITS
+from robustnmf.inits import DETERMINISTIC, FROM_SVD, INITS
 from robustnmf.problem import Problem
 from robustnmf.solvers import Solver
 from robustnmf.state import Start
 
 
-def rank_of(shape: tuple[int, int], n_components: int | str, init: str, W: Any, H: Any) -> int:
+def rank_of(
+    shape: tuple[int, int], n_components: int | str | None, init: str, W: Any, H: Any
+) -> int:
     """Number of components, and whether this X can have so many."""
     if init != "custom" and (W is not None or H is not None):
-        raise ValueError(
-            f"W and H are a start for init='custom', but init={init!r}. "
-            "Set init='custom', or leave them out."
+        warn(
+            f"W and H are a start for init='custom', but init={init!r}: they are ignored. "
+            "Set init='custom', or leave them out.",
+            RuntimeWarning,
         )
-    if n_components != "auto":
+        W = None
+    if n_components is not None and n_components != "auto":
         rank = int(n_components)
     elif len(shape_of_codes := W.shape if hasattr(W, "shape") else np.shape(W)) == 2:
         rank = int(shape_of_codes[1])
@@ -42,18 +47,19 @@ def rank_of(shape: tuple[int, int], n_components: int | str, init: str, W: Any, 
 
 def starts_of(model: Any) -> int:
     """How many different starts an estimator can have."""
-    return 1 if model.init == "custom" or model.init in DETERMINISTIC else model.n_init
+    init = init_of(model)
+    return 1 if init == "custom" or init in DETERMINISTIC else model.n_init
 
 
 def seeds_of(model: Any, solver: Solver) -> np.ndarray:
     """Draw a seed for every start, and warn of starts that are not what they seem."""
     if starts_of(model) < model.n_init:
         warn(
-            f"init={model.init!r} gives the same start every time, so one of the "
+            f"init={init_of(model)!r} gives the same start every time, so one of the "
             f"{model.n_init} starts is run. Use init='random' for several.",
             RuntimeWarning,
         )
-    if model.init == "nndsvd" and solver.keeps_zeros:
+    if init_of(model) == "nndsvd" and solver.keeps_zeros:
         warn(
             "init='nndsvd' holds zeros, which multiplicative updates can never change. "
             "init='nndsvda' starts from the same SVD without them.",
@@ -67,9 +73,10 @@ def start_of(
 ) -> tuple[Start, float]:
     """Start of every member, and the factor by which its codes are smaller than W."""
     seeds = seeds_of(model, problem.solver)
-    if model.init == "custom":
+    init = init_of(model)
+    if init == "custom":
         return _custom_start(engine, problem, rank, W, H)
-    whole = engine.filled() if model.init in DETERMINISTIC else engine
+    whole = engine.filled() if init in FROM_SVD else engine
     xp = namespace(engine.like)
 
     def together(block: Block, members: tuple[Array | None, Array]) -> tuple[Array, None]:
@@ -80,7 +87,7 @@ def start_of(
     codes: list[Any] = [None] * len(engine.blocks)
     bases = []
     for seed in seeds:  # one after the other: all of them at once would be held twice
-        new, basis = INITS[model.init](whole, rank, int(seed))
+        new, basis = INITS[init](whole, rank, int(seed))
         codes = engine.map_blocks(together, list(zip(codes, new, strict=True)), data=False)[0]
         bases.append(basis)
     basis = xp.stack(bases)

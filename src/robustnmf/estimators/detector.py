@@ -41,8 +41,9 @@ class RobustNMFDetector(SaveMixin, OutlierMixin, BaseEstimator):
 
     Parameters
     ----------
-    n_components : int or "auto", default="auto"
-        Number of parts. "auto" is ten, or one for every three features where these are few.
+    n_components : int, "auto" or None, default="auto"
+        Number of parts. "auto" or None is ten, or one for every three features where these are few:
+        with as many as :class:`RobustNMF` takes then, outliers would have parts of their own.
     contamination : "auto" or float in (0, 0.5], default="auto"
         Share of outliers in the data of the fit. "auto" takes the cutoffs of the weights.
     loss : str or Loss, default="frobenius"
@@ -78,7 +79,7 @@ class RobustNMFDetector(SaveMixin, OutlierMixin, BaseEstimator):
     """
 
     _parameter_constraints: ClassVar[dict[str, list]] = {
-        "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
+        "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"}), None],
         "contamination": [StrOptions({"auto"}), Interval(Real, 0, 0.5, closed="right")],
         "loss": [StrOptions(set(LOSSES)), Loss],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
@@ -88,7 +89,7 @@ class RobustNMFDetector(SaveMixin, OutlierMixin, BaseEstimator):
 
     def __init__(
         self,
-        n_components: int | str = "auto",
+        n_components: int | str | None = "auto",
         *,
         contamination: float | str = "auto",
         loss: str | Loss = "frobenius",
@@ -108,8 +109,9 @@ class RobustNMFDetector(SaveMixin, OutlierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like or sparse matrix (n_samples, n_features)
-            Nonnegative data, samples in rows; NaN where a value is not known.
+        X : table (n_samples, n_features)
+            Samples in rows, of any kind that :meth:`RobustNMF.fit` takes; NaN where a value is not
+            known.
         y : ignored
         sample_weight : array-like (n_samples,), optional
             How many times each sample counts.
@@ -267,9 +269,9 @@ class RobustNMFDetector(SaveMixin, OutlierMixin, BaseEstimator):
         return tags
 
 
-def _rank(n_components: int | str, shape: tuple[int, int]) -> int:
+def _rank(n_components: int | str | None, shape: tuple[int, int]) -> int:
     """The number of parts, also where none is given."""
-    if n_components != "auto":
+    if n_components is not None and n_components != "auto":
         if int(n_components) > min(shape):
             raise ValueError(
                 f"n_components={n_components} is too large: X with n_samples={shape[0]}, "

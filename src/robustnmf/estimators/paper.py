@@ -146,11 +146,11 @@ class HuberRNMF(PaperNMF):
 
     def __init__(
         self,
-        n_components: int | str = "auto",
+        n_components: int | str | None = "auto",
         *,
         cutoff: float | str = 1.0,
         solver: str = "mu",
-        init: str = "random",
+        init: str | None = "random",
         n_init: int = 1,
         max_iter: int = 1000,
         tol: float = 1e-4,
@@ -209,11 +209,11 @@ class FWRNMF(PaperNMF):
 
     def __init__(
         self,
-        n_components: int | str = "auto",
+        n_components: int | str | None = "auto",
         *,
         p: float | str = 11.0,
         solver: str = "mu",
-        init: str = "random",
+        init: str | None = "random",
         n_init: int = 1,
         max_iter: int = 1000,
         tol: float = 1e-4,
@@ -270,11 +270,11 @@ class EWRNMF(PaperNMF):
 
     def __init__(
         self,
-        n_components: int | str = "auto",
+        n_components: int | str | None = "auto",
         *,
         gamma: float | str = "auto",
         solver: str = "mu",
-        init: str = "random",
+        init: str | None = "random",
         n_init: int = 1,
         max_iter: int = 1000,
         tol: float = 1e-4,

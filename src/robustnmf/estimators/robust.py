@@ -8,6 +8,12 @@ from typing import Any, ClassVar, Self
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from robustnmf.compatibility import ModelSpec
+from robustnmf.estimators._aliases import (
+    NAMED_BETAS,
+    check_aliases,
+    explain_replaced,
+    loss_of_beta,
+)
 from robustnmf.estimators._base import BaseRobustNMF
 from robustnmf.estimators._docs import documented
 from robustnmf.estimators._input import Seed
@@ -42,6 +48,9 @@ class RobustNMF(BaseRobustNMF):
         of X.
     loss : str or Loss, default="frobenius"
         Name or instance: <losses>.
+    beta_loss : {"frobenius", "kullback-leibler", "itakura-saito"} or float, optional
+        scikit-learn's name for ``loss``: 2 is "frobenius", 1 "kullback-leibler", 0
+        "itakura-saito", and any other number b is ``Beta(b)``. One of the two can be given.
     structure : str or Structure, default="free"
         Name or instance: <structures>.
     fixed_components : array-like (n_fixed, n_features), optional
@@ -60,6 +69,9 @@ class RobustNMF(BaseRobustNMF):
         Factor of the sums of earlier minibatches when ``partial_fit`` adds one more. One forgets
         nothing.
     <common>
+    shuffle : bool, default=False
+        Accepted as in scikit-learn's NMF; True, a random order of the components in coordinate
+        descent, is refused.
 
     <attributes>
 
@@ -80,20 +92,24 @@ class RobustNMF(BaseRobustNMF):
         **BaseRobustNMF._parameter_constraints,
         "weighting": [StrOptions(set(WEIGHTINGS)), Weighting],
         "loss": [StrOptions(set(LOSSES)), Loss],
+        "beta_loss": [StrOptions(set(NAMED_BETAS.values())), Real, None],
         "structure": [StrOptions(set(STRUCTURES)), Structure],
         "fixed_components": ["array-like", None],
         "alpha_W": [Interval(Real, 0, None, closed="left")],
         "alpha_H": [Interval(Real, 0, None, closed="left"), StrOptions({"same"})],
         "l1_ratio": [Interval(Real, 0, 1, closed="both")],
         "forget_factor": [Interval(Real, 0, 1, closed="right")],
+        "shuffle": ["boolean"],
     }
 
+    @explain_replaced
     def __init__(
         self,
-        n_components: int | str = "auto",
+        n_components: int | str | None = "auto",
         *,
         weighting: str | Weighting = "trimmed",
         loss: str | Loss = "frobenius",
+        beta_loss: str | float | None = None,
         structure: str | Structure = "free",
         fixed_components: Any = None,
         alpha_W: float = 0.0,
@@ -101,16 +117,18 @@ class RobustNMF(BaseRobustNMF):
         l1_ratio: float = 0.0,
         forget_factor: float = 0.9,
         solver: str = "auto",
-        init: str = "robust",
+        init: str | None = "robust",
         n_init: int = 1,
         max_iter: int = 1000,
         tol: float = 1e-4,
         random_state: Seed = None,
         verbose: int = 0,
+        shuffle: bool = False,
     ):
         self.n_components = n_components
         self.weighting = weighting
         self.loss = loss
+        self.beta_loss = beta_loss
         self.structure = structure
         self.fixed_components = fixed_components
         self.alpha_W = alpha_W
@@ -124,9 +142,18 @@ class RobustNMF(BaseRobustNMF):
         self.tol = tol
         self.random_state = random_state
         self.verbose = verbose
+        self.shuffle = shuffle
 
     def _parts(self) -> ModelSpec:
-        return ModelSpec(**{name: _part(name, getattr(self, name)) for name in REGISTRIES})
+        parts = {name: _part(name, getattr(self, name)) for name in REGISTRIES}
+        if self.beta_loss is not None:
+            parts["loss"] = loss_of_beta(self.beta_loss)
+        return ModelSpec(**parts)
+
+    def _checked_parts(self) -> ModelSpec:
+        self._validate_params()
+        check_aliases(self.loss, self.beta_loss, self.shuffle)
+        return super()._checked_parts()
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters, also those of parts: ``set_params(weighting__gamma=3.0)``.

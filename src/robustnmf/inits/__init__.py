@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from robustnmf.arrays import Array
-from robustnmf.inits.nndsvd import nndsvd, nndsvda
+from robustnmf.inits.nndsvd import nndsvd, nndsvda, nndsvdar
 from robustnmf.inits.random import random
 from robustnmf.inits.robust import robust
 
@@ -18,9 +18,12 @@ INITS: dict[str, Init] = {
     "random": random,
     "nndsvd": nndsvd,
     "nndsvda": nndsvda,
+    "nndsvdar": nndsvdar,
     "robust": robust,
 }
 
 DETERMINISTIC = frozenset({"nndsvd", "nndsvda", "robust"})
+FROM_SVD = DETERMINISTIC | {"nndsvdar"}
+"""Starts that need a table without missing values."""
 
-__all__ = ["DETERMINISTIC", "INITS", "Init"]
+__all__ = ["DETERMINISTIC", "FROM_SVD", "INITS", "Init"]

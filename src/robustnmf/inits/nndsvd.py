@@ -9,7 +9,7 @@ pass computes, block by block. Permuting the samples permutes the codes.
 
 from __future__ import annotations
 
-from robustnmf.arrays import Array, BlockMapper
+from robustnmf.arrays import Array, Block, BlockMapper, namespace
 from robustnmf.inits._svd import (
     fill_zeros,
     iterate_subspace,
@@ -17,8 +17,12 @@ from robustnmf.inits._svd import (
     random_subspace,
     rayleigh_ritz,
 )
+from robustnmf.inits._uniform import draw_factors
 
 ROUNDS = 7
+
+SMALL = 0.01
+"""Size of what "nndsvdar" fills zeros with, over a random start."""
 
 
 def nndsvd(engine: BlockMapper, k: int, seed: int) -> tuple[list[Array], Array]:
@@ -39,3 +43,23 @@ def nndsvda(engine: BlockMapper, k: int, seed: int) -> tuple[list[Array], Array]
     equal numbers they would stay equal forever.
     """
     return fill_zeros(engine, k, seed, engine.mean(), *nndsvd(engine, k, seed))
+
+
+def nndsvdar(engine: BlockMapper, k: int, seed: int) -> tuple[list[Array], Array]:
+    """Compute ``nndsvd`` with zeros replaced by a hundredth of a random start.
+
+    Components of zeros, where X has a smaller rank, get the random start itself.
+    """
+    xp = namespace(engine.like)
+    codes, basis = nndsvd(engine, k, seed)
+    drawn_codes, drawn_basis = draw_factors(engine, k, seed)
+    empty = xp.max(basis, axis=1) <= 0
+    size = xp.where(empty, xp.ones_like(basis[:, 0]), xp.full_like(basis[:, 0], SMALL))
+
+    def fill(block: Block, pair: tuple[Array, Array]) -> tuple[Array, None]:
+        part, drawn = pair
+        return xp.where(part > 0, part, drawn * size), None
+
+    pairs = list(zip(codes, drawn_codes, strict=True))
+    codes = engine.map_blocks(fill, pairs, data=False)[0]
+    return codes, xp.where(basis > 0, basis, drawn_basis * size[:, None])

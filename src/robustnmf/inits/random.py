@@ -10,28 +10,10 @@ block starts from the same codes, and a sample weight of two is the same as the 
 
 from __future__ import annotations
 
-import numpy as np
-
-from robustnmf.arrays import Array, Block, BlockMapper, namespace, on_device_of
-
-STRETCH = 1e4
+from robustnmf.arrays import Array, BlockMapper
+from robustnmf.inits._uniform import draw_factors
 
 
 def random(engine: BlockMapper, k: int, seed: int) -> tuple[list[Array], Array]:
     """Draw codes (rows, k) of every block and basis (k, m), in the units of the engine."""
-    xp = namespace(engine.like)
-    rng = np.random.default_rng(seed)
-    mean, features = engine.mean(), engine.shape[1]
-    size = 2.0 * (mean / k) ** 0.5
-    uniform = 1.0 - rng.random((k, features))
-    stretch = STRETCH / ((mean if mean > 0 else 1.0) * features**0.5)
-    normal = stretch * rng.standard_normal((features, k))
-    directions = on_device_of(engine.like, normal, xp.float64)
-
-    dtype = engine.like.dtype
-
-    def draw(block: Block, _: None) -> tuple[Array, None]:
-        place = block.wide_project(directions)
-        return xp.astype(size * (1.0 - (place - xp.floor(place))), dtype, copy=False), None
-
-    return engine.map_blocks(draw)[0], on_device_of(engine.like, size * uniform, dtype)
+    return draw_factors(engine, k, seed)

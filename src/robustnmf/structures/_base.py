@@ -14,8 +14,8 @@ from robustnmf.solvers import Terms, Update
 class Structure(BaseEstimator, ABC):
     """Constraints on the factors; this base class has none but nonnegativity.
 
-    Class attributes
-    ----------------
+    Attributes
+    ----------
     exponent : power to which multiplicative updates of both factors are taken.
     mixes_samples : whether the basis is a mixture of samples, so that the state of a block has
         the coefficients of its rows (``mixing``) besides their codes.

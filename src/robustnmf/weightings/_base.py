@@ -38,8 +38,8 @@ LOST = 0.1
 class Weighting(BaseEstimator, ABC):
     """Base class of all weightings; parameters may be columns (members, 1).
 
-    Class attributes
-    ----------------
+    Attributes
+    ----------
     per_entry : whether the function is applied to the energy of every entry of X
         rather than of every row.
     entry_loop : name of the compiled loop that multiplies entries by weights for the squared

@@ -68,6 +68,7 @@ def plan(
     quick: bool = False,
     grids: bool = True,
     groups: Sequence[str] = (),
+    shares: Sequence[float] = (),
     data_dir: DataDir = None,
 ) -> Plan:
     """Plan a run; by default of all datasets whose data are on this machine."""
@@ -79,14 +80,17 @@ def plan(
     available, missing = find_tables(names, data_dir, required=bool(datasets))
     kinds = tuple(dict.fromkeys(corruptions)) or settings.get("corruptions", tuple(CORRUPTIONS))
     draws = settings.get("seeds", SEEDS) if seeds is None else tuple(range(seeds))
-    shares = settings.get("shares", SHARES)
+    levels = tuple(dict.fromkeys(shares)) or settings.get("shares", SHARES)
+    for share in levels:
+        if not 0 <= share < 1:
+            raise ValueError(f"a share of bad samples is {share!r}, but 0 <= share < 1 is needed.")
     ranks = {name: ranks_of(name, data_dir) for name in available}
     # Seeds are the outer loop, so that an interrupted run has results of all datasets.
     scenarios = tuple(
         scenario
         for seed in draws
         for name in available
-        for scenario in _scenarios(name, seed, kinds, shares, ranks[name])
+        for scenario in _scenarios(name, seed, kinds, levels, ranks[name])
     )
     methods = tuple(group for group in methods if grids or group != "grids")
     return Plan(scenarios, methods, missing, quick)

@@ -40,11 +40,14 @@ LISTED = 8
 """Largest number of cells that a note names."""
 
 
-def outcomes(rows: Sequence[Row]) -> list[Outcome]:
-    """Build all tables and figures of the benchmark."""
+def outcomes(rows: Sequence[Row], own: Sequence[str] = ()) -> list[Outcome]:
+    """Build all tables and figures of the benchmark.
+
+    ``own`` are estimators of the user, which have columns of their own in the table of cells.
+    """
     methods = methods_of(rows, "relative_error")
     results = [
-        _errors(rows), _geometric(rows), _lost(rows), _ranks(rows), _cells(rows),
+        _errors(rows), _geometric(rows), _lost(rows), _ranks(rows), _cells(rows, own),
         over_shares(rows, methods), detection(rows), known_parts(rows, methods),
     ]  # fmt: skip
     return [outcome for outcome in results if outcome is not None]
@@ -186,10 +189,11 @@ def _ranks(rows: Sequence[Row]) -> Outcome | None:
     )
 
 
-def _cells(rows: Sequence[Row]) -> Outcome:
-    """Tabulate every cell: RobustNMF beside plain NMF and the best two-step baseline."""
+def _cells(rows: Sequence[Row], own: Sequence[str]) -> Outcome:
+    """Tabulate every cell: RobustNMF beside plain NMF, own methods, the best two-step baseline."""
     ours, geometric = means(rows, OURS, "relative_error"), means(rows, OURS, "geometric_error")
     plain = means(rows, PLAIN, "relative_error")
+    of_own = [means(rows, method, "relative_error") for method in own]
     by_method = {method: means(rows, method, "relative_error") for method in TWO_STEP}
     best: dict[Place, tuple[float, str]] = {}
     for place in ours:
@@ -204,10 +208,12 @@ def _cells(rows: Sequence[Row]) -> Outcome:
             Cell(place.dataset), Cell(place.corruption), Cell(f"{place.share:.0%}", place.share),
             Cell(str(place.rank) if place.rank else "own", place.rank),
             number_cell(value, ".3f"), number_cell(geometric.get(place), ".3f"),
-            number_cell(plain.get(place), ".3f"), number_cell(other, ".3f"),
+            number_cell(plain.get(place), ".3f"),
+            *(number_cell(values.get(place), ".3f") for values in of_own),
+            number_cell(other, ".3f"),
             Cell(name), Cell("behind" if behind else ""),
         ])  # fmt: skip
-    header = ("dataset", "corruption", "share", "rank", OURS, f"{OURS}, geometric", PLAIN,
+    header = ("dataset", "corruption", "share", "rank", OURS, f"{OURS}, geometric", PLAIN, *own,
               "best two-step", "which", f"behind it by more than {BEHIND:g}")  # fmt: skip
     return Outcome(
         "cells",

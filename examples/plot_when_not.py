@@ -1,0 +1,97 @@
+"""
+When not to use it
+==================
+
+Robust weights help where a minority of samples does not belong. They cost something, and there are
+tables for which they are the wrong tool. Four of them, each with what to use instead.
+"""
+
+# %%
+import time
+import warnings
+
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.datasets import load_digits
+from sklearn.decomposition import NMF
+
+from robustnmf import RobustNMF
+from robustnmf.exceptions import OutlierWarning
+
+rng = np.random.default_rng(0)
+warnings.simplefilter("ignore", OutlierWarning)  # some of these are warned of
+
+
+def error(model, X):
+    """Return the mean squared error on a table."""
+    return np.mean((X - model.inverse_transform(model.transform(X))) ** 2)
+
+
+# %%
+# **Clean data.** Nothing is gained, and screening takes time. ``weighting="uniform"``, or
+# scikit-learn, is enough.
+
+X = load_digits().data
+half = X[:900], X[900:]
+RobustNMF(10, weighting="uniform", max_iter=2, tol=0).fit(half[0])  # compiles what it needs, once
+for name, model in {
+    "scikit-learn": NMF(10, init="nndsvda", max_iter=500, random_state=0),
+    "RobustNMF, uniform": RobustNMF(10, weighting="uniform", random_state=0),
+    "RobustNMF": RobustNMF(10, random_state=0),
+}.items():
+    begin = time.perf_counter()
+    model.fit(half[0])
+    print(f"{name:20s}{time.perf_counter() - begin:6.2f} s, error on new digits "
+          f"{error(model, half[1]):.3f}")  # fmt: skip
+
+# %%
+# **Most samples are bad.** The majority is what the parts are learned from. With 60% of noise,
+# noise is the majority, and no weighting by fit alone can know better. Select good samples by other
+# knowledge, or learn from a clean subset.
+
+errors = []
+shares = (0.0, 0.3, 0.6, 0.8)
+for share in shares:
+    table = half[0].copy()
+    bad = rng.random(len(table)) < share
+    table[bad] = 16 * rng.random((bad.sum(), 64))
+    errors.append(error(RobustNMF(10, random_state=0, tol=1e-3).fit(table), half[1]))
+print(
+    "error on clean digits:", {s: round(float(e), 2) for s, e in zip(shares, errors, strict=True)}
+)
+
+# %%
+# **Every sample has some bad entries.** A sample counts or does not; here all would have to go.
+# That is what ``loss="biweight"`` is for.
+
+spoiled = half[0].copy()
+spikes = rng.random(spoiled.shape) < 0.1
+spoiled[spikes] = rng.uniform(16, 60, size=spikes.sum())
+by_loss = {
+    loss: error(RobustNMF(10, loss=loss, random_state=0, tol=1e-3).fit(spoiled), half[1])
+    for loss in ("frobenius", "biweight")
+}
+print("error on clean digits:", {name: round(float(e), 2) for name, e in by_loss.items()})
+
+# %%
+# **The rare samples are the point.** A rare cell type, a new topic: four samples of a fourth kind,
+# and three parts. They are left out, while plain NMF would mix them into the others. ``outliers_``
+# and ``energies_`` show them: look before you drop them, and raise the rank to give them a part.
+
+profiles = rng.gamma(0.5, size=(4, 40))
+label = np.repeat([0, 1, 2, 3], [130, 100, 66, 4])
+rare = rng.uniform(0.5, 1.5, (300, 1)) * profiles[label] * np.exp(0.1 * rng.normal(size=(300, 40)))
+model = RobustNMF(3, random_state=0).fit(rare)
+print("rare samples left out:", int(model.outliers_[label == 3].sum()), "of 4")
+
+# %%
+figure, axes = plt.subplots(1, 3, figsize=(12, 3.2), layout="constrained")
+axes[0].plot([100 * s for s in shares], errors, "o-")
+axes[0].set(xlabel="noise in percent", ylabel="error on clean digits", title="a bad majority")
+axes[1].bar(list(by_loss), list(by_loss.values()))
+axes[1].set(ylabel="error on clean digits", title="bad entries in all samples")
+axes[2].semilogy(np.flatnonzero(label < 3), model.energies_[label < 3], ".", label="common")
+axes[2].semilogy(np.flatnonzero(label == 3), model.energies_[label == 3], "C3.", label="rare")
+axes[2].set(xlabel="sample", ylabel="energy", title="four samples of a rare kind")
+axes[2].legend()
+plt.show()

@@ -1,0 +1,207 @@
+"""Any estimator in the benchmark of bad samples, beside the methods of this library.
+
+:func:`run` spoils a share of the samples of tables, fits every estimator to them, and judges the
+``components_`` by how well they describe clean samples that no estimator has seen.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from functools import cached_property, partial
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from robustnmf.experiments.contamination.benchmark import plan
+from robustnmf.experiments.contamination.benchmark import run as run_plan
+from robustnmf.experiments.contamination.cells import Row, rows_of
+from robustnmf.experiments.contamination.estimators import GROUP, score_estimators
+from robustnmf.experiments.contamination.methods import OURS, PLAIN
+from robustnmf.experiments.contamination.store import ScenarioStore
+from robustnmf.experiments.contamination.tables import outcomes
+from robustnmf.experiments.outcome import Outcome
+
+__all__ = ["BenchmarkResult", "run"]
+
+KNOWN = (OURS, PLAIN, "scikit-learn NMF")
+"""Methods that every run has."""
+
+
+@dataclass(frozen=True)
+class BenchmarkResult:
+    """Scores of a run of the benchmark.
+
+    Attributes
+    ----------
+    rows : list of (Scenario, Score)
+        Every score with the table, corruption, share, seed and rank that it belongs to.
+    run_record : dict
+        Date, version and settings of the run.
+    """
+
+    rows: Sequence[Row]
+    run_record: dict[str, Any]
+
+    @cached_property
+    def outcomes(self) -> list[Outcome]:
+        """The tables and charts of the benchmark."""
+        return outcomes(self.rows, list(self.run_record["estimators"]))
+
+    @property
+    def scores(self) -> list[dict[str, Any]]:
+        """Every score as a dict of plain values, for a data frame."""
+        return [{**asdict(scenario), **asdict(score)} for scenario, score in self.rows]
+
+    def mean_errors(self) -> dict[str, float]:
+        """Return the mean relative error of every method over all scenarios it was scored in.
+
+        Returns
+        -------
+        errors : dict of float
+            By method, the best first. One is plain NMF that was fitted to the clean samples.
+        """
+        errors: dict[str, list[float]] = {}
+        for _, score in self.rows:
+            if score.relative_error == score.relative_error:  # not NaN
+                errors.setdefault(score.method, []).append(score.relative_error)
+        means = {method: sum(values) / len(values) for method, values in errors.items()}
+        return dict(sorted(means.items(), key=lambda pair: pair[1]))
+
+    def write(self, folder: str | PathLike) -> list[Path]:
+        """Write the page, tables (CSV, Markdown), figures and all scores to a folder.
+
+        Parameters
+        ----------
+        folder : path
+            Made where it does not exist. Needs the extra ``robustnmf[cli]``.
+
+        Returns
+        -------
+        paths : list of Path
+            The page first.
+        """
+        from robustnmf.report.contamination import SAMPLES, write
+
+        report = replace(SAMPLES, outcomes=lambda rows: self.outcomes)
+        return write(self.rows, self.run_record, Path(folder), report)[1]
+
+
+def run(
+    estimators: Mapping[str, Any],
+    *,
+    datasets: Sequence[str] = (),
+    corruptions: Sequence[str] = (),
+    shares: Sequence[float] = (),
+    seeds: int | None = None,
+    quick: bool = True,
+    groups: Sequence[str] = ("methods",),
+    match_rank: bool = True,
+    jobs: int = 1,
+    data_dir: str | PathLike | None = None,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> BenchmarkResult:
+    """Run estimators through the benchmark of bad samples, beside RobustNMF and plain NMF.
+
+    Parameters
+    ----------
+    estimators : dict of estimators
+        By the name they have in the tables. Each needs ``fit(X)``, after which ``components_``
+        (n_components, n_features) is its nonnegative basis, and ``get_params`` and ``set_params``
+        of scikit-learn's ``BaseEstimator``, as it is cloned. With ``sample_importances_``
+        (n_samples,) the table of lost samples has it, too. A ValueError in ``fit`` is reported as a
+        failure of that scenario; other errors end the run.
+    datasets : sequence of str, optional
+        Tables: "digits", "iris" and generated ones ("synthetic", "three_clusters", "counts", ...)
+        need no files. By default those of ``quick``, or all that are on this machine.
+    corruptions : sequence of str, optional
+        Ways to spoil samples, see :func:`robustnmf.corruptions.spoil`; those of ``quick``, or all.
+    shares : sequence of float, optional
+        Shares of bad samples; 0 is the clean table, at several ranks. Those of ``quick``, or 0 to
+        40%.
+    seeds : int, optional
+        Number of draws of each table; two with ``quick``, ten without.
+    quick : bool, default=True
+        Small tables and few corruptions where none are named: minutes rather than hours.
+    groups : sequence of str, default=("methods",)
+        Methods of this library to compare with: "methods" (always), "two_step", "paper", "grids",
+        "detectors".
+    match_rank : bool, default=True
+        Set ``n_components`` of estimators that have it to the rank of the table, so that all
+        methods learn as many parts. Otherwise they stay as given.
+    jobs : int, default=1
+        Processes; with several, estimators are pickled.
+    data_dir : path, optional
+        Folder of the .npz files of datasets; the environment variable ROBUSTNMF_DATA by default.
+    progress : callable, optional
+        Called with a description, the number of finished scenarios and their total.
+
+    Returns
+    -------
+    result : BenchmarkResult
+
+    Examples
+    --------
+    >>> from sklearn.decomposition import NMF
+    >>> from robustnmf import benchmark
+    >>> result = benchmark.run(
+    ...     {"random start": NMF(init="random", random_state=0)},
+    ...     datasets=["three_clusters"], corruptions=["noise"], shares=[0.2], seeds=1,
+    ... )
+    >>> errors = result.mean_errors()
+    >>> bool(errors["RobustNMF"] < errors["random start"])
+    True
+    """
+    _check(estimators)
+    begin = time.perf_counter()
+    methods = tuple(dict.fromkeys(("methods", *groups)))
+    run_of = plan(
+        datasets, corruptions, seeds, quick=quick, groups=methods, shares=shares, data_dir=data_dir
+    )
+    run_of = replace(run_of, groups=(*run_of.groups, GROUP))
+    score = partial(score_estimators, estimators=dict(estimators), match_rank=match_rank)
+    # A store of its own: results of a user's code are not known by the version of ours.
+    with tempfile.TemporaryDirectory() as folder:
+        store = ScenarioStore(Path(folder) / "scenarios.sqlite")
+        run_plan(
+            run_of, store, jobs=jobs, data_dir=data_dir, score=score,
+            progress=progress or (lambda what, done, total: None),
+        )  # fmt: skip
+        rows = rows_of(run_of, store)
+        machines = store.machines()
+    from robustnmf import __version__
+
+    record = {
+        "date": datetime.now(UTC).date().isoformat(),
+        "robustnmf": __version__,
+        "estimators": {name: repr(estimator) for name, estimator in estimators.items()},
+        "scenarios": len(run_of.scenarios),
+        "groups": list(run_of.groups),
+        "quick": run_of.quick,
+        "match_rank": match_rank,
+        "seconds": round(time.perf_counter() - begin, 1),
+        "fitted_on": machines,
+        "left_out": list(run_of.missing),
+    }
+    return BenchmarkResult(rows, record)
+
+
+def _check(estimators: Mapping[str, Any]) -> None:
+    """Refuse estimators without names or ``fit``, and names of methods that every run has."""
+    if not isinstance(estimators, Mapping) or not estimators:
+        raise ValueError(
+            f"estimators is {estimators!r}, but a dict of at least one estimator is needed, for "
+            "example {'mine': MyNMF(10)}."
+        )
+    for name, estimator in estimators.items():
+        if name in KNOWN:
+            raise ValueError(f"{name!r} is a method of the benchmark already. Use another name.")
+        for method in ("fit", "get_params", "set_params"):
+            if isinstance(estimator, type) or not hasattr(estimator, method):
+                raise TypeError(
+                    f"estimators[{name!r}] is {estimator!r}, but an instance with fit, get_params "
+                    "and set_params is needed. Derive it from sklearn.base.BaseEstimator."
+                )
