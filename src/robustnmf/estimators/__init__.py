@@ -1,5 +1,6 @@
 """scikit-learn faces: RobustNMF and the paper's six methods by name."""
 
+from robustnmf.estimators.consensus import ConsensusNMF
 from robustnmf.estimators.detector import RobustNMFDetector
 from robustnmf.estimators.paper import EWRNMF, FWRNMF, NMFL2, ConvexNMF, EucNMF, HuberRNMF
 from robustnmf.estimators.path import PathMember, fit_path
@@ -16,6 +17,7 @@ __all__ = [
     "EWRNMF",
     "FWRNMF",
     "NMFL2",
+    "ConsensusNMF",
     "ConvexNMF",
     "EucNMF",
     "HuberRNMF",

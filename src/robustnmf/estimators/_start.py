@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -69,7 +70,14 @@ def start_of(
     seeds = seeds_of(model, problem.solver)
     if model.init == "custom":
         return _custom_start(engine, problem, rank, W, H)
-    whole = engine.filled() if model.init in DETERMINISTIC else engine
+    return starts_from(model.init, engine, problem, rank, seeds), 1.0
+
+
+def starts_from(
+    init: str, engine: Engine, problem: Problem, rank: int, seeds: Iterable[int]
+) -> Start:
+    """Compute the start of a member for every seed."""
+    whole = engine.filled() if init in DETERMINISTIC else engine
     xp = namespace(engine.like)
 
     def together(block: Block, members: tuple[Array | None, Array]) -> tuple[Array, None]:
@@ -80,11 +88,11 @@ def start_of(
     codes: list[Any] = [None] * len(engine.blocks)
     bases = []
     for seed in seeds:  # one after the other: all of them at once would be held twice
-        new, basis = INITS[model.init](whole, rank, int(seed))
+        new, basis = INITS[init](whole, rank, int(seed))
         codes = engine.map_blocks(together, list(zip(codes, new, strict=True)), data=False)[0]
         bases.append(basis)
     basis = xp.stack(bases)
-    return Start(*problem.structure.start(engine, codes, basis)), 1.0
+    return Start(*problem.structure.start(engine, codes, basis))
 
 
 def _custom_start(
