@@ -28,9 +28,11 @@ if TYPE_CHECKING:
         RankSelection as RankSelection,
         RobustNMF as RobustNMF,
         RobustNMFDetector as RobustNMFDetector,
+        TopFeature as TopFeature,
         fit_path as fit_path,
         load as load,
         select_rank as select_rank,
+        top_features as top_features,
     )
     from robustnmf.exceptions import WeightCollapseWarning as WeightCollapseWarning
     from robustnmf.losses import (
@@ -71,9 +73,11 @@ _HOMES = {
         "RankSelection",
         "RobustNMF",
         "RobustNMFDetector",
+        "TopFeature",
         "fit_path",
         "load",
         "select_rank",
+        "top_features",
     ],
     "exceptions": ["WeightCollapseWarning"],
 }

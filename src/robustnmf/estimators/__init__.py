@@ -2,6 +2,7 @@
 
 from robustnmf.estimators.consensus import ConsensusNMF
 from robustnmf.estimators.detector import RobustNMFDetector
+from robustnmf.estimators.features import TopFeature, top_features
 from robustnmf.estimators.paper import EWRNMF, FWRNMF, NMFL2, ConvexNMF, EucNMF, HuberRNMF
 from robustnmf.estimators.path import PathMember, fit_path
 from robustnmf.estimators.rank import RankSelection, select_rank
@@ -25,7 +26,9 @@ __all__ = [
     "RankSelection",
     "RobustNMF",
     "RobustNMFDetector",
+    "TopFeature",
     "fit_path",
     "load",
     "select_rank",
+    "top_features",
 ]
