@@ -5,7 +5,8 @@ from robustnmf.estimators.detector import RobustNMFDetector
 from robustnmf.estimators.features import TopFeature, top_features
 from robustnmf.estimators.paper import EWRNMF, FWRNMF, NMFL2, ConvexNMF, EucNMF, HuberRNMF
 from robustnmf.estimators.path import PathMember, fit_path
-from robustnmf.estimators.rank import RankSelection, select_rank
+from robustnmf.estimators.rank import select_rank
+from robustnmf.estimators.rank_selection import RankSelection
 from robustnmf.estimators.robust import RobustNMF
 from robustnmf.estimators.saving import load
 

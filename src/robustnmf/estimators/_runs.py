@@ -22,7 +22,7 @@ CODES_BYTES = 2**30
 CODES_ARRAYS = 6
 """Arrays of the size of the codes that a pass holds."""
 
-BATCH_COLUMNS = 250
+BATCH_COLUMNS = 500
 """Columns of all members of a batch from which on more do not make products faster on a CPU."""
 
 PLANNED_RANK = 10

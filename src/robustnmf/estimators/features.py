@@ -16,13 +16,13 @@ of components, which trade off with those of the codes, do not matter.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from robustnmf.arrays import to_numpy
+from robustnmf.estimators.rank import is_integer
 
 LEAST_SHARE = 1e-3
 """Share in other components, as a part of the mean share, below which it makes no difference."""
@@ -90,7 +90,7 @@ def top_features(model: Any, n: int = 10) -> list[list[TopFeature]]:
     ['x1', 'x2']
     """
     check_is_fitted(model)
-    if not isinstance(n, Integral) or isinstance(n, bool) or n < 1:
+    if not is_integer(n) or n < 1:
         raise ValueError(f"n is {n!r}, but a number of features (1 or more) is needed.")
     components = to_numpy(model.components_).astype(np.float64)
     shares, ratios = _shares_and_ratios(components)
