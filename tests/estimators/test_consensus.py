@@ -155,6 +155,17 @@ def test_sparse_x_is_dense_x(fitted):
     np.testing.assert_allclose(sparse.components_, dense.components_, rtol=1e-3, atol=1e-4)
 
 
+def test_files_and_dask_arrays_give_the_same(fitted, tmp_path):
+    X, _ = planted()
+    path = tmp_path / "X.npy"
+    np.save(path, X)
+    from_file = small().fit(path)
+    np.testing.assert_allclose(from_file.components_, fitted.components_, rtol=1e-5, atol=1e-7)
+    dask = pytest.importorskip("dask.array")
+    lazy = small().fit(dask.from_array(X, chunks=(30, 20)))
+    np.testing.assert_allclose(lazy.components_, fitted.components_, rtol=1e-5, atol=1e-7)
+
+
 def test_tensors_give_tensors():
     torch = pytest.importorskip("torch")
     X, _ = planted()
@@ -220,6 +231,33 @@ def test_it_is_a_step_of_a_pipeline():
     assert pipeline.fit_transform(X).shape == (90, 2)
     copy = clone(pipeline)
     assert copy.get_params()["consensusnmf__estimator__n_components"] == 2
+
+
+def test_callbacks_are_called_after_every_batch(monkeypatch):
+    pytest.importorskip("sklearn.callback", reason="callbacks came with scikit-learn 1.9")
+    X, _ = planted()
+    monkeypatch.setattr(_runs, "CODES_BYTES", 5 * 90 * 3 * 8 * _runs.CODES_ARRAYS)
+    events = []
+
+    class Recorder:
+        def setup(self, estimator, context):
+            events.append("setup")
+
+        def on_fit_task_begin(self, estimator, context):
+            events.append("begin")
+
+        def on_fit_task_end(self, estimator, context, *, fitted_estimator=None):
+            if context.task_name == "batch of runs":
+                events.append(fitted_estimator.transform(X).shape)
+                return len(events) > 5
+            return False
+
+        def teardown(self, estimator, context):
+            events.append("teardown")
+
+    model = small().set_callbacks(Recorder()).fit(X)
+    assert events.count((90, 3)) == 2
+    assert model.labels_.shape == (10, 3)  # stopped before the last batch
 
 
 def test_progress_is_printed(capsys):
