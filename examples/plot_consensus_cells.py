@@ -9,7 +9,7 @@ cells count, and all runs share its weights.
 """
 
 # %%
-# 500 cells with six programs. A tenth of the cells are doublets, and of another 4 percent, which
+# 600 cells with six programs. A tenth of the cells are doublets, and of another 4 percent, which
 # are damaged, a few genes are left. Genes are divided by their standard deviations, as is usual.
 
 import matplotlib.pyplot as plt
@@ -21,7 +21,7 @@ from robustnmf import ConsensusNMF, RobustNMF, select_rank, top_features
 from robustnmf.experiments.simulated import matched_cosines, simulate_cells
 
 k, n_runs = 6, 20
-cells = simulate_cells(500, 300, k, damaged=0.04, seed=3)
+cells = simulate_cells(600, 400, k, damaged=0.04, seed=0)
 counts = cells.counts.toarray()
 deviation = counts.std(axis=0)
 X, programs = counts / deviation, cells.programs / deviation
@@ -58,9 +58,7 @@ axes[0].set_ylabel("cosine of the matched part")
 # How many programs? The error of hidden entries and the silhouette of the components together
 # answer; a part too many does not come back.
 
-selection = select_rank(
-    X, range(4, 9), stability=True, n_runs=10, n_folds=4, random_state=0, max_iter=100
-)
+selection = select_rank(X, range(4, 9), stability=True, n_runs=10, n_folds=3, random_state=0)
 selection.plot()
 print(selection.reason)
 
