@@ -107,7 +107,7 @@ def run_sklearn(table: np.ndarray, truth: np.ndarray, runs: int) -> dict:
         warnings.simplefilter("ignore")
         begin = time.process_time()
         model = NMF(K, init="random", random_state=seed, max_iter=1000).fit(table)
-        return 0.5 * model.reconstruction_err_**2, model.components_, time.process_time() - begin
+        return model.reconstruction_err_**2, model.components_, time.process_time() - begin
 
     begin = time.perf_counter()
     fitted = Parallel(n_jobs=2)(delayed(fit)(seed) for seed in range(runs))
@@ -159,15 +159,15 @@ def methods_for(
 ) -> dict[str, Callable[[], dict]]:
     """Return the methods to run on one table, by name."""
     counts, table, truth = data
-    runs = options.runs
+    runs, peer_runs = options.runs, options.peer_runs or options.runs
     methods: dict[str, Callable[[], dict]] = {
         "ConsensusNMF": lambda: run_consensus(table, truth, "trimmed", runs),
         "ConsensusNMF, uniform": lambda: run_consensus(table, truth, "uniform", runs),
     }
     if others:
-        methods["scikit-learn, best run"] = lambda: run_sklearn(table, truth, runs)
+        methods["scikit-learn, best run"] = lambda: run_sklearn(table, truth, peer_runs)
     if others and options.cnmf_python:
-        methods["cnmf"] = lambda: run_cnmf(options.cnmf_python, counts, truth, runs)
+        methods["cnmf"] = lambda: run_cnmf(options.cnmf_python, counts, truth, peer_runs)
     return methods
 
 
@@ -179,6 +179,7 @@ def main() -> None:
     parser.add_argument("--size", type=int, default=2000, help="cells and genes")
     parser.add_argument("--cnmf-python", help="a Python that has cnmf")
     parser.add_argument("--peer-seeds", type=int, help="seeds for which others are run")
+    parser.add_argument("--peer-runs", type=int, help="runs of others")
     parser.add_argument("--bootstraps", type=int, default=10, help="0 leaves out choosing ranks")
     parser.add_argument("--rank-size", type=int, default=500, help="cells and genes for that")
     options = parser.parse_args()
@@ -189,7 +190,7 @@ def main() -> None:
         "runs": options.runs, "seeds": options.seeds, "rows": rows,
     }  # fmt: skip
     peers = options.seeds if options.peer_seeds is None else options.peer_seeds
-    content["seeds of others"] = peers
+    content |= {"seeds of others": peers, "runs of others": options.peer_runs or options.runs}
     run_consensus(prepared(99, 0.0, 100)[1], prepared(99, 0.0, 100)[2], "trimmed", 2)  # compile
     for scenario, damaged in SCENARIOS.items():
         for seed in range(options.seeds):

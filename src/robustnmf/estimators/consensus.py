@@ -92,11 +92,13 @@ class ConsensusNMF(
     n_runs_kept_ : int
         Runs that count: those whose objective is not far above the median.
     objectives_ : ndarray (n_runs,)
-        Objective of every run.
-    estimator_ : fitted clone of the estimator with the consensus parts.
-    energies_, outliers_, sample_importances_, effective_sample_size_, codes_overlap_, \
-    reconstruction_err_, objective_history_, weighting_
+        Objective of every run, with the weights of samples that all runs share.
+    estimator_ : estimator
+        A fitted clone of ``estimator`` with the consensus parts as its components.
+    energies_, outliers_, sample_importances_, effective_sample_size_, reconstruction_err_
         For the consensus parts, as in :class:`RobustNMF`.
+    weighting_, objective_history_, codes_overlap_
+        The same.
     n_iter_ : int
         Median number of iterations of a run.
     n_features_in_, feature_names_in_
