@@ -123,6 +123,17 @@ def test_a_plot():
     assert "recommended: 2" in axes.get_title()
 
 
+def test_equal_rows_do_not_tell_what_is_hidden():
+    X = planted(2, 3, noise=0.3, shape=(60, 20))
+    rows = np.random.default_rng(0).integers(60, size=60)
+    first, copies = rank._distinct_rows(X[rows])
+    np.testing.assert_array_equal(X[rows][first][copies], X[rows])
+    assert len(first) == len(set(rows))
+    np.testing.assert_array_equal(rank._distinct_rows(X)[1], np.arange(60))
+    twice = select_rank(np.concatenate([X, X]), [1, 2, 4, 8], random_state=0)
+    assert twice.recommended == 2
+
+
 def test_stability_is_drawn_and_decides_with_the_error():
     pytest.importorskip("matplotlib").use("agg")
     errors = np.array([[3.0, 1.1, 1.0, 0.99], [3.2, 1.12, 1.02, 1.01]])

@@ -122,7 +122,8 @@ def _errors(
             for model in models
         ]
         return np.stack(by_fold)
-    known = np.flatnonzero(~np.isnan(table))
+    first, copies = _distinct_rows(table)
+    known = np.flatnonzero(~np.isnan(table[first]))
     each = max(1, round(hidden * len(known)))
     if len(models) * each > len(known):
         raise ValueError(
@@ -131,10 +132,25 @@ def _errors(
     order = rng.permutation(known)
     by_fold = []
     for fold, model in enumerate(models):
-        out = np.zeros(table.shape, dtype=bool)
+        out = np.zeros((len(first), table.shape[1]), dtype=bool)
         out.flat[order[fold * each : (fold + 1) * each]] = True
-        by_fold.append(hidden_errors(model, table, out, ranks))
+        by_fold.append(hidden_errors(model, table, out[copies], ranks))
     return np.stack(by_fold)
+
+
+def _distinct_rows(table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the indices of distinct rows, and which of them every row (samples,) is equal to.
+
+    Equal rows have the same entries hidden: otherwise one would tell what is hidden in the other,
+    and the more components, the better (as in a bootstrap of X).
+    """
+    rows = np.ascontiguousarray(table)
+    keys = rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))).ravel()
+    _, first, copies = np.unique(keys, return_index=True, return_inverse=True)
+    order = np.argsort(first)  # in the order of X
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    return first[order], place[copies.ravel()]
 
 
 def _silhouettes(
