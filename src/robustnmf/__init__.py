@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         EWRNMF as EWRNMF,
         FWRNMF as FWRNMF,
         NMFL2 as NMFL2,
+        ConsensusNMF as ConsensusNMF,
         ConvexNMF as ConvexNMF,
         EucNMF as EucNMF,
         HuberRNMF as HuberRNMF,
@@ -32,9 +33,11 @@ if TYPE_CHECKING:
         RankSelection as RankSelection,
         RobustNMF as RobustNMF,
         RobustNMFDetector as RobustNMFDetector,
+        TopFeature as TopFeature,
         fit_path as fit_path,
         load as load,
         select_rank as select_rank,
+        top_features as top_features,
     )
     from robustnmf.exceptions import WeightCollapseWarning as WeightCollapseWarning
     from robustnmf.losses import (
@@ -72,6 +75,7 @@ _HOMES = {
         "EWRNMF",
         "FWRNMF",
         "NMFL2",
+        "ConsensusNMF",
         "ConvexNMF",
         "EucNMF",
         "HuberRNMF",
@@ -79,9 +83,11 @@ _HOMES = {
         "RankSelection",
         "RobustNMF",
         "RobustNMFDetector",
+        "TopFeature",
         "fit_path",
         "load",
         "select_rank",
+        "top_features",
     ],
     "exceptions": ["WeightCollapseWarning"],
 }

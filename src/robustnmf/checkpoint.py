@@ -96,7 +96,7 @@ class Checkpoint:
         """Read the next pass, the state before it and finished members; None without a file."""
         if not self.path.exists():
             return None
-        arrays, record = self._read()
+        arrays, record = self.read()
         like = engine.like
 
         def to_device(array: np.ndarray) -> Array:
@@ -134,17 +134,17 @@ class Checkpoint:
             )
             return iteration, state, results
         except Exception as error:
-            raise self._damaged(error) from error
+            raise self.damaged(error) from error
 
-    def _read(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """Read arrays and record; refuse those of another fit."""
+    def read(self, expected: str = FORMAT) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """Read arrays and record; refuse those of another fit or format."""
         try:
             arrays, record = archive.read(self.path)
-            if record["format"] != FORMAT:
+            if record["format"] != expected:
                 raise ValueError(f"its format is {record['format']!r}")
             identity = dict(record["identity"])
         except Exception as error:  # a broken archive may raise anything
-            raise self._damaged(error) from error
+            raise self.damaged(error) from error
         different = [
             name for name, value in self.identity.items() if not _same(identity.get(name), value)
         ]
@@ -157,7 +157,7 @@ class Checkpoint:
             )
         return arrays, record
 
-    def _damaged(self, error: Exception) -> ValueError:
+    def damaged(self, error: Exception) -> ValueError:
         """Return the error that says why the file cannot be read, and what to do."""
         return ValueError(
             f"{self.path} is no checkpoint that can be read ({error}). Give another path, or "

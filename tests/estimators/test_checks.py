@@ -11,7 +11,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.fixes import parse_version
 
-from robustnmf import RobustNMF, RobustNMFDetector
+from robustnmf import ConsensusNMF, RobustNMF, RobustNMFDetector
 from robustnmf.estimators import ESTIMATORS
 from robustnmf.losses import LOSSES
 from robustnmf.structures import STRUCTURES
@@ -26,6 +26,7 @@ pytestmark = [
 # scikit-learn lowers max_iter of its own estimators for these checks, too.
 ONCE = [cls(2) if cls is RobustNMF else cls(2, max_iter=20) for cls in ESTIMATORS.values()]
 ONCE.append(RobustNMFDetector(2))
+ONCE.append(ConsensusNMF(RobustNMF(2, max_iter=100), n_runs=3, random_state=0))
 
 # Fuzzy weights have no bound: on these small tables they enlarge the rounding by which weighted and
 # repeated samples differ, and factors that run on carry it further than the checks allow (3e-7).

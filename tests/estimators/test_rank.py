@@ -123,6 +123,50 @@ def test_a_plot():
     assert "recommended: 2" in axes.get_title()
 
 
+def test_equal_rows_do_not_tell_what_is_hidden():
+    X = planted(2, 3, noise=1.5, outliers=0, shape=(25, 30))
+    rows = np.random.default_rng(0).integers(25, size=25)
+    first, copies = rank._distinct_rows(X[rows])
+    np.testing.assert_array_equal(X[rows][first][copies], X[rows])
+    assert len(first) == len(set(rows))
+    np.testing.assert_array_equal(rank._distinct_rows(X)[1], np.arange(25))
+    repeated = np.concatenate([X, X, X])
+    selection = select_rank(repeated, [1, 2, 4, 8, 12], n_folds=3, random_state=0)
+    assert selection.best == 2  # 8, if other entries are hidden in each copy
+
+
+def test_stability_is_drawn_and_decides_with_the_error():
+    pytest.importorskip("matplotlib").use("agg")
+    errors = np.array([[3.0, 1.1, 1.0, 0.99], [3.2, 1.12, 1.02, 1.01]])
+    ranks = np.array([1, 2, 3, 4])
+    stable = rank.RankSelection(ranks, errors, np.array([np.nan, 1.0, 0.9, 0.4]))
+    assert stable.recommended == 3  # the smallest error among stable ones
+    assert "stable" in stable.reason
+    assert not stable.at_edge
+    all_stable = rank.RankSelection(ranks, errors, np.array([np.nan, 1.0, 0.9, 0.85]))
+    assert all_stable.recommended == 4  # less in every fold
+    assert all_stable.at_edge
+    near = rank.RankSelection(ranks, errors, np.array([np.nan, 1.0, 0.5, 0.4]))
+    assert near.recommended == 2
+    unstable = rank.RankSelection(ranks[:3], errors[:, [0, 2, 3]], np.array([1.0, 0.5, 0.4]))
+    assert unstable.recommended == 2
+    assert "no rank with a small error is stable" in unstable.reason
+    axes = stable.plot()
+    assert len(axes.figure.axes) == 2
+
+
+def test_planted_ranks_are_found_with_stability():
+    X = planted(3, 1, shape=(80, 20))
+    settings = {"ranks": [1, 2, 3, 5], "n_folds": 2, "random_state": 0}
+    selection = select_rank(X, stability=True, n_runs=6, **settings)
+    assert selection.recommended == 3
+    assert np.isnan(selection.silhouette[0])
+    assert selection.silhouette[2] > 0.9 > selection.silhouette[3]
+    without = select_rank(X, **settings)
+    np.testing.assert_array_equal(without.errors, selection.errors)
+    assert without.silhouette is None
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [

@@ -62,6 +62,7 @@ class Stored(OutOfCoreEngine):
         self.codes_store: CodesStore | None = None
         self._degree = degree
         self._check_rows = False
+        self._mean: float | None = None
         self._read_as(reader.shape, reader.dtype, dtype)
         self.sample_weight = sample_weight
         bytes_a_row = copies * self.shape[1] * self.dtype.itemsize
@@ -135,8 +136,13 @@ class Stored(OutOfCoreEngine):
         if self.codes_store is not None:
             self.codes_store.close()
 
+    def mean(self) -> float:
+        """Mean entry of the samples that count, in units of scale; known once starts are made."""
+        return super().mean() if self._mean is None else self._mean
+
     def forget_start(self) -> None:
-        """Forget what only starts ask of rows without reading them."""
+        """Forget what only starts ask of rows without reading them, but for the mean entry."""
+        self._mean = self.mean()
         kept = {2.0, self._degree}
         self.blocks = [
             replace(known, by_degree={d: s for d, s in known.by_degree.items() if d in kept})

@@ -1,9 +1,12 @@
 """scikit-learn faces: RobustNMF and the paper's six methods by name."""
 
+from robustnmf.estimators.consensus import ConsensusNMF
 from robustnmf.estimators.detector import RobustNMFDetector
+from robustnmf.estimators.features import TopFeature, top_features
 from robustnmf.estimators.paper import EWRNMF, FWRNMF, NMFL2, ConvexNMF, EucNMF, HuberRNMF
 from robustnmf.estimators.path import PathMember, fit_path
-from robustnmf.estimators.rank import RankSelection, select_rank
+from robustnmf.estimators.rank import select_rank
+from robustnmf.estimators.rank_selection import RankSelection
 from robustnmf.estimators.robust import RobustNMF
 from robustnmf.estimators.saving import load
 
@@ -16,6 +19,7 @@ __all__ = [
     "EWRNMF",
     "FWRNMF",
     "NMFL2",
+    "ConsensusNMF",
     "ConvexNMF",
     "EucNMF",
     "HuberRNMF",
@@ -23,7 +27,9 @@ __all__ = [
     "RankSelection",
     "RobustNMF",
     "RobustNMFDetector",
+    "TopFeature",
     "fit_path",
     "load",
     "select_rank",
+    "top_features",
 ]

@@ -20,7 +20,7 @@ def check_loaded(model: Any) -> None:
     if type(features) is not int or features < 1:
         raise archive.Broken(f"it has {features!r} features")
     inner = getattr(model, "estimator_", model)
-    if inner is not model:
+    if inner is not model and hasattr(model, "predict"):
         check_loaded(inner)
         model.predict(np.ones((1, features)))
         return

@@ -5,6 +5,7 @@ Callbacks came with scikit-learn 1.9; with an older one, estimators do not have 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from robustnmf.estimators._plan import FitPlan
@@ -77,3 +78,28 @@ def finished(model: Any) -> None:
     root = getattr(model, "_callback_fit_ctx", None)
     if root is not None:
         root.call_on_fit_task_end(estimator=model, reconstruction_attributes=dict)
+
+
+def runs_progress_of(
+    model: Any, batches: int
+) -> Callable[[int, Callable[[], dict[str, Any]]], bool]:
+    """Return what to call after every batch of runs, with the number of runs done.
+
+    The second argument gives the fitted attributes of the best run so far. The function returns
+    whether the runs are to stop.
+    """
+    root = None
+    if getattr(model, "_skl_callbacks", None):
+        root = model._init_callback_context(max_subtasks=batches)
+        root.call_on_fit_task_begin(estimator=model)
+
+    def tell(done: int, attributes: Callable[[], dict[str, Any]]) -> bool:
+        if model.verbose:
+            print(f"{type(model).__name__}: {done} of {model.n_runs} runs")
+        if root is None:
+            return False
+        task = root.subcontext(task_name="batch of runs")
+        task.call_on_fit_task_begin(estimator=model)
+        return task.call_on_fit_task_end(estimator=model, reconstruction_attributes=attributes)
+
+    return tell

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -76,6 +77,13 @@ def start_of(
     init = init_of(model)
     if init == "custom":
         return _custom_start(engine, problem, rank, W, H)
+    return starts_from(init, engine, problem, rank, seeds), 1.0
+
+
+def starts_from(
+    init: str, engine: Engine, problem: Problem, rank: int, seeds: Iterable[int]
+) -> Start:
+    """Compute the start of a member for every seed."""
     whole = engine.filled() if init in FROM_SVD else engine
     xp = namespace(engine.like)
 
@@ -91,7 +99,7 @@ def start_of(
         codes = engine.map_blocks(together, list(zip(codes, new, strict=True)), data=False)[0]
         bases.append(basis)
     basis = xp.stack(bases)
-    return Start(*problem.structure.start(engine, codes, basis)), 1.0
+    return Start(*problem.structure.start(engine, codes, basis))
 
 
 def _custom_start(

@@ -17,8 +17,8 @@ features from the other samples, and their product predicts what is hidden.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
-from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
 
@@ -27,63 +27,13 @@ import scipy.sparse
 from sklearn.utils import check_array, check_random_state
 
 from robustnmf.estimators._rank_errors import capped_mean, held_out_errors, hidden_errors
+from robustnmf.estimators.consensus import ConsensusNMF
+from robustnmf.estimators.rank_selection import RankSelection
 from robustnmf.estimators.robust import RobustNMF
 from robustnmf.sources.array import native
 
-
-@dataclass(frozen=True)
-class RankSelection:
-    """Errors of hidden entries by rank.
-
-    Attributes
-    ----------
-    ranks : ndarray (n_ranks,)
-    errors : ndarray (n_folds, n_ranks)
-        Capped mean error of the hidden entries.
-    best : int
-        The rank with the least mean error.
-    recommended : int
-        The smallest rank whose mean error is within one standard error of the least.
-    """
-
-    ranks: np.ndarray
-    errors: np.ndarray
-
-    @property
-    def mean(self) -> np.ndarray:
-        """Mean error over folds (n_ranks,)."""
-        return self.errors.mean(axis=0)
-
-    @property
-    def standard_error(self) -> np.ndarray:
-        """Standard error of the mean (n_ranks,)."""
-        return self.errors.std(axis=0, ddof=1) / len(self.errors) ** 0.5
-
-    @property
-    def best(self) -> int:
-        return int(self.ranks[np.argmin(self.mean)])
-
-    @property
-    def recommended(self) -> int:
-        least = np.argmin(self.mean)
-        within = self.mean <= self.mean[least] + self.standard_error[least]
-        return int(self.ranks[within].min())
-
-    def plot(self, *, ax: Any = None) -> Any:
-        """Draw the curve with error bars; the axes. Needs matplotlib."""
-        from sklearn.utils._optional_dependencies import check_matplotlib_support
-
-        check_matplotlib_support("RankSelection.plot")
-        if ax is None:
-            from matplotlib import pyplot
-
-            ax = pyplot.subplots()[1]
-        ax.errorbar(self.ranks, self.mean, self.standard_error, marker="o", capsize=3)
-        ax.axvline(self.recommended, color="#d6336c", ls="--", lw=1)
-        ax.set_xlabel("number of components")
-        ax.set_ylabel("error of hidden entries")
-        ax.set_title(f"recommended: {self.recommended}")
-        return ax
+NO_FILTER = 2.0
+"""Density threshold that leaves no component out: the largest distance of unit vectors is less."""
 
 
 def select_rank(
@@ -92,6 +42,8 @@ def select_rank(
     *,
     n_folds: int = 5,
     hidden: float = 0.1,
+    stability: bool = False,
+    n_runs: int = 20,
     random_state: Any = None,
     **parameters: Any,
 ) -> RankSelection:
@@ -110,6 +62,12 @@ def select_rank(
         How many times entries are hidden, other ones each time.
     hidden : float, default=0.1
         Share of the known entries that is hidden, at most ``1 / n_folds``.
+    stability : bool, default=False
+        Whether to find out, too, for which ranks components come back: every rank is run from
+        ``n_runs`` random starts, and the silhouette of the groups that their components form
+        (:class:`ConsensusNMF`) is high where runs agree. The recommendation then rests on both.
+    n_runs : int, default=20
+        Runs of each rank for the stability.
     random_state : int, RandomState or None
         What is hidden, and where fits start.
     **parameters
@@ -147,25 +105,73 @@ def select_rank(
         RobustNMF(int(max(checked_ranks)), random_state=seed + fold, **parameters)
         for fold in range(n_folds)
     ]
+    errors = _errors(table, models, checked_ranks, hidden, rng)
+    silhouette = None
+    if stability:
+        silhouette = _silhouettes(table, checked_ranks, n_runs, seed, parameters)
+    return RankSelection(checked_ranks, capped_mean(errors), silhouette)
+
+
+def _errors(
+    table: Any, models: list[RobustNMF], ranks: np.ndarray, hidden: float, rng: Any
+) -> np.ndarray:
+    """Compute errors of hidden entries (folds, ranks, samples); one model for each fold."""
     if scipy.sparse.issparse(table):
         by_fold = [
-            held_out_errors(model, table, *_drawn(rng, table.shape, hidden), checked_ranks)
+            held_out_errors(model, table, *_drawn(rng, table.shape, hidden), ranks)
             for model in models
         ]
-        return RankSelection(checked_ranks, capped_mean(np.stack(by_fold)))
-    known = np.flatnonzero(~np.isnan(table))
+        return np.stack(by_fold)
+    first, copies = _distinct_rows(table)
+    known = np.flatnonzero(~np.isnan(table[first]))
     each = max(1, round(hidden * len(known)))
-    if n_folds * each > len(known):
+    if len(models) * each > len(known):
         raise ValueError(
-            f"X has {len(known)} known entries, too few to hide other ones in {n_folds} folds."
+            f"X has {len(known)} known entries, too few to hide other ones in {len(models)} folds."
         )
     order = rng.permutation(known)
     by_fold = []
     for fold, model in enumerate(models):
-        out = np.zeros(table.shape, dtype=bool)
+        out = np.zeros((len(first), table.shape[1]), dtype=bool)
         out.flat[order[fold * each : (fold + 1) * each]] = True
-        by_fold.append(hidden_errors(model, table, out, checked_ranks))
-    return RankSelection(checked_ranks, capped_mean(np.stack(by_fold)))
+        by_fold.append(hidden_errors(model, table, out[copies], ranks))
+    return np.stack(by_fold)
+
+
+def _distinct_rows(table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the indices of distinct rows, and which of them every row (samples,) is equal to.
+
+    Equal rows have the same entries hidden: otherwise one would tell what is hidden in the other,
+    and the more components, the better (as in a bootstrap of X).
+    """
+    rows = np.ascontiguousarray(table)
+    keys = rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))).ravel()
+    _, first, copies = np.unique(keys, return_index=True, return_inverse=True)
+    order = np.argsort(first)  # in the order of X
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    return first[order], place[copies.ravel()]
+
+
+def _silhouettes(
+    table: Any, ranks: np.ndarray, n_runs: int, seed: int, parameters: dict[str, Any]
+) -> np.ndarray:
+    """Compute the mean silhouette (ranks,) of the components of several runs; NaN for rank one.
+
+    No component is left out: those that do not come back are what shows that a rank is too large.
+    """
+    means = np.full(len(ranks), np.nan)
+    for at, rank in enumerate(ranks):
+        if rank > 1:
+            model = ConsensusNMF(
+                RobustNMF(int(rank), **parameters), n_runs=n_runs, density_threshold=NO_FILTER,
+                random_state=seed,
+            )  # fmt: skip
+            with warnings.catch_warnings():
+                # They say nothing about the rank: runs are short, and every rank would repeat them.
+                warnings.simplefilter("ignore")
+                means[at] = float(np.mean(model.fit(table).silhouette_))
+    return means
 
 
 def is_integer(value: object) -> bool:

@@ -1,0 +1,154 @@
+"""Groups of components that come back in several runs, and their medians.
+
+Components are compared at unit length. A run gives one component to each group: the components of
+every run are matched with the centres of the groups (assignment problem), the centres are the
+medians of their members, and both are repeated until nothing changes. A component whose nearest
+neighbours among all runs are far away is stray, and counts for no median (Kotliar et al., 2019).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+
+ROUNDS = 50
+"""Most rounds of matching; few are needed."""
+
+NORMAL_QUARTILES = 1.349
+"""Distance of the quartiles of a normal distribution in standard deviations."""
+
+CHUNK = 2**24
+"""Distances between components that are in memory at a time."""
+
+STRAY = -1
+"""Label of a component that belongs to no group."""
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Groups of the components of several runs.
+
+    ``parts`` and ``spread`` (k, features) are medians and standard deviations of the entries,
+    ``stability`` and ``silhouette`` (k,) say how alike the members of a group are, and ``labels``
+    (runs, k) give the group of every component.
+    """
+
+    parts: np.ndarray
+    spread: np.ndarray
+    stability: np.ndarray
+    silhouette: np.ndarray
+    labels: np.ndarray
+
+
+def group_components(
+    bases: np.ndarray,
+    objectives: np.ndarray,
+    kept_runs: np.ndarray,
+    density_threshold: float,
+    neighborhood: float,
+) -> Groups:
+    """Group the components of several runs (runs, k, features), one of each run in each group.
+
+    Groups are in the order of the components of the best run. ``kept_runs`` (runs,) is True for
+    those that count.
+    """
+    norms = np.linalg.norm(bases, axis=2)
+    unit = bases / np.where(norms > 0, norms, 1.0)[:, :, None]
+    kept = kept_runs[:, None] & (norms > 0)
+    kept &= neighbour_distances(unit, kept, neighborhood) <= density_threshold
+    # Without strays, if there is such a run: every group should have a centre that comes back.
+    order = np.lexsort((objectives, -kept.sum(axis=1), ~kept_runs))
+    centres = unit[order[0]]
+    matched = np.zeros(0)
+    for _ in range(ROUNDS):
+        before, matched = matched, match_components(unit, centres)
+        if np.array_equal(before, matched):
+            break
+        centres = _medians(unit, _labels(matched, kept, kept_runs), centres)
+    labels = _labels(matched, kept, kept_runs)
+    return _describe(unit, norms, labels, centres)
+
+
+def neighbour_distances(unit: np.ndarray, kept: np.ndarray, neighborhood: float) -> np.ndarray:
+    """Compute mean distances (runs, k) of unit components (runs, k, features) to neighbours.
+
+    A component has as many neighbours as a share ``neighborhood`` of the runs. Components that are
+    not ``kept`` are nobody's neighbours.
+    """
+    runs, k, _ = unit.shape
+    count = min(max(1, int(neighborhood * kept.any(axis=1).sum())), int(kept.sum()) - 1)
+    if count < 1:
+        return np.zeros((runs, k))
+    flat = unit.reshape(runs * k, -1)
+    others = flat[kept.ravel()]
+    step = max(1, CHUNK // len(others))
+    means = []
+    for at in range(0, len(flat), step):
+        squares = np.maximum(2 - 2 * (flat[at : at + step] @ others.T), 0.0)
+        nearest = np.sqrt(np.partition(squares, count, axis=1)[:, : count + 1])
+        means.append(nearest.sum(axis=1) / count)  # the component itself is at distance zero
+    return np.concatenate(means).reshape(runs, k)
+
+
+def match_components(unit: np.ndarray, centres: np.ndarray) -> np.ndarray:
+    """Match the components of every run with different centres; labels (runs, k)."""
+    runs, k, features = unit.shape
+    cosines = (unit.reshape(runs * k, features) @ centres.T).reshape(runs, k, k)
+    return np.stack([linear_sum_assignment(table, maximize=True)[1] for table in cosines])
+
+
+def _labels(matched: np.ndarray, kept: np.ndarray, kept_runs: np.ndarray) -> np.ndarray:
+    """Leave stray components out, except in groups that have no others."""
+    labels = np.where(kept, matched, STRAY)
+    empty = np.setdiff1d(matched[0], labels)
+    return np.where(np.isin(matched, empty) & kept_runs[:, None], matched, labels)
+
+
+def _medians(unit: np.ndarray, labels: np.ndarray, centres: np.ndarray) -> np.ndarray:
+    """Compute the medians of all groups at unit length; centres where these are zero."""
+    medians = np.stack([np.median(unit[labels == g], axis=0) for g in range(len(centres))])
+    norms = np.linalg.norm(medians, axis=1, keepdims=True)
+    return np.where(norms > 0, medians / np.where(norms > 0, norms, 1.0), centres)
+
+
+def _describe(
+    unit: np.ndarray, norms: np.ndarray, labels: np.ndarray, centres: np.ndarray
+) -> Groups:
+    """Describe groups by their centres (k, features), in units of the components."""
+    k = len(centres)
+    sizes = np.array([np.median(norms[labels == g]) for g in range(k)])
+    quartiles = np.stack(
+        [np.subtract(*np.quantile(unit[labels == g], (0.75, 0.25), axis=0)) for g in range(k)]
+    )
+    stability = np.array([np.mean(unit[labels == g] @ centres[g]) for g in range(k)])
+    return Groups(
+        (sizes[:, None] * centres).astype(unit.dtype),
+        (sizes[:, None] * quartiles / NORMAL_QUARTILES).astype(unit.dtype),
+        stability.astype(np.float64),
+        group_silhouettes(unit, labels, k),
+        labels,
+    )
+
+
+def group_silhouettes(unit: np.ndarray, labels: np.ndarray, k: int) -> np.ndarray:
+    """Compute the mean silhouette (k,) of the groups of unit components, with cosine distances.
+
+    The mean cosine to a group is the product with the mean of its members, so that distances
+    between all pairs are not needed.
+    """
+    sums = np.stack([unit[labels == g].sum(axis=0, dtype=np.float64) for g in range(k)])
+    counts = np.array([np.count_nonzero(labels == g) for g in range(k)])
+    result = np.zeros(k)
+    if k == 1:
+        return result
+    for g in range(k):
+        if counts[g] < 2:
+            continue
+        products = unit[labels == g] @ sums.T
+        own = 1 - (products[:, g] - 1) / (counts[g] - 1)
+        other = np.min(np.delete(1 - products / counts, g, axis=1), axis=1)
+        largest = np.maximum(np.maximum(own, other), np.finfo(np.float64).tiny)
+        result[g] = np.mean((other - own) / largest)
+    return result

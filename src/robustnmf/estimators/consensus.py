@@ -1,0 +1,272 @@
+"""Components that come back: many runs from random starts, and the medians of their components."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, clone
+from sklearn.utils import Tags
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from robustnmf.arrays import on_device_of
+from robustnmf.compatibility import ModelSpec
+from robustnmf.estimators._base import BaseRobustNMF
+from robustnmf.estimators._consensus import learn, run_all, warn_of_fit
+from robustnmf.estimators._encoding import EncodingMixin
+from robustnmf.estimators._grouping import group_components
+from robustnmf.estimators._input import Seed, check_weights
+from robustnmf.estimators._plan import plan_fit
+from robustnmf.estimators._progress import (
+    CallbackSupportMixin,
+    finished,
+    with_callbacks,
+)
+from robustnmf.estimators._resampling import counts_of
+from robustnmf.estimators._runs import (
+    most_members,
+    settle,
+)
+from robustnmf.estimators.robust import RobustNMF
+from robustnmf.estimators.saving import SaveMixin
+from robustnmf.sources import source_for
+
+FOUND = ("stability_", "silhouette_", "spread_", "labels_", "objectives_", "n_runs_kept_")
+"""Attributes that the estimator of one run does not have."""
+
+
+class ConsensusNMF(
+    SaveMixin,
+    CallbackSupportMixin,
+    EncodingMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    BaseEstimator,
+):
+    r"""Parts that come back: many runs from random starts, and the medians of their components.
+
+    NMF from another start may end with other components. Here ``n_runs`` random starts are fitted,
+    in batches that share the reads of X. Their components are brought to unit length; those
+    without near neighbours are left out, the others form k groups to which every run gives one
+    component each. The consensus parts are the medians of the groups, and the codes are the best
+    ones for them. Parts that do not come back have a low ``stability_``.
+
+    The weights of the samples come from one robust fit and are the same in all runs, so that runs
+    do not follow outliers each in its own way.
+
+    Parameters
+    ----------
+    estimator : RobustNMF or another factorisation of this library, optional
+        What is run; :class:`RobustNMF` by default. Its ``init``, ``n_init`` and ``random_state``
+        are not used.
+    n_runs : int, default=100
+        Number of random starts.
+    resample : {"rows", "poisson"} or None, default=None
+        What runs see of X. None: X. "rows": samples drawn with replacement. "poisson": counts drawn
+        with those in X as means. Components then have to come back in other data, too.
+    n_resamples : int, default=10
+        Number of different resamples; runs are spread over them.
+    density_threshold : float, default=0.5
+        Mean distance to its neighbours beyond which a component is left out; two leaves none out.
+    neighborhood : float in (0, 1], default=0.3
+        Number of these neighbours as a share of the runs.
+    random_state : int, RandomState or None, default=None
+        Seed of starts and resamples.
+    verbose : int, default=0
+        Print how many runs are done, after every batch.
+
+    Attributes
+    ----------
+    components_ : ndarray (n_components, n_features)
+        The consensus parts.
+    stability_ : ndarray (n_components,)
+        Mean cosine between a part and the components of its group: one where all runs agree.
+    silhouette_ : ndarray (n_components,)
+        Mean silhouette of the components of a group with cosine distances: one where they are far
+        from other groups, zero or less where groups are not separate.
+    spread_ : ndarray (n_components, n_features)
+        Standard deviation of every entry of ``components_`` over the runs (from quartiles).
+    labels_ : ndarray of int (n_runs, n_components)
+        Part that a component of a run belongs to; -1 where it was left out.
+    n_runs_kept_ : int
+        Runs that count: those whose objective is not far above the median.
+    objectives_ : ndarray (n_runs,)
+        Objective of every run, with the weights of samples that all runs share.
+    estimator_ : estimator
+        A fitted clone of ``estimator`` with the consensus parts as its components.
+    energies_, outliers_, sample_importances_, effective_sample_size_, reconstruction_err_
+        For the consensus parts, as in :class:`RobustNMF`.
+    weighting_, objective_history_, codes_overlap_
+        The same.
+    n_iter_ : int
+        Median number of iterations of a run.
+    n_features_in_, feature_names_in_
+        Number and names of the features seen in ``fit``.
+
+    References
+    ----------
+    D. Kotliar et al., "Identifying gene expression programs of cell-type identity and cellular
+    activity with single-cell RNA-Seq", eLife 8 (2019).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from robustnmf import ConsensusNMF, RobustNMF
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.gamma(0.3, size=(80, 3)) @ rng.gamma(0.3, size=(3, 12))
+    >>> X += 0.01 * rng.random(X.shape)
+    >>> model = ConsensusNMF(RobustNMF(3), n_runs=20, random_state=0).fit(X)
+    >>> model.stability_.round(1)
+    array([1., 1., 1.])
+    >>> model.transform(X).shape
+    (80, 3)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list]] = {
+        "estimator": [BaseRobustNMF, None],
+        "n_runs": [Interval(Integral, 1, None, closed="left")],
+        "resample": [StrOptions({"rows", "poisson"}), None],
+        "n_resamples": [Interval(Integral, 1, None, closed="left")],
+        "density_threshold": [Interval(Real, 0, None, closed="neither")],
+        "neighborhood": [Interval(Real, 0, 1, closed="right")],
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+    }
+
+    stability_: Any
+    silhouette_: Any
+    spread_: Any
+    labels_: Any
+    objectives_: Any
+    n_runs_kept_: int
+    n_iter_: int
+
+    def __init__(
+        self,
+        estimator: BaseRobustNMF | None = None,
+        *,
+        n_runs: int = 100,
+        resample: str | None = None,
+        n_resamples: int = 10,
+        density_threshold: float = 0.5,
+        neighborhood: float = 0.3,
+        random_state: Seed = None,
+        verbose: int = 0,
+    ):
+        self.estimator = estimator
+        self.n_runs = n_runs
+        self.resample = resample
+        self.n_resamples = n_resamples
+        self.density_threshold = density_threshold
+        self.neighborhood = neighborhood
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(
+        self, X: Any, y: Any = None, *, sample_weight: Any = None, checkpoint: Any = None
+    ) -> Self:
+        """Learn the consensus parts from X.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix (n_samples, n_features)
+            Nonnegative data, samples in rows; NaN where a value is not known.
+        y : ignored
+        sample_weight : array-like (n_samples,), optional
+            How many times each sample counts.
+        checkpoint : path, optional
+            File that finished runs are written to after every batch. Where it exists, only the
+            other runs are done, with the same result; when the fit is over, it is deleted.
+
+        Returns
+        -------
+        self : the fitted estimator
+        """
+        self.fit_transform(X, y, sample_weight=sample_weight, checkpoint=checkpoint)
+        return self
+
+    @with_callbacks
+    def fit_transform(
+        self, X: Any, y: Any = None, *, sample_weight: Any = None, checkpoint: Any = None
+    ) -> np.ndarray:
+        """Learn the consensus parts from X and return the codes of X.
+
+        Parameters
+        ----------
+        X, y, sample_weight, checkpoint
+            As in ``fit``.
+
+        Returns
+        -------
+        codes : ndarray (n_samples, n_components)
+        """
+        self._validate_params()
+        model = self._clone()
+        parts = model._checked_parts()
+        source = source_for(X, type(self).__name__)
+        most = most_members(model.n_components, self.n_runs, source.on_device)
+        plan = plan_fit(model, parts, source, None, None, sample_weight, weightings=most)
+        if self.resample == "poisson":
+            counts_of(plan.source)
+        kept = None if checkpoint is None else plan.checkpoint(self, checkpoint, 0.0)
+        if kept is not None:  # components are written in the user's units
+            kept.identity["units of X"] = plan.engine.scale
+        settled = settle(model, plan, check_weights(sample_weight, plan.engine.shape[0]))
+        runs = run_all(self, model, plan, settled, most, kept)
+        groups = group_components(
+            runs.components, runs.objectives, runs.kept(),
+            self.density_threshold, self.neighborhood,
+        )  # fmt: skip
+        codes, learned = learn(plan, settled.parts, groups.parts)
+        learned["n_iter_"] = int(np.median(runs.n_iter))
+        warn_of_fit(type(self).__name__, model, plan, runs, learned)
+        like = plan.engine.like
+        found = {"stability_": groups.stability, "silhouette_": groups.silhouette,
+                 "spread_": groups.spread, "labels_": groups.labels,
+                 "objectives_": runs.objectives}  # fmt: skip
+        plan.engine.close()
+        # Nothing is set before this point: a failed fit leaves the estimator as it was.
+        validate_data(self, source.header, skip_check_array=True, reset=True)
+        self.__dict__.update(learned)
+        self.__dict__.update({name: on_device_of(like, array) for name, array in found.items()})
+        self.n_runs_kept_ = int((groups.labels >= 0).any(axis=1).sum())
+        finished(self)
+        if kept is not None:
+            kept.done()
+        return codes
+
+    def _clone(self) -> BaseRobustNMF:
+        """Return a clone of the estimator that runs the screening, if any, from one start."""
+        model = RobustNMF() if self.estimator is None else clone(self.estimator)
+        weighting = model._checked_parts().weighting
+        init = "robust" if weighting.needs_screening else "random"
+        return model.set_params(n_init=1, random_state=0, init=init, verbose=0)
+
+    @property
+    def estimator_(self) -> BaseRobustNMF:
+        """A fitted clone of the estimator, with the consensus parts as its components."""
+        check_is_fitted(self)
+        model = RobustNMF() if self.estimator is None else clone(self.estimator)
+        own = {*self.get_params(deep=False), *FOUND}
+        model.__dict__.update({n: value for n, value in vars(self).items()
+                               if n not in own and not n.startswith("_skl")})  # fmt: skip
+        return model
+
+    def _parts(self) -> ModelSpec:
+        return (RobustNMF() if self.estimator is None else self.estimator)._parts()
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.components_.shape[0]
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "components_")
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        inner = (RobustNMF() if self.estimator is None else self.estimator).__sklearn_tags__()
+        tags.input_tags = inner.input_tags
+        tags.array_api_support = True
+        tags.transformer_tags = inner.transformer_tags
+        return tags

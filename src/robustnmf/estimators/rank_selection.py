@@ -1,0 +1,131 @@
+"""What a comparison of numbers of components has found, and which one it recommends."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+STABLE = 0.8
+"""Mean silhouette, as a share of the largest of all ranks, from which on a rank is stable."""
+
+NEAR_LEAST = 0.1
+"""Share of the range of errors by which that of a stable rank may exceed the least."""
+
+
+@dataclass(frozen=True)
+class RankSelection:
+    """Errors of hidden entries by rank, and how stable the components are.
+
+    Attributes
+    ----------
+    ranks : ndarray (n_ranks,)
+    errors : ndarray (n_folds, n_ranks)
+        Capped mean error of the hidden entries.
+    silhouette : ndarray (n_ranks,) or None
+        Mean silhouette of the components of several runs, with ``stability=True``; NaN for one
+        component.
+    best : int
+        The rank with the least mean error.
+    recommended : int
+        Without silhouettes, the smallest rank whose mean error is within one standard error of
+        the least. With them, of the ranks that are stable and whose error is near the least, the
+        smallest that is no worse than the best of them: their errors differ by no more than one
+        standard error of the difference. A rank is stable if its silhouette is at least 0.8 of
+        the largest one; an error is near the least if it exceeds that by no more than one standard
+        error or a tenth of the range of errors. If there is no such rank, as without silhouettes.
+    reason : str
+        Why it is recommended.
+    at_edge : bool
+        Whether it is the largest rank that was compared, so that larger ones may be better.
+    """
+
+    ranks: np.ndarray
+    errors: np.ndarray
+    silhouette: np.ndarray | None = None
+
+    @property
+    def mean(self) -> np.ndarray:
+        """Mean error over folds (n_ranks,)."""
+        return self.errors.mean(axis=0)
+
+    @property
+    def standard_error(self) -> np.ndarray:
+        """Standard error of the mean (n_ranks,)."""
+        return self.errors.std(axis=0, ddof=1) / len(self.errors) ** 0.5
+
+    @property
+    def best(self) -> int:
+        return int(self.ranks[np.argmin(self.mean)])
+
+    @property
+    def recommended(self) -> int:
+        return self._choice[0]
+
+    @property
+    def reason(self) -> str:
+        """Why the rank is recommended, in a sentence."""
+        return self._choice[1]
+
+    @property
+    def at_edge(self) -> bool:
+        """Whether the recommended rank is the largest of several that were compared."""
+        return len(self.ranks) > 1 and self.recommended == int(self.ranks[-1])
+
+    @property
+    def is_stable(self) -> np.ndarray:
+        """Which ranks (n_ranks,) have components that come back; all of them, if not known."""
+        if self.silhouette is None or np.isnan(self.silhouette).all():
+            return np.ones(len(self.ranks), dtype=bool)
+        # A single component has no silhouette, and nothing to be confused with.
+        largest = max(float(np.nanmax(self.silhouette)), 0.0)
+        return np.isnan(self.silhouette) | (self.silhouette >= STABLE * largest)
+
+    @property
+    def _choice(self) -> tuple[int, str]:
+        """The recommended rank and the reason."""
+        mean, least = self.mean, int(np.argmin(self.mean))
+        within = mean <= mean[least] + self.standard_error[least]
+        if self.silhouette is not None:
+            near = within | (mean <= mean[least] + NEAR_LEAST * (mean.max() - mean[least]))
+            (stable,) = np.nonzero(near & self.is_stable)
+            if len(stable):
+                # Folds are hard or easy for all ranks, so that differences tell them apart better.
+                best = stable[np.argmin(mean[stable])]
+                differences = self.errors[:, stable] - self.errors[:, [best]]
+                error = differences.std(axis=0, ddof=1) / len(self.errors) ** 0.5
+                rank = int(self.ranks[stable][differences.mean(axis=0) <= error].min())
+                return rank, (
+                    f"{rank} is the smallest stable rank whose error is as small as that of any "
+                    "other stable rank."
+                )
+        rank = int(self.ranks[within].min())
+        reason = f"{rank} is the smallest rank with an error within one standard error of the least"
+        return rank, reason + (
+            "." if self.silhouette is None else "; no rank with a small error is stable."
+        )
+
+    def plot(self, *, ax: Any = None) -> Any:
+        """Draw errors with error bars, and silhouettes on a second axis; return the axes.
+
+        Needs matplotlib.
+        """
+        from sklearn.utils._optional_dependencies import check_matplotlib_support
+
+        check_matplotlib_support("RankSelection.plot")
+        if ax is None:
+            from matplotlib import pyplot
+
+            ax = pyplot.subplots()[1]
+        ax.errorbar(self.ranks, self.mean, self.standard_error, marker="o", capsize=3)
+        ax.axvline(self.recommended, color="#d6336c", ls="--", lw=1)
+        ax.set_xlabel("number of components")
+        ax.set_ylabel("error of hidden entries")
+        ax.set_title(f"recommended: {self.recommended}")
+        if self.silhouette is not None:
+            ax.yaxis.label.set_color("C0")
+            second = ax.twinx()
+            second.plot(self.ranks, self.silhouette, marker="s", color="C1")
+            second.set_ylabel("silhouette of the components (stability)", color="C1")
+        return ax

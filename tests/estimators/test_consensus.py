@@ -1,0 +1,266 @@
+"""Consensus of many runs: what comes back, and how it is found."""
+
+import numpy as np
+import pytest
+import scipy.sparse
+from sklearn.base import clone
+from sklearn.metrics import silhouette_samples
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler
+
+from robustnmf import ConsensusNMF, ConvexNMF, RobustNMF, load
+from robustnmf.estimators import _runs
+from robustnmf.estimators._grouping import group_components, group_silhouettes
+from robustnmf.experiments.simulated import matched_cosines
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+def planted(seed=0, n=90, m=20, k=3, bad=0):
+    """A table of k parts with a little noise, and its parts; the first rows are bad."""
+    rng = np.random.default_rng(seed)
+    parts = rng.gamma(0.3, size=(k, m))
+    X = rng.gamma(0.4, size=(n, k)) @ parts + 0.01 * rng.random((n, m))
+    X[:bad] = 20 * X.max() * rng.dirichlet(np.full(m, 0.1), bad)
+    return X, parts
+
+
+def small(**parameters):
+    return ConsensusNMF(
+        RobustNMF(3, tol=1e-3, max_iter=200), n_runs=12, random_state=0, **parameters
+    )
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    X, _ = planted()
+    return small().fit(X)
+
+
+def test_planted_parts_come_back_despite_outliers():
+    X, parts = planted(1, bad=6)
+    model = small().fit(X)
+    assert matched_cosines(parts, model.components_).min() > 0.98
+    assert model.stability_.min() > 0.95
+    assert model.outliers_[:6].all()
+    plain = ConsensusNMF(RobustNMF(3, weighting="uniform"), n_runs=12, random_state=0).fit(X)
+    assert matched_cosines(parts, plain.components_).min() < 0.9
+
+
+def test_a_run_gives_one_component_to_each_group(fitted):
+    assert fitted.labels_.shape == (12, 3)
+    for labels in fitted.labels_:
+        given = labels[labels >= 0]
+        assert len(set(given)) == len(given)
+    assert fitted.n_runs_kept_ == (fitted.labels_ >= 0).any(axis=1).sum()
+
+
+def test_shapes_and_attributes_are_those_of_a_fitted_estimator(fitted):
+    X, _ = planted()
+    assert fitted.components_.shape == fitted.spread_.shape == (3, 20)
+    assert fitted.stability_.shape == fitted.silhouette_.shape == (3,)
+    assert fitted.objectives_.shape == (12,)
+    assert list(fitted.get_feature_names_out()) == [f"consensusnmf{i}" for i in range(3)]
+    inner = fitted.estimator_
+    assert isinstance(inner, RobustNMF)
+    np.testing.assert_array_equal(inner.transform(X), fitted.transform(X))
+    np.testing.assert_allclose(-fitted.score_samples(X), fitted.energies_, rtol=1e-6)
+    np.testing.assert_allclose(np.abs(fitted.explain(X)).sum(axis=1), fitted.energies_, rtol=1e-5)
+    assert fitted.sample_importances_.sum() == pytest.approx(1)
+    assert fitted.reconstruction_err_ == pytest.approx(
+        np.linalg.norm(X - fitted.transform(X) @ fitted.components_), rel=1e-5
+    )
+
+
+def test_stray_components_are_left_out():
+    rng = np.random.default_rng(0)
+    truth = rng.gamma(0.3, size=(3, 30))
+    bases = truth + 0.02 * truth.mean() * rng.random((10, 3, 30))
+    bases = np.stack([basis[rng.permutation(3)] for basis in bases])
+    bases[4, 1] = rng.random(30)
+    everything = np.ones(10, dtype=bool)
+    groups = group_components(bases, np.arange(10.0), everything, 0.3, 0.3)
+    assert groups.labels[4, 1] == -1
+    assert (groups.labels < 0).sum() == 1
+    assert matched_cosines(truth, groups.parts).min() > 0.999
+    kept = group_components(bases, np.arange(10.0), everything, 2.0, 0.3)
+    assert (kept.labels >= 0).all()
+    assert kept.stability.min() < groups.stability.min()
+
+
+def test_spread_is_the_deviation_of_entries_over_runs():
+    rng = np.random.default_rng(1)
+    truth = rng.gamma(1.0, size=(2, 40)) + 1
+    bases = truth * (1 + 0.05 * rng.standard_normal((400, 2, 40)))
+    groups = group_components(bases, np.zeros(400), np.ones(400, dtype=bool), 2.0, 0.3)
+    order = np.argmax(groups.parts @ truth.T, axis=1)
+    np.testing.assert_allclose(groups.spread, 0.05 * truth[order], rtol=0.4)
+    np.testing.assert_allclose(groups.parts, truth[order], rtol=0.03)
+
+
+def test_silhouettes_are_those_of_scikit_learn():
+    rng = np.random.default_rng(2)
+    unit = rng.random((8, 3, 10))
+    unit /= np.linalg.norm(unit, axis=2, keepdims=True)
+    labels = np.stack([rng.permutation(3) for _ in range(8)])
+    labels[3, 1] = -1
+    chosen = labels.ravel() >= 0
+    samples = silhouette_samples(
+        unit.reshape(24, 10)[chosen], labels.ravel()[chosen], metric="cosine"
+    )
+    expected = [samples[labels.ravel()[chosen] == g].mean() for g in range(3)]
+    np.testing.assert_allclose(group_silhouettes(unit, labels, 3), expected, atol=1e-12)
+
+
+def test_batches_of_any_size_give_the_same(fitted, monkeypatch):
+    X, _ = planted()
+    monkeypatch.setattr(_runs, "CODES_BYTES", 5 * 90 * 3 * 8 * _runs.CODES_ARRAYS)
+    other = small().fit(X)
+    np.testing.assert_allclose(other.components_, fitted.components_, rtol=1e-5, atol=1e-7)
+    np.testing.assert_array_equal(other.labels_, fitted.labels_)
+
+
+@pytest.mark.parametrize("resample", [None, "rows"])
+def test_a_fit_continues_from_its_checkpoint(resample, tmp_path, monkeypatch):
+    X, _ = planted()
+    path = tmp_path / "runs.npz"
+    monkeypatch.setattr(_runs, "CODES_BYTES", 5 * 90 * 3 * 8 * _runs.CODES_ARRAYS)
+    whole = small(resample=resample, n_resamples=3).fit(X)
+    run_batch, calls = _runs.run_batch, []
+
+    def interrupted(model, plan, runs, batch):
+        if len(calls) == 2:
+            raise RuntimeError("interrupted")
+        calls.append(len(batch))
+        run_batch(model, plan, runs, batch)
+
+    monkeypatch.setattr("robustnmf.estimators._consensus.run_batch", interrupted)
+    with pytest.raises(RuntimeError, match="interrupted"):
+        small(resample=resample, n_resamples=3).fit(X, checkpoint=path)
+    assert path.exists()
+    with pytest.raises(ValueError, match="belongs to another fit"):
+        small(resample=resample, n_resamples=3).fit(2 * X, checkpoint=path)
+    monkeypatch.setattr("robustnmf.estimators._consensus.run_batch", run_batch)
+    resumed = small(resample=resample, n_resamples=3).fit(X, checkpoint=path)
+    assert not path.exists()
+    np.testing.assert_array_equal(resumed.components_, whole.components_)
+    np.testing.assert_array_equal(resumed.objectives_, whole.objectives_)
+
+
+def test_sparse_x_is_dense_x(fitted):
+    X, _ = planted()
+    X = np.where(X > 0.1, X, 0.0)
+    dense = small().fit(X)
+    sparse = small().fit(scipy.sparse.csr_array(X))
+    np.testing.assert_allclose(sparse.components_, dense.components_, rtol=1e-3, atol=1e-4)
+
+
+def test_files_and_dask_arrays_give_the_same(fitted, tmp_path):
+    X, _ = planted()
+    path = tmp_path / "X.npy"
+    np.save(path, X)
+    from_file = small().fit(path)
+    np.testing.assert_allclose(from_file.components_, fitted.components_, rtol=1e-5, atol=1e-7)
+    dask = pytest.importorskip("dask.array")
+    lazy = small().fit(dask.from_array(X, chunks=(30, 20)))
+    np.testing.assert_allclose(lazy.components_, fitted.components_, rtol=1e-5, atol=1e-7)
+
+
+def test_tensors_give_tensors():
+    torch = pytest.importorskip("torch")
+    X, _ = planted()
+    model = small().fit(torch.asarray(X))
+    for name in ("components_", "spread_", "stability_", "labels_", "energies_"):
+        assert isinstance(getattr(model, name), torch.Tensor), name
+    expected = small().fit(X)
+    np.testing.assert_allclose(
+        model.components_.numpy(), expected.components_, rtol=1e-3, atol=1e-4
+    )
+
+
+@pytest.mark.parametrize("resample", ["rows", "poisson"])
+def test_resampled_runs_find_the_parts(resample):
+    X, parts = planted(3)
+    counts = np.rint(200 * X)
+    for table in (counts, scipy.sparse.csr_array(counts)):
+        model = small(resample=resample, n_resamples=4).fit(table)
+        assert matched_cosines(parts, model.components_).min() > 0.97
+        assert model.spread_.max() > 0
+    plain = small().fit(counts)
+    assert np.median(model.spread_) > np.median(plain.spread_)
+
+
+def test_other_estimators_can_be_run():
+    X, parts = planted(4)
+    for estimator in (
+        ConvexNMF(3, max_iter=50),
+        RobustNMF(3, loss="kullback-leibler", weighting="entropy", max_iter=60),
+        RobustNMF(3, fixed_components=parts[:1]),
+    ):
+        model = ConsensusNMF(estimator, n_runs=4, random_state=0).fit(X)
+        assert model.components_.shape == (3, 20)
+        assert model.transform(X).shape == (90, 3)
+    np.testing.assert_allclose(model.components_[0], parts[0], rtol=1e-6)
+
+
+def test_bad_input_is_told():
+    X, _ = planted()
+    with pytest.raises(ValueError, match="draws counts"):
+        small(resample="poisson").fit(X)
+    with pytest.raises(ValueError, match="n_runs"):
+        ConsensusNMF(RobustNMF(2), n_runs=0).fit(X)
+    with pytest.raises(ValueError, match="estimator"):
+        ConsensusNMF(MinMaxScaler()).fit(X)
+    with pytest.raises(ValueError, match="negative"):
+        small().fit(-X)
+
+
+def test_saved_models_are_read_again(fitted, tmp_path):
+    X, _ = planted()
+    fitted.save(tmp_path / "model.rnmf")
+    again = load(tmp_path / "model.rnmf")
+    np.testing.assert_array_equal(again.transform(X), fitted.transform(X))
+    np.testing.assert_array_equal(again.labels_, fitted.labels_)
+    assert repr(again) == repr(fitted)
+
+
+def test_it_is_a_step_of_a_pipeline():
+    X, _ = planted()
+    pipeline = make_pipeline(MinMaxScaler(), small())
+    pipeline.set_params(consensusnmf__estimator__n_components=2, consensusnmf__n_runs=4)
+    assert pipeline.fit_transform(X).shape == (90, 2)
+    copy = clone(pipeline)
+    assert copy.get_params()["consensusnmf__estimator__n_components"] == 2
+
+
+def test_callbacks_are_called_after_every_batch(monkeypatch):
+    pytest.importorskip("sklearn.callback", reason="callbacks came with scikit-learn 1.9")
+    X, _ = planted()
+    monkeypatch.setattr(_runs, "CODES_BYTES", 5 * 90 * 3 * 8 * _runs.CODES_ARRAYS)
+    events = []
+
+    class Recorder:
+        def setup(self, estimator, context):
+            events.append("setup")
+
+        def on_fit_task_begin(self, estimator, context):
+            events.append("begin")
+
+        def on_fit_task_end(self, estimator, context, *, fitted_estimator=None):
+            if context.task_name == "batch of runs":
+                events.append(fitted_estimator.transform(X).shape)
+                return len(events) > 5
+            return False
+
+        def teardown(self, estimator, context):
+            events.append("teardown")
+
+    model = small().set_callbacks(Recorder()).fit(X)
+    assert events.count((90, 3)) == 2
+    assert model.labels_.shape == (10, 3)  # stopped before the last batch
+
+
+def test_progress_is_printed(capsys):
+    X, _ = planted()
+    small(verbose=1).fit(X)
+    assert "ConsensusNMF: 12 of 12 runs" in capsys.readouterr().out
