@@ -115,9 +115,9 @@ def write_runs(checkpoint: Checkpoint, runs: Runs) -> None:
     archive.write(checkpoint.path, dict(vars(runs)), record)
 
 
-def most_members(n_components: int | str, n_runs: int, on_device: bool) -> int:
+def most_members(n_components: int | str | None, n_runs: int, on_device: bool) -> int:
     """Return how many members a batch has at most; on a CPU, no more than make it faster."""
-    rank = PLANNED_RANK if isinstance(n_components, str) else int(n_components)
+    rank = n_components if isinstance(n_components, int) else PLANNED_RANK
     return n_runs if on_device else max(1, min(n_runs, BATCH_COLUMNS // rank))
 
 
