@@ -37,7 +37,7 @@ pipeline = make_pipeline(
     LogisticRegression(max_iter=500),
 )
 grid = {
-    "robustnmf__n_components": [3, 5, 10],
+    "robustnmf__n_components": [5, 10, 20],
     "robustnmf__weighting": ["uniform", "entropy", "trimmed"],
 }
 search = GridSearchCV(pipeline, grid, cv=3).fit(X_train, y_train)
@@ -45,7 +45,8 @@ print("chosen:", search.best_params_)
 
 # %%
 # Every candidate by cross-validation on the training samples, spoiled ones among them: the test
-# samples have no part in the choice.
+# samples have no part in the choice. Robust weights help where parts are few; with twenty, the
+# weighting hardly matters, and equal weights may be chosen.
 
 results = pd.DataFrame(search.cv_results_["params"])
 results["score"] = search.cv_results_["mean_test_score"]
@@ -53,18 +54,14 @@ table = results.pivot(
     index="robustnmf__n_components", columns="robustnmf__weighting", values="score"
 )
 print(table.round(3))
-ax = table.plot.bar(rot=0, figsize=(7, 3.5), ylim=(0.2, 0.7))
+ax = table.plot.bar(rot=0, figsize=(7, 3.5), ylim=(0.4, 0.8))
 ax.set(xlabel="parts", ylabel="accuracy in cross-validation")
 ax.figure.tight_layout()
 
 # %%
-# The test samples are used once, for the pipeline that was chosen, and for the best one with plain
-# NMF in it.
+# The test samples are used once, for the pipeline that was chosen.
 
-plain = GridSearchCV(pipeline, {**grid, "robustnmf__weighting": ["uniform"]}, cv=3)
-plain.fit(X_train, y_train)
-for name, model in {"chosen": search, "plain NMF": plain}.items():
-    print(f"{name:10s}accuracy on clean test images {model.score(X_test, y_test):.3f}")
+print(f"accuracy on clean test images: {search.score(X_test, y_test):.3f}")
 
 # %%
 # Outputs have column names, by scikit-learn's ``set_output``.
