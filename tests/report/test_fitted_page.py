@@ -16,6 +16,7 @@ from robustnmf.report.fitted_plots import MAX_CATEGORIES, codes_plot, draw_sampl
 from robustnmf.report.fitted_samples import contribution_shares, samples_table
 from robustnmf.report.page import Plot, Row, page
 from robustnmf.tables import Table
+from tests.browsing import complaints, narrow, overflow, wait_until
 from tests.problems import noisy_low_rank
 
 graph_objects = pytest.importorskip("plotly.graph_objects", reason="needs the extra cli")
@@ -156,3 +157,24 @@ def test_other_weightings_and_losses_have_pages(parameters):
     html = page("t", contents(fit_of(X, 2, **parameters)))
     assert ("has no cutoff" in html) == ("weighting" in parameters)
     assert ("entries without weight" in html) == ("loss" in parameters)
+
+
+def test_the_page_in_the_dark_on_a_phone_and_searched(fit, tmp_path, browser):
+    path = tmp_path / "page.html"
+    path.write_text(page("t", contents(fit)), encoding="utf-8")
+    dark = {"features": [{"name": "prefers-color-scheme", "value": "dark"}]}
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", dark)
+    try:
+        complaints(browser)
+        browser.get(path.as_uri())
+        wait_until(browser, "return document.querySelectorAll('.plot .main-svg').length > 5")
+        assert complaints(browser) == []
+        color = browser.execute_script("return getComputedStyle(document.body).backgroundColor")
+        assert color == "rgb(20, 23, 26)"
+        with narrow(browser):
+            assert overflow(browser) <= 1
+        browser.find_element("css selector", "input[type=search]").send_keys("no such sample")
+        shown = "return document.querySelectorAll('tbody tr:not([hidden])').length"
+        assert browser.execute_script(shown) == 0
+    finally:
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})

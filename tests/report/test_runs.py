@@ -132,3 +132,24 @@ def test_the_benchmark_has_two_names(capsys):
             main([name, "--help"])
         helps.append(capsys.readouterr().out)
     assert all("-o FOLDER, --output FOLDER" in text for text in helps)
+
+
+@pytest.mark.parametrize("scale", ["none", "robust"])
+def test_a_file_larger_than_memory_is_fitted_as_such(scale, tmp_path, monkeypatch, capsys):
+    X = noisy_low_rank(120, 6, 2, outliers=5) * UNITS
+    np.save(tmp_path / "x.npy", X)
+    results = {}
+    for name, memory in (("memory", 2**40), ("file", 100)):
+        monkeypatch.setattr("robustnmf.tables._stored.memory_of_machine", lambda m=memory: m)
+        out = tmp_path / name
+        arguments = [str(tmp_path / "x.npy"), "-k", "2", "--scale", scale, "-o", str(out)]
+        assert main(["fit", *arguments, "--quiet"]) == 0
+        arguments = [str(out / "model.rnmf"), str(tmp_path / "x.npy"), "-o", str(out / "new.csv")]
+        assert main(["transform", *arguments]) == 0
+        results[name] = [column(out / "samples.csv", "energy"), column(out / "new.csv", "energy")]
+        outliers = column(out / "samples.csv", "outlier")
+        np.testing.assert_array_equal(column(out / "new.csv", "outlier"), outliers)
+        notes = json.loads((out / "run.json").read_text())["notes"]
+        assert any("block by block" in note for note in notes) == (name == "file")
+    for one, other in zip(results["memory"], results["file"], strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-9)

@@ -16,7 +16,7 @@ from robustnmf.cli._shared import (
 )
 
 DESCRIPTION = """Split a table in a file into parts. Samples that follow none of them are found,
-and have little or no weight in the fit. Written to the folder that -o names:
+and have less or no weight in the fit. Written to the folder that -o names:
 
   report.html   one page to read: parts, samples, outliers and what makes them so
   basis.csv     the parts, in the units of the file
@@ -60,7 +60,7 @@ PARAMETER = re.compile(
 
 def add(commands: Commands) -> None:
     """Add the command and its options."""
-    parser = command(commands, "fit", "split a table in a file into parts; outliers lose their say",
+    parser = command(commands, "fit", "split a table in a file into parts, and find outliers",
                      EXAMPLES, DESCRIPTION)  # fmt: skip
     add_reading(parser)
     parser.add_argument("--color-by", metavar="COLUMN",
@@ -78,7 +78,7 @@ def add(commands: Commands) -> None:
                        help=f"{', '.join(LOSSES)} (default frobenius; kullback-leibler for "
                        "counts, biweight where single entries are bad)")  # fmt: skip
     model.add_argument("--weighting", default="trimmed", choices=WEIGHTINGS, metavar="WEIGHTING",
-                       help=f"how samples lose their say: {', '.join(WEIGHTINGS)} (default "
+                       help=f"weights of samples: {', '.join(WEIGHTINGS)} (default "
                        "trimmed; uniform is plain NMF)")  # fmt: skip
     model.add_argument("--scale", default="none", choices=SCALES, metavar="SCALE",
                        help="divide every feature by its scale first: none, max, std, robust (its "

@@ -60,16 +60,16 @@ def contents(fit: Fit) -> list[Content]:
         ]),
         ("Outliers and other samples", "samples", [
             Paragraph(
-                "From the most outlying on. Weight: its say in the parts, of that of the sample "
-                "with the largest. Energy: its distance from what the parts make of it, with the "
-                "features that have most of it: ↑ more than the parts explain, ↓ less. Main part: "
-                "the share of it in the approximation of the sample."
+                "From the most outlying on. Weight: that in the fit, over the largest. Energy: the "
+                "distance of a sample from what the parts make of it, with the features that have "
+                "most of it: ↑ more than the parts explain, ↓ less. Main part: the one with the "
+                "largest share in the approximation of the sample."
             ),
             samples_table(fit),
         ]),
         ("Energies", "energies", [
             Paragraph(
-                "Samples beyond the cutoff lose their weight; that of small samples is lower."
+                "Samples beyond the cutoff have less or no weight; small ones have lower cutoffs."
                 + _energies_note(fit)
             ),
             energies_plot(fit),
@@ -128,7 +128,7 @@ def _summary_text(fit: Fit) -> str:
     farthest = farthest[fit.outliers[farthest]][:3]
     worst = ", ".join(display_name(fit.table.ids[int(i)]) for i in farthest)
     return words + (
-        f"{count:,} {subject} not follow them ({count / n_samples:.1%}) and had little or no "
+        f"{count:,} {subject} not follow them ({count / n_samples:.1%}) and had less or no "
         f"weight in the fit; the farthest off: {worst}. Effective sample size: {n_eff:,.0f}."
     )
 
