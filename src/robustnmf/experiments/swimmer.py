@@ -1,4 +1,4 @@
-"""Stick figures with known parts, a fifth of them replaced by noise: which method finds the parts?
+"""Fit stick figures with known parts, a fifth of which are replaced by noise.
 
 The Swimmer data (Donoho and Stodden, 2003) are figures with four limbs, each in one of four
 positions: 256 sums of 16 parts. Here every limb has a brightness of its own, and the torso, which
@@ -98,7 +98,9 @@ def run(seed: int = SEED) -> tuple[Figures, list[Learned]]:
 
 def match_parts(parts: np.ndarray, components: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return components in the order of the parts that they match best, and their cosines."""
-    one, other = (rows / np.linalg.norm(rows, axis=1, keepdims=True) for rows in (parts, components))
+    one, other = (
+        rows / np.linalg.norm(rows, axis=1, keepdims=True) for rows in (parts, components)
+    )
     cosines = one @ other.T
     order = linear_sum_assignment(cosines, maximize=True)[1]
     return components[order], cosines[np.arange(len(parts)), order]
