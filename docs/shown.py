@@ -66,8 +66,9 @@ def demo_table() -> str:
 
 
 def contamination_table() -> str:
-    """Mean and worst error of three methods, and what the default leaves out of clean data."""
+    """Mean and worst error of some methods, and what the default leaves out of clean data."""
     names = {
+        "scikit-learn NMF": "scikit-learn's NMF",
         "EucNMF": "plain NMF (`EucNMF`)",
         "IsolationForest, plain NMF": "scikit-learn's isolation forest, then plain NMF",
         "RobustNMF": "`RobustNMF`",
@@ -199,9 +200,9 @@ def weightings() -> str:
 
 
 BLOCKS: dict[str, tuple[str, Callable[[], str]]] = {
-    "demo": ("README.md", demo_table),
+    "demo": ("docs/results.md", demo_table),
     "contamination": ("README.md", contamination_table),
-    "accuracy": ("README.md", accuracy_table),
+    "accuracy": ("docs/reproduction.md", accuracy_table),
     "before-and-after": ("docs/robustness.md", before_and_after),
     "grids": ("docs/robustness.md", grids_sentence),
     "fits": ("docs/reproduction.md", fits_sentence),
@@ -282,6 +283,7 @@ def as_png(figure) -> bytes:
 
 PICTURES: dict[str, tuple[tuple[str, ...], Callable[[], bytes] | None]] = {
     "demo.png": (("pictures/demo.csv",), None),
+    "swimmer.png": (("pictures/swimmer.csv",), None),
     "report.png": (("pictures/fit.csv",), draw_fit),
     "reproduction.png": (("paper/table2.csv",), draw_reproduction),
 }
@@ -340,7 +342,15 @@ def measure() -> None:
 
     from robustnmf import RobustNMF
     from robustnmf.experiments.demo import run
-    from robustnmf.report.demo import HEADER, cells, picture
+    from robustnmf.experiments.swimmer import run as fit_figures
+    from robustnmf.report.demo import (
+        HEADER,
+        SWIMMER_HEADER,
+        cells,
+        picture,
+        swimmer_cells,
+        swimmer_picture,
+    )
 
     demo = run()
     folder = RESULTS / "pictures"
@@ -348,6 +358,12 @@ def measure() -> None:
     # Seconds and iterations are not shown.
     write_csv(folder / "demo.csv", list(HEADER[:4]), [list(cells(row)[:4]) for row in demo.rows])
     write_picture("demo.png", picture(demo))
+    figures, learned = fit_figures()
+    found = [list(swimmer_cells(figures, method)) for method in learned]
+    write_csv(folder / "swimmer.csv", list(SWIMMER_HEADER), found)
+    # Two rows of parts are enough beside the text.
+    shown = [method for method in learned if "uniform" not in method.method]
+    write_picture("swimmer.png", swimmer_picture(figures, shown))
     table = load_breast_cancer()
     model = RobustNMF(PARTS, random_state=0).fit(table.data)
     sizes = model.components_ / model.components_.max(axis=1, keepdims=True)

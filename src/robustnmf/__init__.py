@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     )
     # isort: on
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # Names are found when they are first needed, ``__all__`` too: scikit-learn takes a second to
 # import, and ``robustnmf --help`` need not.

@@ -31,7 +31,9 @@ def test_tables_are_those_of_the_result_files(shown):
         assert inside == make(), f"{name} in {page} is stale: run python docs/shown.py"
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/robustness.md", "docs/reproduction.md"])
+@pytest.mark.parametrize(
+    "page", ["README.md", "docs/results.md", "docs/robustness.md", "docs/reproduction.md"]
+)
 def test_no_table_of_results_is_written_by_hand(shown, page):
     text = (ROOT / page).read_text().partition(HISTORY)[0]
     for name in shown.BLOCKS:

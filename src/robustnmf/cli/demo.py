@@ -1,4 +1,4 @@
-"""``robustnmf demo``: fit all methods to spoiled digits."""
+"""``robustnmf demo``: fit figures and digits of which a fifth is spoiled."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from robustnmf.cli._shared import Commands, add_output_folder
 def add(commands: Commands) -> None:
     """Add the command and its options."""
     parser = commands.add_parser(
-        "demo", help="all methods on handwritten digits with a fifth of the samples spoiled"
+        "demo",
+        help="figures with known parts and handwritten digits, a fifth of the samples spoiled",
     )
     add_output_folder(parser, "folder for the picture and the page (demo)", Path("demo"))
     parser.set_defaults(run=run)
@@ -25,7 +26,8 @@ def run(options: argparse.Namespace) -> int:
     from rich.table import Table
 
     from robustnmf.experiments.demo import run as fit_all
-    from robustnmf.report.demo import EXPLANATION, HEADER, cells, write
+    from robustnmf.experiments.swimmer import run as fit_figures
+    from robustnmf.report import demo as report
 
     console = Console()
     folder: Path = options.output
@@ -34,15 +36,21 @@ def run(options: argparse.Namespace) -> int:
     def progress(names: list[str]) -> Iterator[str]:
         return iter(track(names, description="Fitting all methods", console=console))
 
+    def show(header: tuple[str, ...], rows: list[tuple[str, ...]], explanation: str) -> None:
+        table = Table()
+        for i, title in enumerate(header):
+            table.add_column(title, justify="left" if i == 0 else "right")
+        for row in rows:
+            table.add_row(*row)
+        console.print(table)
+        console.print(explanation)
+
+    figures, learned = fit_figures()
+    found = [report.swimmer_cells(figures, method) for method in learned]
+    show(report.SWIMMER_HEADER, found, report.SWIMMER_EXPLANATION)
     demo = fit_all(progress)
-    table = Table()
-    for i, title in enumerate(HEADER):
-        table.add_column(title, justify="left" if i == 0 else "right")
-    for row in demo.rows:
-        table.add_row(*cells(row))
-    picture, page = write(demo, folder)
-    console.print(table)
-    console.print(EXPLANATION)
+    picture, page = report.write(demo, figures, learned, folder)
+    show(report.HEADER, [report.cells(row) for row in demo.rows], report.EXPLANATION)
     for row in demo.rows:
         for text in row.warnings:
             console.print(f"{row.method}: {text}", markup=False)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from robustnmf.experiments.demo import RANK, SHAPE, SHARE, Demo, Row
+from robustnmf.experiments.swimmer import SIDE, Figures, Learned
 from robustnmf.report.files import write_whole
 from robustnmf.report.page import Content, Paragraph, Picture, Table, page
 
@@ -24,6 +25,15 @@ EXPLANATION = (
     "clean samples. Eff. samples: effective sample size of the weights."
 )
 MAX_IMAGES = 8
+SWIMMER_HEADER = ("method", "mean cosine", "limbs found", "left out", "of them bad")
+SWIMMER_EXPLANATION = (
+    f"256 stick figures with {SHARE:.0%} of them replaced by noise; every figure is a sum of four "
+    "of 16 limbs. Mean cosine: of the components that a method learns with the limbs they match "
+    "best. A limb counts as found from a cosine of 0.9 on. Left out: samples that RobustNMF gives "
+    "no weight."
+)
+FOUND = 0.9
+"""Cosine from which on a part counts as found."""
 
 
 def cells(row: Row) -> tuple[str, ...]:
@@ -38,10 +48,23 @@ def cells(row: Row) -> tuple[str, ...]:
     )
 
 
-def write(demo: Demo, folder: Path) -> tuple[Path, Path]:
+def swimmer_cells(figures: Figures, learned: Learned) -> tuple[str, ...]:
+    """Return a row of the table of figures as texts."""
+    found = int((learned.cosines >= FOUND).sum())
+    scores = learned.method, f"{learned.cosines.mean():.2f}", f"{found} of {len(learned.cosines)}"
+    if learned.left_out is None:
+        return (*scores, "", "")
+    return (*scores, f"{learned.left_out.sum()}", f"{(learned.left_out & figures.bad).sum()}")
+
+
+def write(demo: Demo, figures: Figures, learned: list[Learned], folder: Path) -> tuple[Path, Path]:
     """Write the picture and the page; return their paths."""
     png = picture(demo)
+    rows = [swimmer_cells(figures, method) for method in learned]
     content: list[Content] = [
+        Paragraph(SWIMMER_EXPLANATION),
+        Table(SWIMMER_HEADER, rows, "Three methods on figures with noise"),
+        Picture(swimmer_picture(figures, learned), "Figures, and what each method learned of them"),
         Paragraph(EXPLANATION),
         Table(HEADER, [cells(row) for row in demo.rows], "All methods on the spoiled digits"),
         Picture(png, "Spoiled samples, basis images, importances and objectives of all methods"),
@@ -68,6 +91,36 @@ def picture(demo: Demo) -> bytes:
         bad = np.zeros(len(row.importances), dtype=bool) if only_clean else demo.bad
         _importances(figure.add_subplot(grid[i, 1]), row, bad, legend=i == 2)
         _objective(figure.add_subplot(grid[i, 2]), row)
+    buffer = BytesIO()
+    figure.savefig(buffer, format="png", dpi=110)
+    return buffer.getvalue()
+
+
+def swimmer_picture(figures: Figures, learned: list[Learned]) -> bytes:
+    """Draw samples, and below them the parts of every method, as PNG.
+
+    Parts that match no limb have a red frame.
+    """
+    from matplotlib.figure import Figure
+
+    count = len(figures.parts)
+    bad = np.flatnonzero(figures.bad)[: count // 4]
+    good = np.flatnonzero(~figures.bad)[:: len(figures.X) // count][: count - len(bad)]
+    samples = figures.X[np.concatenate([bad, good])]
+    rows = [("samples, some of them noise", samples, np.ones(count))]
+    for method in learned:
+        title = f"{method.method}: mean cosine with the true limbs {method.cosines.mean():.2f}"
+        rows.append((title, method.parts, method.cosines))
+    figure = Figure(figsize=(12, 1.15 * len(rows)), layout="constrained")
+    strips = np.atleast_1d(np.asarray(figure.subfigures(len(rows))))
+    for strip, (title, images, cosines) in zip(strips, rows, strict=True):
+        strip.suptitle(title, fontsize=9, x=0.003, ha="left")
+        for axes, image, cosine in zip(strip.subplots(1, count), images, cosines, strict=True):
+            axes.imshow(image.reshape(SIDE, SIDE), cmap="gray_r", interpolation="nearest")
+            axes.set(xticks=[], yticks=[])
+            for spine in axes.spines.values():
+                is_found = cosine >= FOUND
+                spine.set(color="0.8" if is_found else "tab:red", lw=1 if is_found else 2)
     buffer = BytesIO()
     figure.savefig(buffer, format="png", dpi=110)
     return buffer.getvalue()
