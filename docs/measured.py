@@ -24,6 +24,7 @@ def write_tables(folder: Path) -> None:
         sparse,
         missing,
         defaults,
+        defaults_gpu,
         provenance,
     ):
         (folder / f"{make.__name__}.md").write_text(make())
@@ -111,6 +112,19 @@ def defaults() -> str:
     return (
         _table(head, rows) + f"\nFrom a file of 60,000 x 80 the default reads X {reads:g} times.\n"
     )
+
+
+def defaults_gpu() -> str:
+    """Return the table of the default call on a GPU."""
+    result, rows = _read("defaults_gpu"), []
+    for row in result["rows"]:
+        cells = [f"{row['table']}, k = {row['rank']}", f"{row['passes']}"]
+        for title in ("fit, s", "transform, s"):
+            low, high = row[f"{title}, range"]
+            cells.append(f"{row[title]:.3f} ({low:.3f} to {high:.3f})")
+        rows.append([*cells, f"{row['pass, ms']:g}"])
+    head = ["float32 on an " + result["gpu"], "passes", "fit, s", "`transform`, s", "pass, ms"]
+    return _table(head, rows)
 
 
 def provenance() -> str:
