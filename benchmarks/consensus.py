@@ -30,7 +30,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from machine import describe_run, write_result
 
-from robustnmf import ConsensusNMF, RobustNMF, select_rank
+from robustnmf import ConsensusNMF, RankSelection, RobustNMF, select_rank
 from robustnmf.experiments.simulated import matched_cosines, simulate_cells
 
 K, SCENARIOS = 10, {"doublets": 0.0, "doublets and damaged cells": 0.05}
@@ -61,9 +61,11 @@ np.save(folder + "/spectra.npy", spectra[genes].to_numpy())
 """
 
 
-def prepared(seed: int, damaged: float, size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def prepared(
+    seed: int, damaged: float, size: int, genes: int | None = None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Draw counts (cells, genes), the table that is factorised, and the programs in its units."""
-    cells = simulate_cells(size, size, K, damaged=damaged, seed=seed)
+    cells = simulate_cells(size, genes or size, K, damaged=damaged, seed=seed)
     counts = cells.counts.toarray()
     deviation = counts.std(axis=0, ddof=1)
     seen = deviation > 0
@@ -135,23 +137,24 @@ def run_cnmf(python: str, counts: np.ndarray, truth: np.ndarray, runs: int) -> d
         return score(truth, np.load(f"{folder}/spectra.npy"), seconds, cpu)
 
 
-def choose_ranks(size: int, bootstraps: int) -> dict:
+def choose_ranks(cells: int, bootstraps: int) -> dict:
     """Choose the rank of one table and of bootstraps of its cells, by error and stability."""
-    _, table, _ = prepared(0, 0.0, size)
+    _, table, _ = prepared(0, 0.0, cells, cells // 2)
     rng = np.random.default_rng(0)
-    ranks = range(K - 4, K + 5)
-    chosen = [select_rank(table, ranks, stability=True, random_state=0).recommended]
-    for _ in range(bootstraps):
-        rows = rng.integers(len(table), size=len(table))
-        chosen.append(select_rank(table[rows], ranks, stability=True, random_state=0).recommended)
-    same = sum(rank == chosen[0] for rank in chosen[1:])
+    chosen = []
+    for at in range(1 + bootstraps):
+        rows = rng.integers(cells, size=cells) if at else np.arange(cells)
+        selection = select_rank(
+            table[rows], range(K - 3, K + 4), stability=True, n_folds=3, n_runs=10, random_state=0
+        )
+        by_error = RankSelection(selection.ranks, selection.errors)
+        chosen.append((selection.recommended, by_error.recommended))
+        print("rank", chosen[-1], flush=True)
+    whole, *others = (rank for rank, _ in chosen)
     return {
-        "cells": size,
-        "true": K,
-        "chosen": chosen[0],
-        "of bootstraps": chosen[1:],
-        "same": same,
-    }
+        "cells": cells, "genes": cells // 2, "true": K, "chosen": whole, "of bootstraps": others,
+        "same": sum(rank == whole for rank in others), "by error alone": [r for _, r in chosen],
+    }  # fmt: skip
 
 
 def methods_for(
@@ -181,7 +184,7 @@ def main() -> None:
     parser.add_argument("--peer-seeds", type=int, help="seeds for which others are run")
     parser.add_argument("--peer-runs", type=int, help="runs of others")
     parser.add_argument("--bootstraps", type=int, default=10, help="0 leaves out choosing ranks")
-    parser.add_argument("--rank-size", type=int, default=500, help="cells and genes for that")
+    parser.add_argument("--rank-cells", type=int, default=1200, help="cells for that")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     rows: list[dict] = []
@@ -200,7 +203,7 @@ def main() -> None:
                 print(rows[-1], flush=True)
                 write_result("consensus.json", content)
     if options.bootstraps:
-        content["rank"] = choose_ranks(options.rank_size, options.bootstraps)
+        content["rank"] = choose_ranks(options.rank_cells, options.bootstraps)
         print(content["rank"])
     write_result("consensus.json", content)
 
