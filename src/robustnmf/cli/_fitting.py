@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 MAX_ROWS = 5000
 """Samples by which the number of parts is chosen, and the units of features are compared."""
 
+RUNS = 10
+"""Random starts of every number of parts, to see whether parts come back."""
+
 NOTEWORTHY_RATIO = 100
 """How many times the median feature the largest one is, for a note to be printed."""
 
@@ -210,9 +213,10 @@ def _choose_rank(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         selection = select_rank(
-            rows, range(1, largest + 1), random_state=options.seed, **parameters
-        )
-    say(f"{selection.recommended} parts predict hidden entries best, or as well as more would")
+            rows, range(1, largest + 1), random_state=options.seed, stability=True, n_runs=RUNS,
+            **parameters,
+        )  # fmt: skip
+    say(selection.reason)
     return selection
 
 

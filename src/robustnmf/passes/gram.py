@@ -75,8 +75,9 @@ class GramPass(Pass):
 
     def encode(self, block: Block, weighting: Batch) -> tuple[Array, Array]:
         xp = namespace(self.basis)
+        precision = PRECISION * eps(self.basis)
         codes = [
-            _encode(block, as_float64(self.basis[j, ...]), self.penalty.of(j))
+            _encode(block, as_float64(self.basis[j, ...]), self.penalty.of(j), precision)
             for j in range(self.basis.shape[0])
         ]
         return self.evaluate(block, xp.astype(xp.stack(codes), self.basis.dtype, copy=False))
@@ -90,14 +91,14 @@ class GramPass(Pass):
         return block.weighted_sums(codes, weights)
 
 
-def _encode(block: Block, basis: Array, penalty: Penalty) -> Array:
+def _encode(block: Block, basis: Array, penalty: Penalty, precision: float) -> Array:
     """Compute codes (rows, k) by least squares, refined where a row is fitted almost exactly."""
     xp = namespace(basis)
     gram = basis @ basis.T
     linear = block.wide_project(basis.T)  # float64: rounding must not depend on other rows
     if penalty:
         return _penalised_codes(linear - penalty.lasso, gram, penalty)
-    codes = nonnegative_least_squares(linear, gram, precision=PRECISION * eps(block.rows))
+    codes = nonnegative_least_squares(linear, gram, precision=precision)
     sq_residuals = block.sq_norms + xp.vecdot(codes, codes @ gram - 2 * linear)
     close = sq_residuals < CLOSE * block.sq_norms
     (rows,) = xp.nonzero(close)

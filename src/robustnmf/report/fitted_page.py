@@ -5,21 +5,21 @@ from __future__ import annotations
 from html import escape
 from io import BytesIO
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from robustnmf.report.fitted_data import Fit
 from robustnmf.report.fitted_plots import (
     BLUE,
-    RED,
     codes_plot,
     count_note,
     draw_samples,
     energies_plot,
     map_plot,
 )
-from robustnmf.report.fitted_samples import samples_table
+from robustnmf.report.fitted_rank import rank_curve
+from robustnmf.report.fitted_samples import samples_table, top_features_table
 from robustnmf.report.names import display_name, display_note
 from robustnmf.report.page import (
     Bullets,
@@ -34,9 +34,6 @@ from robustnmf.report.page import (
 from robustnmf.report.plots import mosaic
 from robustnmf.tables import Table
 from robustnmf.text_format import to_number
-
-if TYPE_CHECKING:
-    from robustnmf.estimators import RankSelection
 
 MAX_FEATURES, MAX_PARTS = 12, 60
 """Bars of a component, and components that are drawn."""
@@ -53,7 +50,7 @@ def contents(fit: Fit) -> list[Content]:
     codes, n_columns = codes_plot(fit)
     sections: list[tuple[str, str, list[Content]]] = [
         ("Warnings", "warnings", [Bullets([display_note(text) for text in fit.warnings])]),
-        ("Parts", "parts", [Paragraph(_parts_text(fit)), *_parts(fit)]),
+        ("Parts", "parts", [Paragraph(_parts_text(fit)), *_parts(fit), *top_features_table(fit)]),
         ("Map of the samples", "map", [
             Paragraph(_map_text(fit) + count_note(len(drawn), count)),
             map_plot(fit, drawn),
@@ -83,8 +80,7 @@ def contents(fit: Fit) -> list[Content]:
         ]),
     ]  # fmt: skip
     if fit.selection is not None:
-        curve: list[Content] = [Paragraph(_rank_text(fit.selection)), _ranks(fit.selection)]
-        sections.append(("Number of parts", "rank", curve))
+        sections.append(("Number of parts", "rank", rank_curve(fit.selection)))
     sections += [
         ("How it was found", "fit", [_objective(fit)]),
         ("What was read", "data", [_notes(fit.table)]),
@@ -236,30 +232,3 @@ def _objective(fit: Fit) -> Plot:
         "margin": {"l": 70, "r": 10, "t": 20, "b": 50},
     }  # fmt: skip
     return Plot([line], layout, "The objective, which falls with every iteration")
-
-
-def _rank_text(selection: RankSelection) -> str:
-    """Say in words how the number of parts was chosen."""
-    return (
-        f"Entries were hidden and predicted with {selection.ranks[0]} to {selection.ranks[-1]} "
-        f"parts. {selection.best} predict them best; {selection.recommended} is the smallest "
-        "number within one standard error of it."
-    )
-
-
-def _ranks(selection: RankSelection) -> Plot:
-    """Plot the error of hidden entries by rank."""
-    chosen = selection.ranks == selection.recommended
-    curve = {
-        "type": "scatter", "mode": "lines+markers", "x": selection.ranks.tolist(),
-        "y": selection.mean.tolist(), "line": {"color": BLUE},
-        "marker": {"size": 8, "color": [RED if is_chosen else BLUE for is_chosen in chosen]},
-        "error_y": {"type": "data", "array": selection.standard_error.tolist()},
-    }  # fmt: skip
-    layout = {
-        "title": {"text": f"recommended: {selection.recommended}"}, "height": 320,
-        "xaxis": {"title": {"text": "number of parts"}}, "template": "none",
-        "yaxis": {"title": {"text": "error of hidden entries"}},
-        "margin": {"l": 70, "r": 10, "t": 40, "b": 50},
-    }  # fmt: skip
-    return Plot([curve], layout, "Error of hidden entries by the number of parts")

@@ -1,4 +1,4 @@
-"""The table of the samples of a fit: the most outlying, and what makes them so."""
+"""Tables of a fit: the most outlying samples with what makes them so, and features of parts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from robustnmf.report.fitted_data import Fit
 from robustnmf.report.names import display_name
-from robustnmf.report.page import Table, TableCell
+from robustnmf.report.page import Content, Table, TableCell
 from robustnmf.tables import take_rows
 
 MAX_SAMPLES, MAX_NAMED = 500, 3
@@ -16,6 +16,9 @@ MAX_SAMPLES, MAX_NAMED = 500, 3
 
 MAX_ENTRIES = 2_000_000
 """Entries of the samples that are explained: they are made dense."""
+
+TOP_FEATURES, MAX_PARTS, FAR_MORE = 6, 60, 1000
+"""Features of a part, parts of that table, and the largest ratio that is written out."""
 
 MIN_EXPLAINED = 10
 BAD_ENTRY, MAX_BAD_ENTRIES = 0.1, 5
@@ -110,3 +113,29 @@ def _part_shares(fit: Fit, indices: np.ndarray) -> np.ndarray:
     amounts = np.asarray(fit.codes[indices], dtype=float) * components.sum(axis=1)
     totals = amounts.sum(axis=1, keepdims=True)
     return amounts / np.where(totals > 0, totals, 1.0)
+
+
+def top_features_table(fit: Fit) -> list[Content]:
+    """Return a table of the features that tell each part from the others, if there are several."""
+    from robustnmf.estimators import top_features
+
+    parts = top_features(fit.model, TOP_FEATURES)[:MAX_PARTS]
+    if len(parts) < 2 or fit.image_shape is not None:
+        return []
+    rows = [
+        [f"part {i}", ", ".join(
+            f"{display_name(fit.table.features[top.feature])} ({_times(top.ratio)})"
+            for top in features
+        )]
+        for i, features in enumerate(parts, start=1)
+    ]  # fmt: skip
+    caption = (
+        "Features that tell parts from each other: in brackets, by how much their share of a part "
+        "exceeds that of any other part"
+    )
+    return [Table(["part", "features"], rows, caption)]
+
+
+def _times(ratio: float) -> str:
+    """Write a ratio of shares."""
+    return f"{ratio:.1f} times" if ratio < FAR_MORE else f"over {FAR_MORE} times"
