@@ -39,7 +39,7 @@ LOSSES = (
     "frobenius", "kullback-leibler", "itakura-saito", "beta", "alpha", "huber", "biweight",
 )  # fmt: skip
 WEIGHTINGS = ("uniform", "l21", "huber", "fuzzy", "entropy", "cauchy", "trimmed")
-INITS = ("random", "nndsvd", "nndsvda", "robust")
+INITS = ("random", "nndsvd", "nndsvda", "nndsvdar", "robust")
 """Names of the registries, which take a second to import; a test compares."""
 
 SCALES = ("none", "max", "std", "robust")
