@@ -3,9 +3,10 @@
 from importlib.util import find_spec
 
 NEEDS = {
-    "dask": "src/robustnmf/engine/dask.py",
-    "triton": "src/robustnmf/arrays/gpu_kernels.py",
+    "src/robustnmf/engine/dask.py": "dask",
+    "src/robustnmf/arrays/gpu_kernels.py": "triton",
+    "src/robustnmf/arrays/gpu_sweep_kernels.py": "triton",
 }
-collect_ignore = [path for extra, path in NEEDS.items() if find_spec(extra) is None]
+collect_ignore = [path for path, extra in NEEDS.items() if find_spec(extra) is None]
 if find_spec("matplotlib") is None:
     collect_ignore_glob = ["docs/guide/*.md"]
