@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
@@ -156,6 +157,11 @@ def run(
     True
     """
     _check(estimators)
+    for name, value in (("datasets", datasets), ("corruptions", corruptions), ("groups", groups)):
+        if isinstance(value, str):
+            raise TypeError(f"{name} is {value!r}, but a list of names is needed: [{value!r}].")
+    if seeds is not None and (isinstance(seeds, bool) or seeds < 1):
+        raise ValueError(f"seeds is {seeds!r}, but a number of draws (1 or more) is needed.")
     begin = time.perf_counter()
     methods = tuple(dict.fromkeys(("methods", *groups)))
     run_of = plan(
@@ -172,6 +178,7 @@ def run(
         )  # fmt: skip
         rows = rows_of(run_of, store)
         machines = store.machines()
+    _check_names(rows, estimators)
     from robustnmf import __version__
 
     record = {
@@ -187,6 +194,14 @@ def run(
         "left_out": list(run_of.missing),
     }
     return BenchmarkResult(rows, record)
+
+
+def _check_names(rows: list[Row], estimators: Mapping[str, Any]) -> None:
+    """Refuse a name that a method of the chosen groups has, too: their scores would be mixed."""
+    counts = Counter((scenario, score.method) for scenario, score in rows)
+    for (_, name), count in counts.items():
+        if count > 1 and name in estimators:
+            raise ValueError(f"{name!r} is a method of the chosen groups. Use another name.")
 
 
 def _check(estimators: Mapping[str, Any]) -> None:

@@ -138,6 +138,18 @@ def test_a_default_fit_by_kernels_is_the_fit_of_numpy(dtype, called):
     assert "masked_solve" in called
 
 
+@pytest.mark.parametrize("view", ["transposed", "every other column"])
+def test_energies_of_views_are_no_kernel(view, called):
+    rng = np.random.default_rng(0)
+    X = (rng.random((300, 4)) @ rng.random((4, 20))).astype(np.float32)
+    tensor = torch.as_tensor(np.repeat(X, 2, axis=1))[:, ::2]
+    if view == "transposed":
+        tensor = torch.as_tensor(np.ascontiguousarray(X.T)).T
+    model = RobustNMF(4, random_state=0).fit(tensor)
+    assert "energies" not in called
+    assert float(model.reconstruction_err_) < 0.05 * np.linalg.norm(X)
+
+
 SWEPT = {"sweep_coordinates"}
 BOTH = {"quadratic_part", *SWEPT}
 

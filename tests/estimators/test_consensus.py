@@ -1,5 +1,7 @@
 """Consensus of many runs: what comes back, and how it is found."""
 
+import warnings
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -264,3 +266,16 @@ def test_progress_is_printed(capsys):
     X, _ = planted()
     small(verbose=1).fit(X)
     assert "ConsensusNMF: 12 of 12 runs" in capsys.readouterr().out
+
+
+def test_resamples_are_drawn_among_samples_that_count():
+    X = np.vstack([np.arange(1.0, 7.0), np.zeros(6)])
+    model = ConsensusNMF(RobustNMF(1), n_runs=6, resample="rows", random_state=0).fit(X)
+    assert model.components_.shape == (1, 6)
+
+
+def test_components_of_zeros_have_no_silhouette():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = ConsensusNMF(RobustNMF(3), n_runs=5, random_state=0).fit(np.zeros((10, 5)))
+    np.testing.assert_array_equal(model.silhouette_, 0)

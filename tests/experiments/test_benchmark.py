@@ -115,3 +115,14 @@ def test_bad_estimators_are_refused(estimators, error, text):
 def test_bad_shares_are_refused():
     with pytest.raises(ValueError, match="0 <= share < 1 is needed"):
         benchmark.run({"mine": Means()}, **{**SMALL, "shares": [1.5]})
+
+
+def test_names_of_chosen_groups_and_single_names_are_refused():
+    mine = {"IsolationForest, plain NMF": NMF(3, random_state=0)}
+    options = {"datasets": ["iris"], "corruptions": ["noise"], "shares": [0.2], "seeds": 1}
+    with pytest.raises(ValueError, match="a method of the chosen groups"):
+        benchmark.run(mine, groups=["two_step"], **options)
+    with pytest.raises(TypeError, match="a list of names"):
+        benchmark.run({"mine": NMF(3)}, datasets="iris")
+    with pytest.raises(ValueError, match="number of draws"):
+        benchmark.run({"mine": NMF(3)}, seeds=0)

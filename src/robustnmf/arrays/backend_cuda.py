@@ -78,7 +78,8 @@ class CudaKernels(Kernels):
         self, block: Block, rest: Array, codes: Array, basis: Array, doubtful: float, least: float
     ) -> Array | None:
         is_float = str(block.rows.dtype) == str(codes.dtype) == "torch.float32"
-        if not is_float or not block.is_complete_table or not _has_loops(codes, codes.shape[-1]):
+        has_loops = _has_loops(codes, codes.shape[-1]) and block.rows.stride(-1) == 1
+        if not is_float or not block.is_complete_table or not has_loops:
             return None
         return gpu_sweeps.energies(
             block.rows, 1.0 / block.scale, block.sq_norms, rest, codes, basis, doubtful, least

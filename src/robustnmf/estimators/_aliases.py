@@ -18,7 +18,7 @@ NAMED_BETAS = {2.0: "frobenius", 1.0: "kullback-leibler", 0.0: "itakura-saito"}
 
 IN_MINIBATCHES = (
     "fit reads all samples in every pass, block by block where X is a file, a Dask array or a "
-    "function. Call partial_fit with one minibatch after the other"
+    "function. Call partial_fit (of the squared error) with one minibatch after the other"
 )
 REPLACED = {
     "batch_size": f"{IN_MINIBATCHES}, of as many samples as batch_size.",

@@ -250,7 +250,7 @@ class BaseRobustNMF(
         tags = super().__sklearn_tags__()
         tags.input_tags.positive_only = True
         tags.input_tags.allow_nan = True
-        with suppress(KeyError):  # a name that is no part: fit says so
+        with suppress(KeyError, TypeError, ValueError):  # no part at all: fit says so
             tags.input_tags.sparse = unsupported_reason(*self._parts(), "sparse") is None
         tags.array_api_support = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]

@@ -146,8 +146,10 @@ def group_silhouettes(unit: np.ndarray, labels: np.ndarray, k: int) -> np.ndarra
     for g in range(k):
         if counts[g] < 2:
             continue
-        products = unit[labels == g] @ sums.T
-        own = 1 - (products[:, g] - 1) / (counts[g] - 1)
+        members = unit[labels == g]
+        products = members @ sums.T
+        squares = np.vecdot(members, members)  # one, or zero for components of zeros
+        own = 1 - (products[:, g] - squares) / (counts[g] - 1)
         other = np.min(np.delete(1 - products / counts, g, axis=1), axis=1)
         largest = np.maximum(np.maximum(own, other), np.finfo(np.float64).tiny)
         result[g] = np.mean((other - own) / largest)

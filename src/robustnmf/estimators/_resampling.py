@@ -28,7 +28,9 @@ def resampled_plans(
         rng = np.random.default_rng(seed)
         table, weights = source, settled.weights
         if resample == "rows":
-            drawn = np.bincount(rng.integers(samples, size=samples), minlength=samples)
+            # Among samples that count: others alone would teach nothing.
+            counted = np.arange(samples) if weights is None else np.flatnonzero(weights > 0)
+            drawn = np.bincount(rng.choice(counted, size=len(counted)), minlength=samples)
             weights = drawn * (1.0 if weights is None else weights)
         elif resample == "poisson":
             table = source_for(draw_counts(source, rng), source.name)

@@ -69,6 +69,7 @@ class ConsensusNMF(
         Number of different resamples; runs are spread over them.
     density_threshold : float, default=0.5
         Mean distance to its neighbours beyond which a component is left out; two leaves none out.
+        A group of which all would be left out keeps them.
     neighborhood : float in (0, 1], default=0.3
         Number of these neighbours as a share of the runs.
     random_state : int, RandomState or None, default=None

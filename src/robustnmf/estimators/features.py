@@ -45,7 +45,8 @@ class TopFeature:
     share : float
         The same as a share of the component.
     ratio : float
-        Share over the largest share that the feature has in another component.
+        Share over the largest share that the feature has in another component; both are raised by
+        a small number, so that it is finite. Infinite where there is no other component.
     spread : float or None
         Standard deviation of the entry over runs, where the model has ``spread_``.
     """
@@ -105,7 +106,7 @@ def top_features(model: Any, n: int = 10) -> list[list[TopFeature]]:
             [
                 TopFeature(
                     i, j, f"x{j}" if names is None else str(names[j]), float(components[i, j]),
-                    float(shares[i, j]), float(ratios[i, j]),
+                    float(shares[i, j]), float(ratios[i, j]) if len(scores) > 1 else np.inf,
                     None if spread is None else float(spread[i, j]),
                 )
                 for j in best

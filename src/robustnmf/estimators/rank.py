@@ -97,6 +97,8 @@ def select_rank(
             f"n_folds={n_folds} and hidden={hidden}: at least 2 folds are needed, and a share "
             f"between 0 and 1 / n_folds, so that every fold hides other entries."
         )
+    if stability and (not is_integer(n_runs) or n_runs < 2):
+        raise ValueError(f"n_runs is {n_runs!r}, but at least 2 runs are needed to compare.")
     checked_ranks = _checked_ranks(ranks, table, hidden)
     rng = check_random_state(random_state)
     seed = int(rng.randint(2**31 - 1))

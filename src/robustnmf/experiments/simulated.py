@@ -92,15 +92,16 @@ def simulate_catalogues(
 
     A signature favours one or two kinds of substitutions in some contexts, or is flat, as those
     that are published do. Exposures are gamma with many near zero; mutations are Poisson. Each
-    hypermutator has thirty times as many mutations, most of them from a profile of its own.
+    hypermutator has thirty times as many mutations, all of them from a profile of its own.
     """
     rng = np.random.default_rng(seed)
     signatures = np.stack([_signature(rng) for _ in range(n_signatures)])
     exposures = rng.gamma(0.7, 400.0, (n_tumours, n_signatures))
     rates = exposures @ signatures
     is_hypermutator = rng.random(n_tumours) < hypermutators
+    usual = rates.sum(axis=1).mean()
     for tumour in np.flatnonzero(is_hypermutator):
-        rates[tumour] = 30 * rates.sum(axis=1).mean() * rng.dirichlet(np.full(CHANNELS, 0.1))
+        rates[tumour] = 30 * usual * rng.dirichlet(np.full(CHANNELS, 0.1))
     return Catalogues(rng.poisson(rates).astype(np.float64), signatures, is_hypermutator)
 
 
