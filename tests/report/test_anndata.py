@@ -116,6 +116,25 @@ def test_the_command_writes_the_file_with_results_in_it(adata, tmp_path, capsys)
     assert list(ad.read_h5ad(tmp_path / "again.h5ad").obs.columns) == list(done.obs.columns)
 
 
+def test_files_are_anndata_by_what_they_hold(adata, tmp_path, capsys):
+    adata.obsm["X_pca"] = np.ones((120, 4))
+    adata.write_h5ad(tmp_path / "in.h5")
+    out = str(tmp_path / "out.h5ad")
+    source = tmp_path / "in.h5"
+    assert fit(source, "--dataset", "obsm/X_pca", "--write-h5ad", out) == 1
+    assert "Leave --dataset out" in capsys.readouterr().err
+    assert fit(source, "--transpose", "--write-h5ad", out) == 1
+    assert "Leave --transpose out" in capsys.readouterr().err
+    folder = tmp_path / "o"
+    assert fit(source, "-o", str(folder), "--write-h5ad", str(folder / "run.json")) == 2
+    assert fit(source, "--layer", "counts", "--write-h5ad", out) == 0
+    assert "X_pca" in ad.read_h5ad(out).obsm
+    with h5py.File(tmp_path / "plain.h5ad", "w") as file:
+        file["table"] = counts().toarray()
+    assert fit(tmp_path / "plain.h5ad", "--write-h5ad", out, "--force") == 0
+    assert ad.read_h5ad(out).obsm["X_nmf"].shape == (120, 3)
+
+
 def test_chosen_genes_keep_their_places(adata, tmp_path):
     adata.write_h5ad(tmp_path / "in.h5ad")
     arguments = [
