@@ -69,6 +69,11 @@ def nmf(
             "copy=True needs an object in memory, but this one is backed by a file. Use "
             "adata.to_memory(), or copy=False, which leaves the file as it is until it is written."
         )
+    if getattr(adata, "isbacked", False) and getattr(adata, "is_view", False):
+        raise ValueError(
+            "adata is a view of an object that is backed by a file, and has no place for results. "
+            "Use adata.to_memory()."
+        )
     model = RobustNMF(n_components, loss=loss, **{"random_state": 0, **parameters})
     codes = model.fit_transform(_values_of(adata, layer))
     if copy:
@@ -110,6 +115,8 @@ def result_slots(
 
 def _as_plain(value: Any) -> Any:
     """Return a parameter as a file keeps it: a number, a text, an array, or its description."""
+    if isinstance(value, np.generic):
+        value = value.item()
     return value if isinstance(value, (bool, int, float, str, np.ndarray)) else repr(value)
 
 

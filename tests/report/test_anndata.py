@@ -52,12 +52,13 @@ def test_results_are_written_into_the_object(adata):
 
 
 def test_a_copy_leaves_the_object_as_it_is(adata, tmp_path):
-    done = nmf(adata, 2, key_added="parts", copy=True, max_iter=20, weighting="cauchy")
+    done = nmf(adata, 2, key_added="parts", copy=True, max_iter=np.int64(20), weighting="cauchy")
     assert "X_parts" in done.obsm
     assert not adata.obsm
     assert not adata.uns
     done.write_h5ad(tmp_path / "done.h5ad")  # parameters are such as a file keeps
     assert ad.read_h5ad(tmp_path / "done.h5ad").uns["parts"]["params"]["weighting"] == "cauchy"
+    assert done.uns["parts"]["params"]["max_iter"] == 20
 
 
 @pytest.mark.parametrize("kind", ["csr", "csc", "dense"])
@@ -72,6 +73,8 @@ def test_backed_files_give_what_memory_gives(adata, tmp_path, kind):
     np.testing.assert_allclose(backed.obsm["X_nmf"], adata.obsm["X_nmf"], rtol=1e-3, atol=1e-3)
     with pytest.raises(ValueError, match="backed by a file"):
         nmf(backed, 3, copy=True)
+    with pytest.raises(ValueError, match="a view of an object that is backed"):
+        nmf(backed[:50], 3)
 
 
 def test_wrong_objects_and_layers_are_refused(adata):
@@ -111,6 +114,25 @@ def test_the_command_writes_the_file_with_results_in_it(adata, tmp_path, capsys)
     # Results of an earlier fit are replaced.
     assert fit(out, "--layer", "counts", "--write-h5ad", str(tmp_path / "again.h5ad")) == 0
     assert list(ad.read_h5ad(tmp_path / "again.h5ad").obs.columns) == list(done.obs.columns)
+
+
+def test_files_are_anndata_by_what_they_hold(adata, tmp_path, capsys):
+    adata.obsm["X_pca"] = np.ones((120, 4))
+    adata.write_h5ad(tmp_path / "in.h5")
+    out = str(tmp_path / "out.h5ad")
+    source = tmp_path / "in.h5"
+    assert fit(source, "--dataset", "obsm/X_pca", "--write-h5ad", out) == 1
+    assert "Leave --dataset out" in capsys.readouterr().err
+    assert fit(source, "--transpose", "--write-h5ad", out) == 1
+    assert "Leave --transpose out" in capsys.readouterr().err
+    folder = tmp_path / "o"
+    assert fit(source, "-o", str(folder), "--write-h5ad", str(folder / "run.json")) == 2
+    assert fit(source, "--layer", "counts", "--write-h5ad", out) == 0
+    assert "X_pca" in ad.read_h5ad(out).obsm
+    with h5py.File(tmp_path / "plain.h5ad", "w") as file:
+        file["table"] = counts().toarray()
+    assert fit(tmp_path / "plain.h5ad", "--write-h5ad", out, "--force") == 0
+    assert ad.read_h5ad(out).obsm["X_nmf"].shape == (120, 3)
 
 
 def test_chosen_genes_keep_their_places(adata, tmp_path):
@@ -153,10 +175,37 @@ def test_columns_of_cells_colour_them_and_layers_are_listed(adata, tmp_path):
     assert list(table.colors[:3]) == ["a", "b", "a"]
     assert "layers that were not read: counts" in table.notes[1]
     assert read_table(tmp_path / "in.h5ad", color_by="depth").colors[5] == 5
-    with pytest.raises(ValueError, match="the columns of obs are"):
+    with pytest.raises(ValueError, match=r"the columns of obs are 'batch', 'depth'\.$"):
         read_table(tmp_path / "in.h5ad", color_by="sex")
     with pytest.raises(ValueError, match="the layers of the file are 'counts'"):
         read_table(tmp_path / "in.h5ad", layer="raw")
+
+
+def test_missing_values_of_columns_are_no_colours(adata, tmp_path):
+    known = np.arange(120) > 0
+    adata.obs["count"] = pd.array(np.arange(120), dtype="Int64")
+    adata.obs["good"] = pd.array([True] * 120, dtype="boolean")
+    adata.obs.loc[~known, ["count", "good"]] = pd.NA
+    adata.write_h5ad(tmp_path / "in.h5ad")
+    colors = read_table(tmp_path / "in.h5ad", color_by="count").colors
+    assert np.isnan(colors[0])
+    assert colors[1] == 1
+    colors = read_table(tmp_path / "in.h5ad", color_by="good").colors
+    assert list(colors[:2]) == ["missing", "True"]
+
+
+def test_categories_as_anndata_0_7_wrote_them(tmp_path):
+    with h5py.File(tmp_path / "t.h5ad", "w") as file:
+        file["X"] = np.ones((3, 2))
+        for axis, names in (("obs", "xyz"), ("var", "ab")):
+            file[f"{axis}/_index"] = np.array(list(names), dtype="S")
+            file[axis].attrs["_index"] = "_index"
+        file["obs/__categories/kind"] = np.array(["q", "r"], dtype="S")
+        file["obs/kind"] = np.array([1, -1, 0], dtype="i1")
+        file["obs/kind"].attrs["categories"] = file["obs/__categories/kind"].ref
+    assert list(read_table(tmp_path / "t.h5ad", color_by="kind").colors) == ["r", "missing", "q"]
+    with pytest.raises(ValueError, match=r"the columns of obs are 'kind'\.$"):
+        read_table(tmp_path / "t.h5ad", color_by="sex")
 
 
 @pytest.mark.parametrize("dtype", ["int8", "int64", "float32", "float64"])

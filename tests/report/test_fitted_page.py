@@ -120,6 +120,10 @@ def test_numbers_have_a_scale_of_colours():
     assert any(trace["name"] == "missing, outliers" or trace["name"] == "missing"
                for trace in plot.data)  # fmt: skip
     assert '"NaN"' not in plot.html()
+    values[4] = np.inf
+    plot = map_plot(fit_of(X, colors=values), np.arange(90))
+    assert any(trace["name"].startswith("missing or infinite") for trace in plot.data)
+    assert "Infinity" not in plot.html()
 
 
 def test_at_most_some_samples_are_drawn_and_outliers_among_them(fit):
@@ -149,6 +153,7 @@ def test_the_curve_of_the_rank_is_shown(fit):
     chosen = Fit(fit.model, fit.table, fit.codes, 1.0, selection=selection)
     html = page("t", contents(chosen))
     assert "Number of parts" in html
+    assert "the number that was recommended" in html
     assert "standard error" in html
 
 

@@ -1,5 +1,7 @@
 """What of a file is data: columns, colours, layers, transposed and large tables, scales."""
 
+import os
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -7,7 +9,7 @@ import scipy.sparse
 from robustnmf import RobustNMF
 from robustnmf.tables import StoredRows, _stored, read_table, scale_features
 from robustnmf.tables._scale import feature_scales
-from robustnmf.tables._table import NumberedNames, Table
+from robustnmf.tables._table import NumberedNames, Table, make_unique
 from tests.problems import noisy_low_rank
 
 pytest.importorskip("pandas", reason="tables need the packages of the extra cli")
@@ -43,6 +45,22 @@ def test_features_are_chosen_by_name(path, columns, features):
 def test_columns_that_are_no_features_are_refused(path, columns, message):
     with pytest.raises(ValueError, match=message):
         read_table(path, columns=columns)
+
+
+def test_repeated_names_are_numbered_with_numbers_that_are_free(tmp_path):
+    assert make_unique(["g", "g", "g.1"])[0] == ["g", "g.2", "g.1"]
+    assert make_unique(["g", "g.1", "g", "g.1", "g"])[0] == ["g", "g.1", "g.2", "g.1.1", "g.3"]
+    assert make_unique(["g", "g", "g.1"])[1] == {"g"}
+    (tmp_path / "r.csv").write_text("g,g,g.1\n1,2,3\n4,5,6\n")
+    table = read_table(tmp_path / "r.csv", columns=["g.1"])
+    assert table.data.tolist() == [[3], [6]]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no FIFOs here")
+def test_a_fifo_is_no_table(tmp_path):
+    os.mkfifo(tmp_path / "t.csv")
+    with pytest.raises(ValueError, match="a regular file is needed"):
+        read_table(tmp_path / "t.csv")
 
 
 def test_the_column_of_colours_is_no_feature(path):

@@ -43,8 +43,10 @@ def run_fit(options: argparse.Namespace) -> int:
     table = read(options, say)
     # Imported now: they take seconds, and what cannot be read is said at once.
     from robustnmf.report.fitted import check_image_shape, summary, write
-    from robustnmf.report.h5ad import write_h5ad
+    from robustnmf.report.h5ad import check_table, write_h5ad
 
+    if options.write_h5ad is not None:
+        check_table(table, options.data)
     shape = (
         None
         if options.image_shape is None
@@ -87,7 +89,9 @@ def _check_outputs(options: argparse.Namespace) -> None:
     for path in outputs:
         check_not_input(path, options.data)
     if options.write_h5ad is not None:
-        check_h5ad(options.write_h5ad, options.data)
+        if options.write_h5ad.resolve() in [path.resolve() for path in outputs]:
+            raise UsageError(f"--write-h5ad is {options.write_h5ad}, a file that -o writes.")
+        check_h5ad(options.write_h5ad, options.data, options.dataset)
         outputs.append(options.write_h5ad)
     check_new(outputs, force=options.force)
 

@@ -107,7 +107,7 @@ def _summary_text(fit: Fit) -> str:
     count = int(fit.outliers.sum())
     n_eff = float(fit.model.effective_sample_size_)
     rank = int(fit.model.components_.shape[0])
-    reason = "" if fit.selection is None else ", as many as predict hidden entries best,"
+    reason = "" if fit.selection is None else ", the number that was recommended,"
     words = (
         f"{n_samples:,} samples with {n_features:,} features were split into {rank} "
         f"parts{reason} in {fit.model.n_iter_} iterations. "

@@ -138,10 +138,11 @@ def _places(fit: Fit, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray, tupl
 def _color_groups(colors: np.ndarray) -> list[tuple[str, np.ndarray, Any]]:
     """Return the groups of samples of one colour: name, which samples, and colour or values."""
     if colors.dtype.kind == "f":
-        known = ~np.isnan(colors)
+        known = np.isfinite(colors)
         if len(np.unique(colors[known])) > MAX_CATEGORIES:
             groups: list[tuple[str, np.ndarray, Any]] = [("samples", known, colors)]
-            return groups if known.all() else [*groups, ("missing", ~known, GRAY)]
+            rest = "missing" if np.isnan(colors[~known]).all() else "missing or infinite"
+            return groups if known.all() else [*groups, (rest, ~known, GRAY)]
         texts = np.array([f"{value:g}" for value in colors], dtype=object)
     else:
         texts = colors

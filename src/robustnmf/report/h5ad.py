@@ -13,7 +13,7 @@ import numpy as np
 from robustnmf.anndata import result_slots
 from robustnmf.archive import is_stream, path_beside
 from robustnmf.report.fitted_data import Fit
-from robustnmf.tables import StoredRows
+from robustnmf.tables import StoredRows, Table
 
 if TYPE_CHECKING:
     import h5py
@@ -22,7 +22,17 @@ KEY = "nmf"
 """Name of the results in the file."""
 
 
-def check_h5ad(path: Path, source: Path) -> None:
+def is_anndata(path: Path) -> bool:
+    """Whether a file is an AnnData file, whatever it is called."""
+    import h5py
+
+    if not path.is_file() or not h5py.is_hdf5(path):
+        return False
+    with h5py.File(path, "r") as file:
+        return "obs" in file and "var" in file
+
+
+def check_h5ad(path: Path, source: Path, dataset: str | None) -> None:
     """Refuse a path that no AnnData file can be written to, before the fit."""
     for module in ("anndata", "h5py"):  # imported after the fit, as they take memory
         if find_spec(module) is None:
@@ -31,6 +41,25 @@ def check_h5ad(path: Path, source: Path) -> None:
         raise ValueError(f"--write-h5ad is {path}; the path of a file is needed.")
     if path.exists() and source.exists() and path.samefile(source):
         raise ValueError(f"--write-h5ad is {path}, which is read; another file is needed.")
+    if dataset is not None and is_anndata(source):
+        raise ValueError(
+            "--write-h5ad keeps the observations and variables of an AnnData file, which --dataset "
+            "leaves out. Leave --dataset out, or --write-h5ad."
+        )
+
+
+def check_table(table: Table, source: Path) -> None:
+    """Refuse a table that cannot be written to an AnnData file, before the fit."""
+    is_copy = is_anndata(source)
+    if is_copy and table.turned:
+        raise ValueError(
+            "--write-h5ad keeps observations as samples. Leave --transpose out, or --write-h5ad."
+        )
+    if not is_copy and isinstance(table.data, StoredRows):
+        raise ValueError(
+            "--write-h5ad needs the table in memory, and this one is too large. Write it as H5AD "
+            "and fit that."
+        )
 
 
 def write_h5ad(fit: Fit, path: Path, source: Path, layer: str | None) -> None:
@@ -42,11 +71,8 @@ def write_h5ad(fit: Fit, path: Path, source: Path, layer: str | None) -> None:
     import h5py
 
     components = fit.components
-    is_copy = source.is_file() and source.suffix.lower() == ".h5ad"
-    if is_copy and fit.table.turned:
-        raise ValueError(
-            "--write-h5ad keeps observations as samples. Leave --transpose out, or --write-h5ad."
-        )
+    check_table(fit.table, source)
+    is_copy = is_anndata(source)
     path.parent.mkdir(parents=True, exist_ok=True)
     with path_beside(path) as beside:
         if is_copy:
@@ -83,12 +109,8 @@ def _write_table(fit: Fit, target: Path) -> None:
     import pandas
 
     table = fit.table
-    if isinstance(table.data, StoredRows):
-        raise ValueError(
-            "--write-h5ad needs the table in memory, and this one is too large. Write it as H5AD "
-            "and fit that."
-        )
     data = table.data
+    assert not isinstance(data, StoredRows)  # check_table refuses them
     if fit.scale is not None:
         data = data * fit.scale[None, :] if isinstance(data, np.ndarray) else data.multiply(
             fit.scale[None, :]

@@ -160,8 +160,10 @@ def _find_reader(file: Path, options: ReadOptions) -> Callable[[Path, ReadOption
         raise ValueError(f"--color-by names a column, but columns of {file} have no names.")
     if file.is_dir():
         return read_folder
-    if not file.is_file():
+    if not file.exists():
         raise FileNotFoundError(f"there is no file {file}.")
+    if not file.is_file():
+        raise ValueError(f"{file} is a FIFO or a device; a regular file is needed.")
     if suffix not in READERS:
         raise ValueError(
             f"{file} has the suffix {suffix!r}, but tables are read from "

@@ -20,7 +20,7 @@ def choose_columns(table: Table, columns: Sequence[str]) -> Table:
             "interest in a file of their own."
         )
     positions = {name: i for i, name in enumerate(table.features)}
-    chosen = np.zeros(len(positions), dtype=bool)
+    chosen = np.zeros(len(table.features), dtype=bool)
     for column in columns:
         if column in positions:
             chosen[positions[column]] = True
@@ -38,7 +38,7 @@ def choose_columns(table: Table, columns: Sequence[str]) -> Table:
         chosen[matches] = True
     indices = np.flatnonzero(chosen)
     features = [table.features[int(i)] for i in indices]
-    note = f"{len(features)} of {len(positions)} features, by --columns"
+    note = f"{len(features)} of {len(table.features)} features, by --columns"
     made_missing = {n: count for n, count in table.made_missing.items() if n in set(features)}
     return replace(
         table, data=table.data[:, indices], features=features, notes=[*table.notes, note],

@@ -139,13 +139,25 @@ def _read_names(axis: h5py.Group | h5py.Dataset) -> list[str]:
     """Read the names of observations or variables."""
     if hasattr(axis, "shape"):  # a table of records
         return [as_text(value) for value in axis[()][axis.dtype.names[0]]]
-    index = as_text(axis.attrs.get("_index", "_index" if "_index" in axis else "index"))
-    return [as_text(value) for value in _read_values(axis[index])]
+    return [as_text(value) for value in _read_values(axis[_index_name(axis)])]
+
+
+def _list_columns(axis: h5py.Group) -> list[str]:
+    """Return the names of the columns of obs or var, without the index."""
+    if "column-order" in axis.attrs:
+        return [as_text(name) for name in axis.attrs["column-order"]]
+    others = {_index_name(axis), "__categories"}
+    return [str(name) for name in sorted(axis) if name not in others]
+
+
+def _index_name(axis: h5py.Group) -> str:
+    """Return the name of the column that names observations or variables."""
+    return as_text(axis.attrs.get("_index", "_index" if "_index" in axis else "index"))
 
 
 def _read_column(axis: h5py.Group | h5py.Dataset, name: str) -> np.ndarray:
     """Read a column of obs as an array (samples,) of floats or texts."""
-    columns = axis.dtype.names if hasattr(axis, "shape") else sorted(axis)
+    columns = axis.dtype.names if hasattr(axis, "shape") else _list_columns(axis)
     if name not in columns:
         raise ValueError(
             f"--color-by is {name[:40]!r}, but the columns of obs are "
@@ -160,13 +172,27 @@ def _read_column(axis: h5py.Group | h5py.Dataset, name: str) -> np.ndarray:
 def _read_values(item: h5py.Group | h5py.Dataset) -> np.ndarray:
     """Read a column (n,): an array, values of which some may be missing, or categories."""
     if hasattr(item, "shape"):
-        return item[()]
-    if "values" in item:
-        return item["values"][()]
-    categories, codes = item["categories"][()], item["codes"][()]
+        if "categories" not in item.attrs:
+            return item[()]
+        # Release 0.7 stored codes, with a reference to their categories.
+        categories, codes = item.file[item.attrs["categories"]][()], item[()]
+    elif "values" in item:
+        return _mask_values(item["values"][()], item["mask"][()] if "mask" in item else None)
+    else:
+        categories, codes = item["categories"][()], item["codes"][()]
     if codes.size and not -1 <= codes.min() <= codes.max() < len(categories):
         raise ValueError("a column has codes without a category.")
     known = codes >= 0  # minus one stands for a missing value
     values = np.full(len(codes), "missing", dtype=object)
     values[known] = np.array([as_text(value) for value in categories], dtype=object)[codes[known]]
     return values
+
+
+def _mask_values(values: np.ndarray, mask: np.ndarray | None) -> np.ndarray:
+    """Return values (n,) with those that a mask (n,) marks as missing: NaN, or a text."""
+    if mask is None or not mask.any():
+        return values
+    is_number = values.dtype.kind in "fiu"
+    masked = values.astype(np.float64 if is_number else object)
+    masked[mask.astype(bool)] = np.nan if is_number else "missing"
+    return masked

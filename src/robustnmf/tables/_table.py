@@ -123,12 +123,17 @@ def make_unique(names: Sequence[str]) -> tuple[Sequence[str], frozenset[str]]:
     unique: list[str] = []
     counts: dict[str, int] = {}
     repeated = set()
+    taken = set(names)
     for name in names:
         count = counts.get(name, 0)
-        counts[name] = count + 1
+        new_name = name
         if count:
             repeated.add(name)
-        unique.append(f"{name}.{count}" if count else name)
+            while (new_name := f"{name}.{count}") in taken:
+                count += 1
+            taken.add(new_name)
+        counts[name] = count + 1
+        unique.append(new_name)
     return unique, frozenset(repeated)
 
 
