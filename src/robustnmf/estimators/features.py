@@ -90,7 +90,8 @@ def top_features(model: Any, n: int = 10) -> list[list[TopFeature]]:
     >>> sorted(features[0].name for features in top_features(model, 1))
     ['x1', 'x2']
     """
-    check_is_fitted(model)
+    if not hasattr(model, "components_"):
+        check_is_fitted(model)
     if not is_integer(n) or n < 1:
         raise ValueError(f"n is {n!r}, but a number of features (1 or more) is needed.")
     components = to_numpy(model.components_).astype(np.float64)
