@@ -77,7 +77,7 @@ def read_cases() -> str:
 def tests_of_others(text: str) -> set[str]:
     """Return the names of tests that use ``MiniBatchNMF`` itself, or nothing but private functions.
 
-    A test that is parametrised with the class has cases of either; those are told by their names.
+    A test that is parametrised with the class has cases of either, which differ in their names.
     """
     names = set()
     for node in ast.parse(text).body:

@@ -15,53 +15,17 @@ import warnings
 
 import matplotlib.pyplot as plt
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 from sklearn.decomposition import NMF
 
 from robustnmf import RobustNMF
 from robustnmf.exceptions import OutlierWarning
+from robustnmf.experiments.matching import match_parts
+from robustnmf.experiments.swimmer import SIDE, draw
 
 # More than a fifth of the samples left out is warned of; here they are meant to be there.
 warnings.filterwarnings("ignore", category=OutlierWarning)
-SIDE = 32
-
-
-def draw_line(start, angle, length):
-    """Return an image (SIDE * SIDE,) of a line of some pixels."""
-    image = np.zeros((SIDE, SIDE))
-    for step in np.linspace(3, length, 4 * length):  # joints would belong to several limbs
-        row, column = start + step * np.array([np.sin(angle), np.cos(angle)])
-        image[round(row), round(column)] = 1.0
-    return image.ravel()
-
-
-limbs = []
-for row, side in ((11, -1), (11, 1), (20, -1), (20, 1)):
-    shoulder = np.array([row, 15.5 + 2 * side])
-    angles = np.deg2rad([-60, -20, 20, 60])
-    limbs += [draw_line(shoulder, a if side > 0 else np.pi - a, 9) for a in angles]
-choices = np.array(np.meshgrid(*[range(4)] * 4)).reshape(4, -1).T
-
-
-def draw_table(seed):
-    """Return 256 figures, a fifth of them replaced by noise, and which ones are."""
-    rng = np.random.default_rng(seed)
-    codes = np.zeros((len(choices), len(limbs)))
-    for limb in range(4):
-        codes[np.arange(len(choices)), 4 * limb + choices[:, limb]] = rng.uniform(0.5, 1.5, 256)
-    X = codes @ np.array(limbs)
-    bad = np.sort(rng.choice(len(X), len(X) // 5, replace=False))
-    X[bad] = rng.random((len(bad), SIDE * SIDE))
-    return X, bad
-
-
-def match_parts(components):
-    """Return components in the order of the limbs they match best, and their cosines."""
-    unit = [p / np.linalg.norm(p, axis=1, keepdims=True) for p in (np.array(limbs), components)]
-    cosines = unit[0] @ unit[1].T
-    order = linear_sum_assignment(-cosines)[1]
-    return components[order], cosines[np.arange(len(limbs)), order]
-
+figures = draw(0)
+print(f"{len(figures.X)} figures of {SIDE} x {SIDE} pixels, {figures.bad.sum()} of them noise")
 
 # %%
 # The same call, on four draws. Not every fit finds every limb: the objective has local minima.
@@ -69,12 +33,13 @@ def match_parts(components):
 ESTIMATORS = {"scikit-learn": NMF, "RobustNMF": RobustNMF}
 fits = {}
 for seed in range(4):
-    X, bad = draw_table(seed)
+    figures = draw(seed)
+    X, bad = figures.X, np.flatnonzero(figures.bad)
     for name, kind in ESTIMATORS.items():
         fits[seed, name] = kind(16, max_iter=1000, random_state=0).fit(X)
     found = np.flatnonzero(fits[seed, "RobustNMF"].outliers_)
     means = {
-        name: round(float(match_parts(fits[seed, name].components_)[1].mean()), 2)
+        name: round(float(match_parts(figures.parts, fits[seed, name].components_)[2].mean()), 2)
         for name in ESTIMATORS
     }
     print(f"draw {seed}: mean cosine with the true limbs {means}; RobustNMF left out {len(found)} "
@@ -83,9 +48,11 @@ for seed in range(4):
 # %%
 # Of the first draw: above, figures and noise; below, what each has learned of the sixteen limbs.
 
-X, bad = draw_table(0)
-rows = {"samples": X[np.r_[bad[:4], 0:12]]}
-rows |= {name: match_parts(fits[0, name].components_)[0] for name in ESTIMATORS}
+figures = draw(0)
+rows = {"samples": figures.X[np.r_[np.flatnonzero(figures.bad)[:4], 0:12]]}
+for name in ESTIMATORS:
+    components = fits[0, name].components_
+    rows[name] = components[match_parts(figures.parts, components)[1]]
 figure, axes = plt.subplots(3, 16, figsize=(12, 2.9), layout="constrained")
 for line, (name, images) in zip(axes, rows.items(), strict=True):
     for ax, image in zip(line, images, strict=True):

@@ -239,13 +239,6 @@ class BaseRobustNMF(
         """Number of components that were learned."""
         return self.components_.shape[0]
 
-    @property
-    def _n_features_out(self) -> int:
-        return self.components_.shape[0]
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "components_")
-
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.positive_only = True

@@ -52,6 +52,13 @@ class EncodingMixin(TransformerMixin):
     _problem: Problem
     _scale: float
 
+    @property
+    def _n_features_out(self) -> int:
+        return self.components_.shape[0]
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "components_")
+
     def transform(self, X: Any) -> np.ndarray:
         """Best codes of X for the learned basis, each row for itself.
 

@@ -75,7 +75,7 @@ def neighbour_distances(unit: np.ndarray, kept: np.ndarray, neighborhood: float)
     """Compute mean distances (runs, k) of unit components (runs, k, features) to neighbours.
 
     A component has as many neighbours as a share ``neighborhood`` of the runs. Components that are
-    not ``kept`` are nobody's neighbours.
+    not ``kept`` are no neighbours.
     """
     runs, k, _ = unit.shape
     count = min(max(1, int(neighborhood * kept.any(axis=1).sum())), int(kept.sum()) - 1)

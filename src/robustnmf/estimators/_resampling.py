@@ -61,7 +61,8 @@ def counts_of(source: Source) -> Any:
     table = getattr(source, "table", None)
     if table is None:
         raise ValueError(
-            "resample='poisson' needs X in memory. Use resample='rows', or none, for X elsewhere."
+            "resample='poisson' needs X in memory. Use resample='rows', or none, for X in files or "
+            "on clusters."
         )
     values = to_numpy(table.data if scipy.sparse.issparse(table) else table)
     known = values[~np.isnan(values)] if has_holes(values) else values

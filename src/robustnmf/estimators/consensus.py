@@ -237,9 +237,14 @@ class ConsensusNMF(
             kept.done()
         return codes
 
+    @property
+    def _chosen(self) -> BaseRobustNMF:
+        """The estimator that runs are of, by default ``RobustNMF()``."""
+        return RobustNMF() if self.estimator is None else self.estimator
+
     def _clone(self) -> BaseRobustNMF:
         """Return a clone of the estimator that runs the screening, if any, from one start."""
-        model = RobustNMF() if self.estimator is None else clone(self.estimator)
+        model = clone(self._chosen)
         weighting = model._checked_parts().weighting
         init = "robust" if weighting.needs_screening else "random"
         return model.set_params(n_init=1, random_state=0, init=init, verbose=0)
@@ -248,25 +253,18 @@ class ConsensusNMF(
     def estimator_(self) -> BaseRobustNMF:
         """A fitted clone of the estimator, with the consensus parts as its components."""
         check_is_fitted(self)
-        model = RobustNMF() if self.estimator is None else clone(self.estimator)
+        model = clone(self._chosen)
         own = {*self.get_params(deep=False), *FOUND}
         model.__dict__.update({n: value for n, value in vars(self).items()
                                if n not in own and not n.startswith("_skl")})  # fmt: skip
         return model
 
     def _parts(self) -> ModelSpec:
-        return (RobustNMF() if self.estimator is None else self.estimator)._parts()
-
-    @property
-    def _n_features_out(self) -> int:
-        return self.components_.shape[0]
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "components_")
+        return self._chosen._parts()
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        inner = (RobustNMF() if self.estimator is None else self.estimator).__sklearn_tags__()
+        inner = self._chosen.__sklearn_tags__()
         tags.input_tags = inner.input_tags
         tags.array_api_support = True
         tags.transformer_tags = inner.transformer_tags

@@ -9,8 +9,8 @@ component i in feature j is
 
 with a small number in place of zeros: the share that the feature has in the component, times the
 logarithm of how much that exceeds its share in any other component. Features are thus first those
-that are both frequent in the component and rare elsewhere. Shares have no units, so that the sizes
-of components, which trade off with those of the codes, do not matter.
+that are both frequent in the component and rare in the others. Shares have no units, so that the
+sizes of components, which trade off with those of the codes, do not matter.
 """
 
 from __future__ import annotations

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse
-from scipy.optimize import linear_sum_assignment
+
+from robustnmf.experiments.matching import match_parts
 
 CHANNELS = 96
 """Kinds of single-base substitutions with their neighbours."""
@@ -120,12 +121,7 @@ def matched_cosines(truth: np.ndarray, components: np.ndarray) -> np.ndarray:
 
     Each component is matched once; parts without one have zero.
     """
-    unit = [
-        table / np.maximum(np.linalg.norm(table, axis=1, keepdims=True), np.finfo(float).tiny)
-        for table in (truth, components)
-    ]
-    cosines = unit[0] @ unit[1].T
-    rows, columns = linear_sum_assignment(cosines, maximize=True)
+    parts, _, cosines = match_parts(truth, components)
     matched = np.zeros(len(truth))
-    matched[rows] = cosines[rows, columns]
+    matched[parts] = cosines
     return matched

@@ -11,10 +11,10 @@ import warnings
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 from sklearn.decomposition import NMF
 
 from robustnmf.estimators import RobustNMF
+from robustnmf.experiments.matching import match_parts
 
 SIDE = 32
 SHARE = 0.2
@@ -90,17 +90,7 @@ def run(seed: int = SEED) -> tuple[Figures, list[Learned]]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that a fifth of the samples is left out, too
             model.fit(figures.X)
-        parts, cosines = match_parts(figures.parts, model.components_)
+        _, matches, cosines = match_parts(figures.parts, model.components_)
         left_out = model.outliers_ if name == ROBUST else None
-        learned.append(Learned(name, parts, cosines, left_out))
+        learned.append(Learned(name, model.components_[matches], cosines, left_out))
     return figures, learned
-
-
-def match_parts(parts: np.ndarray, components: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return components in the order of the parts that they match best, and their cosines."""
-    one, other = (
-        rows / np.linalg.norm(rows, axis=1, keepdims=True) for rows in (parts, components)
-    )
-    cosines = one @ other.T
-    order = linear_sum_assignment(cosines, maximize=True)[1]
-    return components[order], cosines[np.arange(len(parts)), order]

@@ -9,7 +9,7 @@ few rows are left at most.
 
 from __future__ import annotations
 
-from robustnmf.arrays import Array, as_float64, at_least, kernels_for, namespace
+from robustnmf.arrays import Array, arange_like, as_float64, at_least, kernels_for, namespace
 
 SWEEPS = 40
 """Sweeps of the guess."""
@@ -40,7 +40,7 @@ def solve_jointly(linear: Array, gram: Array, tolerance: float) -> tuple[Array, 
     codes = _guess(linear, gram)
     positive = codes > NEGLIGIBLE * xp.max(codes, axis=1, keepdims=True)
     codes = xp.where(positive, codes, 0 * codes)
-    solution, rows = codes, xp.nonzero(unit[:, 0] > 0)[0]
+    solution, rows = codes, arange_like(codes.shape[0], codes)
     for _ in range(ROUNDS):
         codes, slope = _solve_on_support(linear, gram, positive, codes, tolerance)
         reach = xp.max(xp.abs(codes), axis=1, keepdims=True)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from robustnmf.estimators import RobustNMF
 from robustnmf.experiments.contamination.detection import Detection
 from robustnmf.experiments.contamination.scenario import Data
+from robustnmf.experiments.matching import match_parts
 from robustnmf.experiments.residuals import squared_errors
 
 NO_WEIGHT = 0.1
@@ -103,10 +103,8 @@ class Reference:
         """Return one less the mean cosine between true parts and their best match in a basis."""
         if self._parts is None:
             return np.nan
-        units = [p / np.maximum(np.linalg.norm(p, axis=1, keepdims=True), 1e-300)
-                 for p in (self._parts, basis)]  # fmt: skip
-        cosines = units[0] @ units[1].T
-        return float(1.0 - cosines[linear_sum_assignment(-cosines)].mean())
+        _, _, cosines = match_parts(self._parts, basis)
+        return float(1.0 - cosines.mean())
 
 
 class Judge(Reference):
