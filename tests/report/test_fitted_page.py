@@ -2,17 +2,20 @@
 
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from numpy.testing import assert_allclose
 
 from robustnmf import RobustNMF, select_rank
 from robustnmf.report.fitted_data import Fit
+from robustnmf.report.fitted_map import MAX_CATEGORIES, map_plot, part_corners
 from robustnmf.report.fitted_page import contents
-from robustnmf.report.fitted_plots import MAX_CATEGORIES, codes_plot, draw_samples, map_plot
+from robustnmf.report.fitted_plots import codes_plot, draw_samples
 from robustnmf.report.fitted_samples import contribution_shares, samples_table
 from robustnmf.report.page import Plot, Row, page
 from robustnmf.tables import Table
@@ -100,14 +103,43 @@ def test_samples_are_coloured_by_a_column():
     kinds = np.array([f"k{i % 3}" for i in range(90)], dtype=object)
     fit = fit_of(X, colors=kinds)
     plot = map_plot(fit, draw_samples(fit))
-    names = [trace["name"] for trace in plot.data]
+    names = [trace.get("name") for trace in plot.data]
     assert names[0] == "k0"
     assert "k0, outliers" in names
-    assert sum(len(trace["x"]) for trace in plot.data) == 90
+    assert sum(len(trace["x"]) for trace in plot.data if trace["mode"] == "markers") == 90
     many = fit_of(X, colors=np.array([f"k{i % 30}" for i in range(90)], dtype=object))
-    names = {trace["name"].split(",")[0] for trace in map_plot(many, draw_samples(many)).data}
+    traces = map_plot(many, draw_samples(many)).data
+    names = {trace["name"].split(",")[0] for trace in traces if "name" in trace}
     assert len(names) == MAX_CATEGORIES
     assert "others" in names
+
+
+def test_parts_are_corners_of_the_map():
+    rng = np.random.default_rng(0)
+    codes = np.repeat(np.eye(5), 20, axis=0)
+    data = codes @ rng.gamma(0.3, size=(5, 30)) + 1e-3 * rng.random((100, 30))
+    fit = fit_of(data, 5)
+    corners = part_corners(fit.part_shares(np.arange(100)))
+    assert_allclose(np.linalg.norm(corners, axis=1), 1.0)
+    plot = map_plot(fit, np.arange(100))
+    assert plot.data[-1]["text"] == [f"part {j}" for j in range(1, 6)]
+    points = np.array([plot.data[0]["x"], plot.data[0]["y"]]).T
+    main = fit.part_shares(np.arange(100))[~fit.outliers].argmax(axis=1)
+    assert_allclose(points, corners[main], atol=0.1)
+
+
+def test_parts_that_occur_together_are_neighbours():
+    codes = np.zeros((60, 6))
+    for pair, rows in zip([(0, 3), (1, 4), (2, 5)], np.split(np.arange(60), 3), strict=True):
+        codes[np.ix_(rows, pair)] = 0.5
+    corners = part_corners(codes)
+    assert_allclose(np.linalg.norm(corners[:3] - corners[3:], axis=1), 1.0)  # sides of a hexagon
+
+
+def test_features_without_names_are_numbered(fit):
+    numbered = replace(fit, table=replace(fit.table, named=False, features=list("01234567")))
+    assert numbered.feature_name(3) == "feature 3"
+    assert "feature 3" in page("numbered", contents(numbered))
 
 
 def test_numbers_have_a_scale_of_colours():
@@ -117,12 +149,11 @@ def test_numbers_have_a_scale_of_colours():
     plot = map_plot(fit, draw_samples(fit))
     graph_objects.Figure(list(plot.data), plot.layout)
     assert "coloraxis" in plot.layout
-    assert any(trace["name"] == "missing, outliers" or trace["name"] == "missing"
-               for trace in plot.data)  # fmt: skip
+    assert {trace.get("name") for trace in plot.data} & {"missing", "missing, outliers"}
     assert '"NaN"' not in plot.html()
     values[4] = np.inf
     plot = map_plot(fit_of(X, colors=values), np.arange(90))
-    assert any(trace["name"].startswith("missing or infinite") for trace in plot.data)
+    assert any(trace.get("name", "").startswith("missing or infinite") for trace in plot.data)
     assert "Infinity" not in plot.html()
 
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from robustnmf.report.names import display_name
+
 if TYPE_CHECKING:
     from robustnmf.estimators import RankSelection, RobustNMF
     from robustnmf.tables import Table
@@ -62,3 +64,15 @@ class Fit:
     def order(self) -> np.ndarray:
         """Indices of the samples, the most outlying first (n_samples,)."""
         return np.lexsort((-self.model.energies_, self.weights, self.blank))
+
+    def feature_name(self, feature: int) -> str:
+        """Return the name of a feature as pages show it; those without one are numbered."""
+        name = display_name(self.table.features[feature])
+        return name if self.table.named else f"feature {name}"
+
+    def part_shares(self, indices: np.ndarray) -> np.ndarray:
+        """Return the share of each part in the approximations of samples (len(indices), k)."""
+        components = np.asarray(self.model.components_, dtype=float)
+        amounts = np.asarray(self.codes[indices], dtype=float) * components.sum(axis=1)
+        totals = amounts.sum(axis=1, keepdims=True)
+        return amounts / np.where(totals > 0, totals, 1.0)

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from robustnmf.report.fitted_data import Fit
+from robustnmf.report.fitted_map import map_plot
 from robustnmf.report.fitted_plots import (
     BLUE,
     codes_plot,
     count_note,
     draw_samples,
     energies_plot,
-    map_plot,
 )
 from robustnmf.report.fitted_rank import rank_curve
 from robustnmf.report.fitted_samples import samples_table, top_features_table
@@ -124,18 +124,29 @@ def _summary_text(fit: Fit) -> str:
     farthest = farthest[fit.outliers[farthest]][:3]
     worst = ", ".join(display_name(fit.table.ids[int(i)]) for i in farthest)
     return words + (
-        f"{count:,} {subject} not follow them ({count / n_samples:.1%}) and had less or no "
+        f"{count:,} {subject} not follow them ({_percent(count / n_samples)}) and had less or no "
         f"weight in the fit; the farthest off: {worst}. Effective sample size: {n_eff:,.0f}."
     )
+
+
+def _percent(share: float) -> str:
+    """Write a share in percent, with two digits where it is small."""
+    return f"{100 * share:.1f}%" if share >= 0.001 else f"{100 * share:.1g}%"
 
 
 def _map_text(fit: Fit) -> str:
     """Say in words what the map shows."""
     place = {1: "by the amount of the part in them", 2: "by the amounts of both parts in them"}.get(
-        fit.codes.shape[1], "by the shares of the parts in them, in the plane that shows most of it"
+        fit.codes.shape[1], "by the shares of the parts in them"
     )
     colors = "" if fit.color_by is None else f" by {display_name(fit.color_by)}; outliers are x"
-    return f"Samples {place}, coloured{colors or ' by whether they follow the parts'}."
+    text = f"Samples {place}, coloured{colors or ' by whether they follow the parts'}."
+    if fit.codes.shape[1] > 2:
+        text += (
+            " The larger the share of a part, the nearer a sample is to it; samples of many parts "
+            "are in the middle."
+        )
+    return text
 
 
 def _energies_note(fit: Fit) -> str:
@@ -197,7 +208,7 @@ def _parts(fit: Fit) -> list[Content]:
         data = {
             "type": "bar", "orientation": "h", "x": part[top].tolist(), "marker": {"color": BLUE},
             "y": [f"{place}" for place in range(len(top))],
-            "text": [escape(display_name(fit.table.features[int(i)])) for i in top],
+            "text": [escape(fit.feature_name(int(i))) for i in top],
             "textposition": "outside", "cliponaxis": False, "hoverinfo": "x+text",
         }  # fmt: skip
         layout = {

@@ -58,5 +58,6 @@ def _plot(selection: RankSelection) -> Plot:
         layout["yaxis2"] = {
             "title": {"text": "silhouette (stability)", "font": {"color": ORANGE}},
             "overlaying": "y", "side": "right", "showgrid": False, "range": [-0.05, 1.05],
+            "tickmode": "linear", "dtick": 0.25,
         }  # fmt: skip
     return Plot(curves, layout, "Error of hidden entries, and stability, by the number of parts")

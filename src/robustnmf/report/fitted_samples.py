@@ -17,8 +17,8 @@ MAX_SAMPLES, MAX_NAMED = 500, 3
 MAX_ENTRIES = 2_000_000
 """Entries of the samples that are explained: they are made dense."""
 
-TOP_FEATURES, MAX_PARTS, FAR_MORE = 6, 60, 1000
-"""Features of a part, parts of that table, and the largest ratio that is written out."""
+TOP_FEATURES, MAX_PARTS, MIN_RATIO, FAR_MORE = 6, 60, 1.05, 1000
+"""Features of a part, parts of that table, the least and the largest ratio that is written out."""
 
 MIN_EXPLAINED = 10
 BAD_ENTRY, MAX_BAD_ENTRIES = 0.1, 5
@@ -32,7 +32,7 @@ def samples_table(fit: Fit) -> Table:
     n_explained = min(len(farthest), max(MIN_EXPLAINED, MAX_ENTRIES // features))
     texts, bad_entries = _explain(fit, farthest[:n_explained])
     names = [f"part {j + 1}" for j in range(fit.codes.shape[1])]
-    shares = _part_shares(fit, farthest)
+    shares = fit.part_shares(farthest)
     rows = []
     for place, i in enumerate(farthest.tolist()):
         energy, weight = float(fit.model.energies_[i]), float(fit.weights[i])
@@ -52,8 +52,9 @@ def samples_table(fit: Fit) -> Table:
         rows.append(row)
     header = ["sample", "outlier", "weight", "energy", "main part", "what makes its energy"]
     header += [] if bad_entries is None else ["entries without weight"]
-    caption = f"The {len(rows):,} most outlying of {count:,} samples"
-    caption += "; all are in samples.csv" if len(rows) < count else ""
+    caption = f"All {count:,} samples, the most outlying first"
+    if len(rows) < count:
+        caption = f"The {len(rows):,} most outlying of {count:,} samples; all are in samples.csv"
     return Table(header, rows, caption, searchable=True)
 
 
@@ -66,12 +67,11 @@ def _explain(fit: Fit, indices: np.ndarray) -> tuple[list[str], list[tuple[str, 
         warnings.simplefilter("ignore")  # of names of features, which are those of the fit
         contributions = np.nan_to_num(fit.model.explain(dense))
         weights = fit.model.entry_weights(dense) if has_weights else None
-    names = fit.table.features
     texts = []
     for row in contributions:
         chosen, others = contribution_shares(row)
         parts = [
-            f"{'↑' if row[j] > 0 else '↓'} {display_name(names[j])} {percent}%"
+            f"{'↑' if row[j] > 0 else '↓'} {fit.feature_name(j)} {percent}%"
             for j, percent in chosen
         ]
         texts.append(", ".join([*parts, f"others {others}%"] if others else parts))
@@ -80,7 +80,7 @@ def _explain(fit: Fit, indices: np.ndarray) -> tuple[list[str], list[tuple[str, 
     bad_entries = []
     for entries in np.nan_to_num(weights, nan=1.0):
         bad = np.flatnonzero(entries < BAD_ENTRY).tolist()
-        listed = ", ".join(display_name(names[j]) for j in bad[:MAX_BAD_ENTRIES])
+        listed = ", ".join(fit.feature_name(j) for j in bad[:MAX_BAD_ENTRIES])
         more = f" and {len(bad) - MAX_BAD_ENTRIES} more" if len(bad) > MAX_BAD_ENTRIES else ""
         bad_entries.append((listed + more, len(bad)))
     return texts, bad_entries
@@ -107,14 +107,6 @@ def contribution_shares(
     return chosen, 100 - sum(percent for _, percent in chosen)
 
 
-def _part_shares(fit: Fit, indices: np.ndarray) -> np.ndarray:
-    """Return the share of each part in the approximations of samples (len(indices), k)."""
-    components = np.asarray(fit.model.components_, dtype=float)
-    amounts = np.asarray(fit.codes[indices], dtype=float) * components.sum(axis=1)
-    totals = amounts.sum(axis=1, keepdims=True)
-    return amounts / np.where(totals > 0, totals, 1.0)
-
-
 def top_features_table(fit: Fit) -> list[Content]:
     """Return a table of the features that tell each part from the others, if there are several."""
     from robustnmf.estimators import top_features
@@ -122,16 +114,17 @@ def top_features_table(fit: Fit) -> list[Content]:
     parts = top_features(fit.model, TOP_FEATURES)[:MAX_PARTS]
     if len(parts) < 2 or fit.image_shape is not None:
         return []
-    rows = [
-        [f"part {i}", ", ".join(
-            f"{display_name(fit.table.features[top.feature])} ({_times(top.ratio)})"
+    rows: list[list[str | TableCell]] = []
+    for i, features in enumerate(parts, start=1):
+        listed = [
+            f"{fit.feature_name(top.feature)} ({_times(top.ratio)})"
             for top in features
-        )]
-        for i, features in enumerate(parts, start=1)
-    ]  # fmt: skip
+            if top.ratio >= MIN_RATIO
+        ]
+        rows.append([f"part {i}", TableCell(", ".join(listed) or "none", kinds=("text",))])
     caption = (
-        "Features that tell parts from each other: in brackets, by how much their share of a part "
-        "exceeds that of any other part"
+        "Features that tell parts from each other; in brackets their share of the part over the "
+        "largest share of any other part"
     )
     return [Table(["part", "features"], rows, caption)]
 

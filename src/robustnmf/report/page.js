@@ -45,7 +45,9 @@
     const ink = style.getPropertyValue("--ink").trim();
     const line = style.getPropertyValue("--line").trim();
     const chosen = { "font.color": ink };
-    chosen.paper_bgcolor = chosen.plot_bgcolor = "rgba(0,0,0,0)";
+    chosen.paper_bgcolor = chosen.plot_bgcolor = chosen["modebar.bgcolor"] = "rgba(0,0,0,0)";
+    chosen["modebar.color"] = line;
+    chosen["modebar.activecolor"] = ink;
     for (const axis of ["xaxis", "yaxis"]) {
       for (const part of ["gridcolor", "zerolinecolor", "linecolor"]) {
         chosen[axis + "." + part] = line;
@@ -53,13 +55,15 @@
     }
     return chosen;
   }
+  // Without a pointer that hovers, the buttons would always lie over the plot.
+  const hovers = window.matchMedia("(hover: hover)").matches ? "hover" : false;
   const plots = Array.from(document.querySelectorAll("div.plot"));
   function recolor() {
     for (const place of plots) window.Plotly.relayout(place, colors());
   }
   for (const place of plots) {
     const figure = JSON.parse(place.querySelector("script").textContent);
-    const options = { responsive: true, displaylogo: false };
+    const options = { responsive: true, displaylogo: false, displayModeBar: hovers };
     const layout = figure.layout;
     for (const [name, color] of Object.entries(colors())) {
       const [part, field] = name.split(".");

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -13,6 +14,9 @@ from math import isfinite
 from typing import Any, Protocol
 
 STYLE, SCRIPT = "page.css", "page.js"
+
+NUMBER = re.compile(r"[-+<>]?\s?[\d.]|[-\u2212]\d|-$|nan$")
+"""How the text of a number begins, or of none."""
 
 
 class Content(Protocol):
@@ -78,12 +82,12 @@ class TableCell:
     kinds: Sequence[str] = ()
     hint: str = ""
 
-    def html(self) -> str:
+    def html(self, column_kinds: Sequence[str] = ()) -> str:
+        """Return the cell as HTML, with the classes of its column."""
         parts = []
         if self.number is not None and isfinite(self.number):
             parts.append(f' data-sort="{float(self.number)!r}"')
-        if self.kinds:
-            parts.append(f' class="{escape(" ".join(self.kinds), quote=True)}"')
+        parts.append(_classes((*self.kinds, *column_kinds)))
         if self.hint:
             parts.append(f' title="{escape(self.hint, quote=True)}"')
         return f"<td{''.join(parts)}>{escape(self.text)}</td>"
@@ -93,7 +97,8 @@ class TableCell:
 class Table:
     """A table of texts or cells; a click on the head of a column sorts by it.
 
-    A ``searchable`` one has a field above it: rows without the text in it are hidden.
+    Columns of numbers are aligned to the right. A ``searchable`` table has a field above it: rows
+    without the text in it are hidden.
     """
 
     header: Sequence[str]
@@ -102,11 +107,16 @@ class Table:
     searchable: bool = False
 
     def html(self) -> str:
+        rows = [[TableCell(c) if isinstance(c, str) else c for c in row] for row in self.rows]
+        kinds = [self._kinds(column, rows) for column in range(len(self.header))]
         head = "".join(
-            f'<th scope="col"><button type="button">{escape(cell)}</button></th>'
-            for cell in self.header
+            f'<th scope="col"{_classes(kind)}><button type="button">{escape(text)}</button></th>'
+            for text, kind in zip(self.header, kinds, strict=True)
         )
-        body = "".join("<tr>" + "".join(map(_cell, row)) + "</tr>" for row in self.rows)
+        body = "".join(
+            "<tr>" + "".join(c.html(kind) for c, kind in zip(row, kinds, strict=True)) + "</tr>"
+            for row in rows
+        )
         search = (
             '<p class="search"><label>Search <input type="search"></label> <output></output></p>'
             if self.searchable
@@ -117,10 +127,18 @@ class Table:
             f"<caption>{escape(self.caption)}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
         )
 
+    @staticmethod
+    def _kinds(column: int, rows: Sequence[Sequence[TableCell]]) -> Sequence[str]:
+        """Return the CSS classes of a column; the first one names the rows."""
+        cells = [row[column] for row in rows if row[column].text]
+        if not column or not cells or any("text" in cell.kinds for cell in cells):
+            return ()
+        return ("number",) if all(NUMBER.match(cell.text) for cell in cells) else ()
 
-def _cell(cell: str | TableCell) -> str:
-    """Return a text or a cell as HTML."""
-    return (TableCell(cell) if isinstance(cell, str) else cell).html()
+
+def _classes(kinds: Sequence[str]) -> str:
+    """Return CSS classes as an attribute, if there are any."""
+    return f' class="{escape(" ".join(kinds), quote=True)}"' if kinds else ""
 
 
 @dataclass(frozen=True)
