@@ -76,6 +76,7 @@ bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/missing.py
 	$(BIN)/python benchmarks/sparse_rows.py
 	$(BIN)/python benchmarks/sklearn_cases.py
+	$(BIN)/python benchmarks/figures.py
 
 bench-scale: $(VENV)/.bench
 	$(BIN)/python benchmarks/scale.py

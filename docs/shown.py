@@ -1,7 +1,7 @@
 """Tables and pictures that README and the pages show, made from result files and registries.
 
     python docs/shown.py              # from results/paper, results/contamination, results/pictures
-    python docs/shown.py --measure    # run the demo and the fit of a table first (a minute)
+    python docs/shown.py --measure    # run the demo and a fit first (a minute; needs Chromium)
 
 A table lies between ``<!-- begin NAME -->`` and ``<!-- end NAME -->`` (``.. begin NAME`` and
 ``.. end NAME`` in reStructuredText); what is between them is written here and nowhere else. A
@@ -16,12 +16,15 @@ import csv
 import hashlib
 import json
 import re
+import shutil
 import struct
+import subprocess
 import sys
 import zlib
 from collections.abc import Callable, Iterator
 from io import BytesIO
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
@@ -37,7 +40,8 @@ ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "results"
 IMAGES = ROOT / "docs" / "images"
 DIGEST = "Digest"
-PARTS, SHOWN_FEATURES = 5, 8
+SCREEN = 1200, 1640
+"""Pixels of the page that the picture of a report shows."""
 
 Table = tuple[list[str], list[list[str]]]
 
@@ -258,22 +262,6 @@ def draw_reproduction() -> bytes:
     return as_png(figure)
 
 
-def draw_fit() -> bytes:
-    """The features that the parts of a table are made of."""
-    from matplotlib.figure import Figure
-
-    header, rows = read_csv(RESULTS / "pictures" / "fit.csv")
-    figure = Figure(figsize=(12, 3.2), layout="constrained")
-    for axes, (name, *values) in zip(figure.subplots(1, len(rows)), rows, strict=True):
-        pairs = sorted(zip(map(float, values), header[1:], strict=True), reverse=True)
-        top = pairs[:SHOWN_FEATURES][::-1]
-        axes.barh(range(len(top)), [value for value, _ in top], color="tab:blue")
-        axes.set_yticks(range(len(top)), [feature for _, feature in top], fontsize=7)
-        axes.tick_params(axis="x", labelsize=7)
-        axes.set_title(name, fontsize=10, loc="left")
-    return as_png(figure)
-
-
 def as_png(figure) -> bytes:
     """A figure as a file."""
     buffer = BytesIO()
@@ -284,10 +272,10 @@ def as_png(figure) -> bytes:
 PICTURES: dict[str, tuple[tuple[str, ...], Callable[[], bytes] | None]] = {
     "demo.png": (("pictures/demo.csv",), None),
     "swimmer.png": (("pictures/swimmer.csv",), None),
-    "report.png": (("pictures/fit.csv",), draw_fit),
+    "report.png": (("pictures/fit.csv",), None),
     "reproduction.png": (("paper/table2.csv",), draw_reproduction),
 }
-"""By name: the result files a picture is drawn from, and what draws it (the demo draws its own)."""
+"""By name: the result files a picture is drawn from, and what draws it (or ``--measure`` does)."""
 
 
 def digest_of(names: tuple[str, ...]) -> str:
@@ -338,9 +326,6 @@ def write_pictures() -> None:
 
 def measure() -> None:
     """Run the demo, and fit a table; both are the same every time but for rounding."""
-    from sklearn.datasets import load_breast_cancer
-
-    from robustnmf import RobustNMF
     from robustnmf.experiments.demo import run
     from robustnmf.experiments.swimmer import run as fit_figures
     from robustnmf.report.demo import (
@@ -364,14 +349,37 @@ def measure() -> None:
     # Two rows of parts are enough beside the text.
     shown = [method for method in learned if "uniform" not in method.method]
     write_picture("swimmer.png", swimmer_picture(figures, shown))
-    table = load_breast_cancer()
-    model = RobustNMF(PARTS, random_state=0).fit(table.data)
-    sizes = model.components_ / model.components_.max(axis=1, keepdims=True)
-    rows = [
-        [f"part {at}", *(f"{value:.4f}" for value in part)]
-        for at, part in enumerate(sizes, start=1)
-    ]
-    write_csv(folder / "fit.csv", ["part", *table.feature_names], rows)
+    with TemporaryDirectory() as place:
+        fit_wine(Path(place))
+        (folder / "fit.csv").write_bytes((Path(place) / "out" / "basis.csv").read_bytes())
+        write_picture("report.png", screenshot(Path(place) / "out" / "report.html"))
+
+
+def fit_wine(folder: Path) -> None:
+    """Fit scikit-learn's wine data from the shell, into ``out`` of a folder."""
+    from sklearn.datasets import load_wine
+
+    from robustnmf.cli import main as run_command
+
+    wine = load_wine(as_frame=True)
+    frame = wine.frame.rename(columns={"target": "class"})
+    frame["class"] = wine.target_names[wine.target]
+    frame.to_csv(folder / "wine.csv", index=False)
+    options = ["-k", "3", "--scale", "robust", "--color-by", "class", "--quiet"]
+    run_command(["fit", str(folder / "wine.csv"), "-o", str(folder / "out"), *options])
+
+
+def screenshot(page: Path) -> bytes:
+    """The top of a page, as Chromium shows it."""
+    chromium = shutil.which("chromium") or shutil.which("google-chrome")
+    if chromium is None:
+        raise RuntimeError("the picture of the report needs Chromium.")
+    target = page.with_suffix(".png")
+    flags = ["--headless", "--no-sandbox", "--hide-scrollbars", "--virtual-time-budget=20000"]
+    size = f"--window-size={','.join(map(str, SCREEN))}"
+    command = [chromium, *flags, size, f"--screenshot={target}", page.as_uri()]
+    subprocess.run(command, check=True, capture_output=True)
+    return target.read_bytes()
 
 
 def write_csv(path: Path, header: list[str], rows: list[list[str]]) -> None:

@@ -210,7 +210,10 @@ def test_the_page_in_the_dark_on_a_phone_and_searched(fit, tmp_path, browser):
         with narrow(browser):
             assert overflow(browser) <= 1
         browser.find_element("css selector", "input[type=search]").send_keys("no such sample")
-        shown = "return document.querySelectorAll('tbody tr:not([hidden])').length"
+        shown = (
+            "return document.querySelectorAll('.search + .scroll tbody tr:not([hidden])').length"
+        )
+        assert browser.execute_script("return document.querySelectorAll('.search').length") == 1
         assert browser.execute_script(shown) == 0
     finally:
         browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})

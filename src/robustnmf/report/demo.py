@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from robustnmf.experiments.demo import RANK, SHAPE, SHARE, Demo, Row
-from robustnmf.experiments.swimmer import SIDE, Figures, Learned
+from robustnmf.experiments.swimmer import FOUND, SIDE, Figures, Learned
 from robustnmf.report.files import write_whole
 from robustnmf.report.page import Content, Paragraph, Picture, Table, page
 
@@ -32,8 +32,6 @@ SWIMMER_EXPLANATION = (
     "best. A limb counts as found from a cosine of 0.9 on. Left out: samples that RobustNMF gives "
     "no weight."
 )
-FOUND = 0.9
-"""Cosine from which on a part counts as found."""
 
 
 def cells(row: Row) -> tuple[str, ...]:

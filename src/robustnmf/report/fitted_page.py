@@ -162,7 +162,7 @@ def _parts_text(fit: Fit) -> str:
     count = len(fit.model.components_)
     text = "Every sample is a sum of these parts, each in its own amount."
     if fit.image_shape is None and _axis(fit.table) is None:
-        text += " Of each part the features it is made of."
+        text += " Bars: the largest features of a part."
     if fit.scale is not None:
         text += " Features are in units of their scale; basis.csv has the units of the file."
     if count > MAX_PARTS:
