@@ -99,12 +99,12 @@ oldest:
 	$(VENV)/oldest/bin/python -m pip install --quiet --editable ".[test-core]" $(OLDEST)
 	$(ALONE) $(VENV)/oldest/bin/python -m pytest $(SHARED) -m "not extra" -k "RobustNMF or not test_checks" $(OF_OLDEST)
 
-# One stamp per set of extras, renewed when the project file changes.
+# One stamp per set of extras, renewed when the project file changes. Python compiles what it imports; to
+# compile all that is installed takes as long as installing it.
 $(VENV)/.demo: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --editable ".[cli]"
+	$(BIN)/python -m pip install --quiet --no-compile --editable ".[cli]"
 	@touch $@
 
-# Python compiles what it imports; to compile all that is installed takes as long as installing it.
 $(VENV)/.test: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --no-compile --editable ".[test]"
 	@touch $@
