@@ -47,6 +47,15 @@ def _refuse_holes(engine: Engine) -> None:
         )
 
 
+def _refuse_choice(model: Any) -> None:
+    """Refuse ``n_components="auto"``: one minibatch does not show how many components there are."""
+    if model.n_components == "auto":
+        raise ValueError(
+            "partial_fit needs a number of components, but n_components is 'auto': a minibatch is "
+            "too little to choose it from. Give a number; select_rank compares some."
+        )
+
+
 def _check_same_library(source: Source, components: Any) -> None:
     """Refuse a minibatch of another library, or on another device, than those before."""
     before = library_of(components)
@@ -117,6 +126,7 @@ class PartialFit:
             _check_same_library(source, self.components_)
             source.check_features(self)
         if stream is None:
+            _refuse_choice(self)
             plan = plan_fit(self, parts, source, None, None, sample_weight)
             _refuse_holes(plan.engine)
             # Whatever solver: the sums of a stream are quadratic, and descent by coordinates
