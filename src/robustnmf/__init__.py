@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         TopFeature as TopFeature,
         fit_path as fit_path,
         load as load,
+        non_negative_factorization as non_negative_factorization,
         select_rank as select_rank,
         top_features as top_features,
     )
@@ -86,6 +87,7 @@ _HOMES = {
         "TopFeature",
         "fit_path",
         "load",
+        "non_negative_factorization",
         "select_rank",
         "top_features",
     ],

@@ -16,7 +16,7 @@ __all__ = ["nmf", "result_slots"]
 
 def nmf(
     adata: AnnData,
-    n_components: int,
+    n_components: int | str | None,
     *,
     layer: str | None = None,
     loss: str = "kullback-leibler",
@@ -31,8 +31,8 @@ def nmf(
     adata : AnnData (n_obs, n_vars)
         With nonnegative values, best counts. Sparse values stay sparse; X of a backed object is
         read from its file, sparse X by pieces into memory, dense X block by block in every pass.
-    n_components : int
-        Number of parts.
+    n_components : int, "auto" or None
+        Number of parts, as in :class:`robustnmf.RobustNMF`: "auto" chooses it from the data.
     layer : str, optional
         Layer with the values, for example ``"counts"``; X by default.
     loss : str or Loss, default="kullback-leibler"

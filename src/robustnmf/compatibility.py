@@ -128,10 +128,13 @@ def unsupported_reason(
             )
         if not loss.takes_zeros:
             return f"{loss!r} needs X > 0, and sparse X is zero where it stores nothing."
-        if not loss.quadratic and loss.slope_at_zero is None:
-            return (
-                f"{loss!r} is not linear in the approximation where X is zero, so the zeros of "
-                "sparse X would have to be visited one by one. Use Frobenius, KullbackLeibler, "
-                "Alpha, Beta(1) or Beta(2), or X.toarray() where memory allows."
-            )
     return None
+
+
+def needs_dense_rows(loss: Loss, weighting: Weighting) -> bool:
+    """Return whether the zeros of sparse X have to be visited one by one.
+
+    They are summed up together where the loss is quadratic, or linear in the approximation at zero.
+    """
+    is_linear = loss.quadratic or loss.slope_at_zero is not None
+    return not is_linear or loss.weighs_entries or weighting.per_entry

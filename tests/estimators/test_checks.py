@@ -1,7 +1,7 @@
 """scikit-learn's own checks, for every estimator, and with other parts than its own.
 
-Of a given rank: "auto" reads it off the number of samples, so that weighted and repeated
-samples would be fitted with different ranks.
+Of a given rank: the default reads it off the shape of X, so that weighted and repeated samples
+could be fitted with different ranks.
 """
 
 import pytest

@@ -179,3 +179,39 @@ def test_samples_that_do_not_count_are_nothing_to_start_from():
     with pytest.warns(UserWarning, match="components are zero until"):
         model.partial_fit(X, sample_weight=np.repeat([0.0, 1.0], 100))
     assert model.partial_fit(X).components_.max() > 0
+
+
+@ignore_warnings
+@pytest.mark.parametrize("init", [None, "nndsvd", "nndsvda", "nndsvdar", "random"])
+@pytest.mark.parametrize("alpha", [0.0, 1.0])
+def test_minibatches_are_fitted_with_every_start_and_penalty(init, alpha):
+    """Cases of scikit-learn's MiniBatchNMF; sparse minibatches give the numbers of dense ones."""
+    X = np.where(drawn(60, 0) > 1.0, drawn(60, 0), 0.0)
+    batches = [X[at : at + 20] for at in range(0, 60, 20)]
+    options = {"init": init, "alpha_W": 0.01 * alpha, "l1_ratio": 0.5, "random_state": 0}
+    dense = streamed(RobustNMF(4, **options), batches)
+    sparse = streamed(RobustNMF(4, **options), map(scipy.sparse.csr_array, batches))
+    assert dense.components_.min() >= 0
+    assert np.isfinite(dense.transform(X)).all()
+    scale = dense.components_.max()
+    np.testing.assert_allclose(sparse.components_, dense.components_, rtol=1e-6, atol=1e-8 * scale)
+
+
+def test_a_custom_start_is_that_of_the_first_minibatch():
+    rng = np.random.default_rng(0)
+    X = drawn(60, 0)
+    W, H = rng.random((20, 4)) + 0.1, rng.random((4, 30)) + 0.1
+    models = []
+    for n_components in (4, None, "auto"):
+        model = RobustNMF(n_components, init="custom", weighting="uniform")
+        for at in range(0, 60, 20):
+            model.partial_fit(X[at : at + 20], W=W, H=H)
+        models.append(model)
+        assert (model.n_steps_, model.n_components_) == (3, 4)
+    np.testing.assert_array_equal(models[0].components_, models[1].components_)
+    np.testing.assert_array_equal(models[0].components_, models[2].components_)
+    first = RobustNMF(4, init="custom", weighting="uniform").partial_fit(X[:20], None, W, H)
+    first.partial_fit(X[20:40]).partial_fit(X[40:])  # not used after the first one
+    np.testing.assert_array_equal(first.components_, models[0].components_)
+    with pytest.raises(ValueError, match="W is missing"):
+        RobustNMF(4, init="custom").partial_fit(X[:20])

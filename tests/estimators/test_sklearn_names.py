@@ -7,7 +7,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.decomposition import NMF, MiniBatchNMF
 
-from robustnmf import Beta, EucNMF, ItakuraSaito, KullbackLeibler, RobustNMF, RobustNMFDetector
+from robustnmf import Beta, EucNMF, ItakuraSaito, KullbackLeibler, RobustNMF
 from robustnmf.estimators._aliases import REPLACED
 from tests.problems import noisy_low_rank, positive_start
 
@@ -65,14 +65,6 @@ def test_nndsvdar_depends_on_the_seed():
     one, other = (m.set_params(random_state=s).fit(X) for s, m in enumerate(models))
     assert one.components_.min() > 0
     assert np.abs(one.components_ - other.components_).max() > 0
-
-
-@pytest.mark.parametrize("n_components", [None, "auto"])
-def test_no_number_of_components_is_auto(n_components):
-    assert RobustNMF(n_components, max_iter=1, tol=0).fit(X).n_components_ == 6
-    custom = RobustNMF(n_components, init="custom", max_iter=1, tol=0)
-    assert custom.fit(X, W=W, H=H).n_components_ == 2
-    assert RobustNMFDetector(n_components).fit(X).n_components_ == 2
 
 
 def test_more_components_than_features():

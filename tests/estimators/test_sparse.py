@@ -9,7 +9,16 @@ import scipy.sparse as sp
 from sklearn.decomposition import NMF
 from sklearn.exceptions import ConvergenceWarning
 
-from robustnmf import Beta, EucNMF, HuberRNMF, ItakuraSaito, KullbackLeibler, RobustNMF
+from robustnmf import (
+    Beta,
+    EucNMF,
+    HuberRNMF,
+    ItakuraSaito,
+    KullbackLeibler,
+    RobustNMF,
+    select_rank,
+)
+from robustnmf.engine import stored
 from tests.problems import noisy_low_rank, positive_start, with_zeros
 
 X = with_zeros(noisy_low_rank(60, 20, 3), share=0.6)
@@ -26,7 +35,9 @@ def _quiet():
 
 
 @pytest.mark.parametrize("form", FORMATS, ids=lambda form: form.__name__)
-@pytest.mark.parametrize("loss", ["frobenius", "kullback-leibler", Beta(1), Beta(2)], ids=str)
+@pytest.mark.parametrize(
+    "loss", ["frobenius", "kullback-leibler", Beta(1), Beta(2), Beta(1.5)], ids=str
+)
 @pytest.mark.parametrize("init", ["random", "nndsvda"])
 def test_every_format_gives_the_numbers_of_dense_data(form, loss, init):
     arguments = {"loss": loss, "init": init, "random_state": 0, "max_iter": 60}
@@ -115,7 +126,6 @@ def test_integers_and_float32():
     [
         (HuberRNMF(2), "cannot read sparse X: Huber.* gives every entry a weight of its own"),
         (RobustNMF(2, loss=ItakuraSaito()), "needs X > 0, and sparse X is zero"),
-        (RobustNMF(2, loss=Beta(1.5)), "not linear in the approximation where X is zero"),
     ],
     ids=repr,
 )
@@ -142,6 +152,44 @@ def test_nothing_stored_is_a_table_of_zeros(loss):
     model = RobustNMF(2, loss=loss, random_state=0, max_iter=5)
     model.fit(sp.csr_array((10, 4)))
     assert not model.inverse_transform(model.transform(sp.csr_array((3, 4)))).any()
+
+
+@pytest.mark.parametrize("structure", ["free", "convex", "orthogonal"])
+@pytest.mark.parametrize("beta", [0.5, 2.5])
+def test_losses_that_are_not_linear_at_zero_read_a_few_dense_rows(beta, structure, monkeypatch):
+    monkeypatch.setattr(stored, "BLOCK_BYTES", 2**13)
+    sizes = []
+    to_dense = sp.csr_array.toarray
+
+    def noted(self, *args, **options):
+        sizes.append(self.shape[0])
+        return to_dense(self, *args, **options)
+
+    monkeypatch.setattr(sp.csr_array, "toarray", noted)
+    options = {"loss": Beta(beta), "structure": structure, "init": "random", "weighting": "l21"}
+    options |= {"random_state": 0, "max_iter": 15, "tol": 0}
+    dense, sparse = RobustNMF(3, **options).fit(X), RobustNMF(3, **options).fit(sp.csr_array(X))
+    np.testing.assert_allclose(sparse.components_, dense.components_, rtol=1e-6, atol=1e-9)
+    assert 0 < max(sizes) < 60
+
+
+@pytest.mark.parametrize("beta", [-1.2, 0.0])
+def test_sparse_x_that_stores_no_zero_is_read_as_dense(beta):
+    whole = X + 0.1
+    options = {"loss": Beta(beta), "random_state": 0, "max_iter": 15, "tol": 0}
+    dense, sparse = (RobustNMF(3, **options).fit(table) for table in (whole, sp.csr_array(whole)))
+    np.testing.assert_allclose(sparse.components_, dense.components_, rtol=1e-6, atol=1e-9)
+    huber = [HuberRNMF(3, random_state=0).fit(table) for table in (whole, sp.csc_array(whole))]
+    np.testing.assert_allclose(huber[1].components_, huber[0].components_, rtol=1e-6, atol=1e-9)
+    table = sp.csr_array(whole)
+    table.data[5] = 0.0
+    with pytest.raises(ValueError, match="needs X > 0"):
+        RobustNMF(3, loss=Beta(beta)).fit(table)
+
+
+def test_ranks_of_sparse_x_are_compared_for_losses_that_are_not_linear_at_zero():
+    options = {"loss": Beta(1.5), "random_state": 0, "max_iter": 20, "n_folds": 2}
+    assert np.isfinite(select_rank(sp.csr_array(X), [1, 3], **options).errors).all()
 
 
 @pytest.mark.parametrize("solver", ["mu", "hals"])

@@ -27,10 +27,7 @@ if TYPE_CHECKING:
     from robustnmf.tables import Table
 
 MAX_ROWS = 5000
-"""Samples by which the number of parts is chosen, and the units of features are compared."""
-
-RUNS = 10
-"""Random starts of every number of parts, to see whether parts come back."""
+"""Samples by which the units of features are compared."""
 
 NOTEWORTHY_RATIO = 100
 """How many times the median feature the largest one is, for a note to be printed."""
@@ -107,7 +104,7 @@ def _fit(
 
     from robustnmf.estimators import RobustNMF
     from robustnmf.report.fitted_data import Fit
-    from robustnmf.tables import StoredRows, draw_rows, scale_features
+    from robustnmf.tables import draw_rows, scale_features
 
     begin = time.perf_counter()
     messages: list[str] = []
@@ -140,10 +137,9 @@ def _fit(
     )  # fmt: skip
     if say is _say:
         _show_progress(model)
-    X = table.data.source if isinstance(table.data, StoredRows) else table.data
     with warnings.catch_warnings(record=True) as fit_warnings:
         warnings.simplefilter("always")
-        codes = model.fit_transform(X)
+        codes = model.fit_transform(_values(table))
     if table.named:  # sparse tables have no place for them
         model.feature_names_in_ = np.array(table.features, dtype=object)
     if scale is not None:
@@ -155,6 +151,13 @@ def _fit(
         model, table, codes, time.perf_counter() - begin, shape, selection, options.data.name,
         scale, messages, options.color_by,
     )  # fmt: skip
+
+
+def _values(table: Table) -> Any:
+    """Return the values of a table as an estimator takes them."""
+    from robustnmf.tables import StoredRows
+
+    return table.data.source if isinstance(table.data, StoredRows) else table.data
 
 
 def units_note(rows: Any) -> str:
@@ -202,24 +205,17 @@ def _choose_rank(
     parameters: dict[str, Any],
     say: Callable[[str], None],
 ) -> RankSelection:
-    """Compare numbers of parts on some of the samples."""
-    from robustnmf.estimators import select_rank
+    """Compare numbers of parts on some of the samples, as ``RobustNMF("auto")`` does."""
+    from robustnmf.estimators import RobustNMF
+    from robustnmf.estimators.auto_rank import choose_rank, draw_rank_rows_of
     from robustnmf.estimators.rank import largest_rank
-    from robustnmf.tables import draw_rows
 
-    rows = draw_rows(table.data, MAX_ROWS, options.seed)
-    largest = min(options.max_ranks, largest_rank(rows))
-    if largest < 1 or min(rows.shape) < 2:
-        raise ValueError(
-            f"-k auto needs two samples and features at least; X is {table.data.shape}."
-        )
-    say(f"choosing among {largest} numbers of parts, on {rows.shape[0]} samples")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        selection = select_rank(
-            rows, range(1, largest + 1), random_state=options.seed, stability=True, n_runs=RUNS,
-            **parameters,
-        )  # fmt: skip
+        warnings.simplefilter("ignore")  # the fit says the same of X
+        rows = draw_rank_rows_of(RobustNMF(**parameters), _values(table))
+    largest = min(options.max_ranks, largest_rank(rows))
+    say(f"choosing among {largest} numbers of parts, on {rows.shape[0]} samples")
+    selection = choose_rank(rows, parameters, options.seed, options.max_ranks)
     say(selection.reason)
     return selection
 

@@ -66,7 +66,7 @@ def add(commands: Commands) -> None:
     parser.add_argument("--color-by", metavar="COLUMN",
                         help="column to colour samples by; it is no feature")  # fmt: skip
     parser.add_argument("-k", "--components", required=True, type=_components, metavar="K",
-                        help='number of parts, or "auto"')  # fmt: skip
+                        help='number of parts, or "auto": chosen from the data')  # fmt: skip
     parser.add_argument("-o", "--output", type=Path, metavar="FOLDER",
                         help="where the results go")  # fmt: skip
     parser.add_argument("--write-h5ad", type=Path, metavar="FILE",

@@ -12,11 +12,12 @@ from robustnmf.engine.row_readers import (
     npy_reader,
 )
 from robustnmf.engine.sampling import RowSample, draw_rows
-from robustnmf.engine.stored import Stored
+from robustnmf.engine.stored import DenseRows, Stored
 from robustnmf.engine.threads import one_of_many
 
 __all__ = [
     "DataSummary",
+    "DenseRows",
     "Engine",
     "FunctionReader",
     "InMemory",

@@ -217,7 +217,9 @@ def scan(rows: Array, *, zeros: bool = False) -> DataSummary:
 def scan_sparse(table: scipy.sparse.csr_array) -> DataSummary:
     """Summarise a sparse table by its stored entries."""
     values = table.data
-    least, largest = float(values.min(initial=0.0)), float(values.max(initial=0.0))
+    is_whole = table.nnz == table.shape[0] * table.shape[1]
+    least = float(values.min() if is_whole else values.min(initial=0.0))
+    largest = float(values.max(initial=0.0))
     negative = None
     if least < 0:
         places = np.flatnonzero(values < 0)
@@ -230,7 +232,7 @@ def scan_sparse(table: scipy.sparse.csr_array) -> DataSummary:
         largest,
         table.shape[0],
         has_inf=largest == float("inf"),
-        is_sparse=True,
+        is_sparse=not is_whole or least == 0,  # what stores no zero has none
         negative=negative,
         single=values.dtype == np.float32,
     )

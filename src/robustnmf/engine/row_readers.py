@@ -17,6 +17,7 @@ from weakref import finalize
 import numpy as np
 
 from robustnmf.archive import read_full
+from robustnmf.arrays.sparse import row_slice
 from robustnmf.engine._scan import as_floats
 
 
@@ -65,6 +66,13 @@ class SlicedReader(RowReader):
 
     def _rows(self, start: int, stop: int) -> np.ndarray:
         return as_floats(self.array[start:stop, :])
+
+
+class SparseReader(SlicedReader):
+    """Rows of a CSR array, as dense ones."""
+
+    def _rows(self, start: int, stop: int) -> np.ndarray:
+        return as_floats(row_slice(self.array, start, stop).toarray())
 
 
 class FileReader(SlicedReader):

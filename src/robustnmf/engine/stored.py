@@ -13,12 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 
 from robustnmf.arrays import Array, Block, Visit
 from robustnmf.engine._blockwise import merged_all
 from robustnmf.engine._scan import DataSummary, KnownRows, OutOfCoreEngine, is_usable, scan_rows
 from robustnmf.engine.codes_store import CodesStore, FileCodesStore, Handle, MemoryCodesStore
-from robustnmf.engine.row_readers import RowReader
+from robustnmf.engine.row_readers import RowReader, SparseReader
 
 BLOCK_BYTES = 8 * 2**20
 MOST_BYTES = 64 * 2**20
@@ -199,6 +200,25 @@ class Stored(OutOfCoreEngine):
 
     def samples(self, index: Array) -> Array:
         return self._rows(partial(self.reader.take, [int(i) for i in index])) / self.scale
+
+
+class DenseRows(Stored):
+    """Blocks of a sparse table in memory, of which a few are dense at a time.
+
+    Parameters
+    ----------
+    table : CSR array (samples, features)
+    **options
+        As for stored X.
+    """
+
+    def __init__(self, table: scipy.sparse.csr_array, **options: Any):
+        super().__init__(SparseReader(table), **options)
+
+    def use_codes_store(self, columns: int, folder: Path | None = None) -> None:
+        """Keep codes in a file, if a folder is given; otherwise they stay with their blocks."""
+        if folder is not None:
+            super().use_codes_store(columns, folder)
 
 
 def _beside(rows: Iterable[np.ndarray], pairs: Iterable[tuple]) -> Iterator[tuple[Any, Any]]:

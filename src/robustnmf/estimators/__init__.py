@@ -3,6 +3,7 @@
 from robustnmf.estimators.consensus import ConsensusNMF
 from robustnmf.estimators.detector import RobustNMFDetector
 from robustnmf.estimators.features import TopFeature, top_features
+from robustnmf.estimators.functions import non_negative_factorization
 from robustnmf.estimators.paper import EWRNMF, FWRNMF, NMFL2, ConvexNMF, EucNMF, HuberRNMF
 from robustnmf.estimators.path import PathMember, fit_path
 from robustnmf.estimators.rank import select_rank
@@ -30,6 +31,7 @@ __all__ = [
     "TopFeature",
     "fit_path",
     "load",
+    "non_negative_factorization",
     "select_rank",
     "top_features",
 ]

@@ -34,6 +34,7 @@ from robustnmf.estimators._warnings import (
     warn_of_few_samples,
     warn_of_outliers,
 )
+from robustnmf.estimators.rank_selection import RankSelection
 from robustnmf.estimators.saving import SaveMixin
 from robustnmf.inits import INITS
 from robustnmf.losses import Frobenius
@@ -85,6 +86,7 @@ class BaseRobustNMF(
     n_iter_: int
     weighting_: Weighting
     mixing_: Any
+    rank_selection_: RankSelection
     n_features_in_: int
     feature_names_in_: np.ndarray
 
@@ -198,7 +200,7 @@ class BaseRobustNMF(
         plan.engine.close()
         # Nothing is set before this point: a failed fit leaves the estimator as it was.
         validate_data(self, source.header, skip_check_array=True, reset=True)
-        for name in ("mixing_", "_stream", "n_steps_", "n_samples_seen_"):
+        for name in ("mixing_", "rank_selection_", "_stream", "n_steps_", "n_samples_seen_"):
             self.__dict__.pop(name, None)
         self.__dict__.update(learned)
         finished(self)

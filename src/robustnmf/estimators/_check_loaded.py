@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from robustnmf import archive
+from robustnmf.estimators.rank_selection import RankSelection
 from robustnmf.problem import Problem
 from robustnmf.weightings import Weighting
 
@@ -39,6 +40,22 @@ def check_loaded(model: Any) -> None:
         raise archive.Broken("its units are no positive number")
     if not isinstance(model._problem, Problem) or not isinstance(model.weighting_, Weighting):
         raise archive.Broken("it does not say what it has solved")
+    _check_selection(getattr(model, "rank_selection_", None))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about names of features
         model.transform(np.ones((1, features), dtype=components.dtype))
+
+
+def _check_selection(selection: Any) -> None:
+    """Refuse a comparison of numbers of components whose arrays do not belong together."""
+    if selection is None:
+        return
+    if not isinstance(selection, RankSelection):
+        raise archive.Broken("its comparison of numbers of components is none")
+    ranks, errors, silhouette = selection.ranks, selection.errors, selection.silhouette
+    arrays = [a for a in (ranks, errors, silhouette) if a is not None]
+    are_numbers = all(isinstance(a, np.ndarray) and a.dtype.kind in "if" for a in arrays)
+    if not are_numbers or ranks.ndim != 1 or len(ranks) < 1 or ranks.dtype.kind != "i":
+        raise archive.Broken("its comparison of numbers of components holds no numbers")
+    if errors.ndim != 2 or len(errors) < 2 or any(a.shape[-1:] != ranks.shape for a in arrays):
+        raise archive.Broken("its comparison of numbers of components has arrays of other shapes")

@@ -20,7 +20,7 @@ class PaperNMF(BaseRobustNMF):
 
     def __init__(
         self,
-        n_components: int | str | None = "auto",
+        n_components: int | str | None = None,
         *,
         solver: str = "mu",
         init: str | None = "random",

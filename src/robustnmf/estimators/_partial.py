@@ -12,6 +12,7 @@ from sklearn.utils.validation import validate_data
 from robustnmf._warn import warn
 from robustnmf.compatibility import ModelSpec
 from robustnmf.engine import Engine
+from robustnmf.estimators._aliases import init_of
 from robustnmf.estimators._input import check_weights
 from robustnmf.estimators._plan import plan_fit
 from robustnmf.estimators._stream import Stream
@@ -47,6 +48,15 @@ def _refuse_holes(engine: Engine) -> None:
         )
 
 
+def _refuse_choice(model: Any) -> None:
+    """Refuse ``n_components="auto"``: one minibatch does not show how many components there are."""
+    if model.n_components == "auto":
+        raise ValueError(
+            "partial_fit needs a number of components, but n_components is 'auto': a minibatch is "
+            "too little to choose it from. Give a number; select_rank compares some."
+        )
+
+
 def _check_same_library(source: Source, components: Any) -> None:
     """Refuse a minibatch of another library, or on another device, than those before."""
     before = library_of(components)
@@ -74,7 +84,9 @@ class PartialFit:
     _engine: Callable[..., Engine]
 
     @available_if(_streams)
-    def partial_fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Self:
+    def partial_fit(
+        self, X: Any, y: Any = None, W: Any = None, H: Any = None, *, sample_weight: Any = None
+    ) -> Self:
         """Learn from one more minibatch.
 
         The first one is fitted as ``fit`` would, in at most ``FIRST_PASSES`` iterations; those
@@ -89,6 +101,9 @@ class PartialFit:
             Minibatch; some hundred samples and more tell parts from accidents. Without missing
             values.
         y : ignored
+        W, H : array-like, optional
+            Start of the first minibatch, with ``init="custom"``, as in ``fit``; not used by those
+            that follow.
         sample_weight : array-like (n_samples,), optional
             How many times each sample counts.
 
@@ -117,7 +132,9 @@ class PartialFit:
             _check_same_library(source, self.components_)
             source.check_features(self)
         if stream is None:
-            plan = plan_fit(self, parts, source, None, None, sample_weight)
+            if init_of(self) != "custom":
+                _refuse_choice(self)
+            plan = plan_fit(self, parts, source, W, H, sample_weight)
             _refuse_holes(plan.engine)
             # Whatever solver: the sums of a stream are quadratic, and descent by coordinates
             # finds their minimum.

@@ -22,6 +22,8 @@ from robustnmf.estimators._input import check_fixed, check_weights
 from robustnmf.estimators._regularisation import penalties_of
 from robustnmf.estimators._start import rank_of, seeds_of, start_of, starts_of
 from robustnmf.estimators._summary import overlap, reconstruction_error
+from robustnmf.estimators.auto_rank import choose_rank_of, draw_rank_rows
+from robustnmf.estimators.rank_selection import RankSelection
 from robustnmf.fit import Callback, fit
 from robustnmf.losses import ReweightedLoss
 from robustnmf.problem import Problem
@@ -37,7 +39,8 @@ class FitPlan:
     """One table, one problem, one or several starts.
 
     ``balance`` is the factor by which codes are smaller than the user's, ``free`` what the
-    penalties in units without it, ``screening`` the result of the screening of the samples.
+    penalties in units without it, ``screening`` the result of the screening of the samples,
+    ``rank_selection`` that of the choice of the number of components, where there was one.
     """
 
     parts: ModelSpec
@@ -48,6 +51,7 @@ class FitPlan:
     balance: float
     free: dict[str, Any]
     screening: Screening | None = None
+    rank_selection: RankSelection | None = None
 
     @property
     def unit(self) -> float:
@@ -167,6 +171,8 @@ class FitPlan:
         }
         if member.mixing is not None:
             learned["mixing_"] = (member.mixing / self.balance).T
+        if self.rank_selection is not None:
+            learned["rank_selection_"] = self.rank_selection
         return learned
 
     def _history(self, member: Fitted) -> Array:
@@ -191,9 +197,13 @@ def plan_fit(
     """
     source = source.checked(parts, learning=True)
     samples, features = source.shape
-    rank = rank_of(source.shape, model.n_components, init_of(model), W, H)
     problem = Problem(parts.loss, parts.structure, solver_of(model, parts))
     weights = check_weights(sample_weight, samples)
+    selection = None
+    rank = rank_of(source.shape, model.n_components, init_of(model), W, H)
+    if rank is None:
+        selection = choose_rank_of(model, parts, draw_rank_rows(source, problem, parts, weights))
+        rank = selection.recommended
     members = weightings * model.n_init
     engine = source.engine(problem, parts.weighting, rank, members, sample_weight=weights)
     columns = rank * weightings * starts_of(model)
@@ -219,19 +229,15 @@ def plan_fit(
     counted = samples if weights is None else float(weights.sum())
     shape = counted, features
     penalties = partial(
-        penalties_of,
-        model,
-        parts.loss,
-        parts.weighting,
-        shape,
-        engine.scale,
+        penalties_of, model, parts.loss, parts.weighting, shape, engine.scale,
         host_dtype(engine.like),
-    )
+    )  # fmt: skip
     problem = replace(problem, **penalties(balance))
     if fixed is not None:
         held = on_device_of(engine.like, fixed * (balance / engine.scale))
         problem = replace(problem, fixed=held)
-    return FitPlan(parts, source, engine, problem, start, balance, penalties(), screening)
+    free = penalties()
+    return FitPlan(parts, source, engine, problem, start, balance, free, screening, selection)
 
 
 def _screening_of_entries(

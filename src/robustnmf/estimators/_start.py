@@ -13,6 +13,7 @@ from robustnmf.arrays import Array, Block, namespace, on_device_of
 from robustnmf.engine import Engine
 from robustnmf.estimators._aliases import init_of
 from robustnmf.estimators._input import check_factor
+from robustnmf.estimators.auto_rank import default_rank
 from robustnmf.inits import DETERMINISTIC, FROM_SVD, INITS
 from robustnmf.problem import Problem
 from robustnmf.solvers import Solver
@@ -21,8 +22,8 @@ from robustnmf.state import Start
 
 def rank_of(
     shape: tuple[int, int], n_components: int | str | None, init: str, W: Any, H: Any
-) -> int:
-    """Number of components, and whether this X can have so many."""
+) -> int | None:
+    """Return the number of components, if X can have so many; None if X is to choose it."""
     if init != "custom" and (W is not None or H is not None):
         warn(
             f"W and H are a start for init='custom', but init={init!r}: they are ignored. "
@@ -34,8 +35,10 @@ def rank_of(
         rank = int(n_components)
     elif len(shape_of_codes := W.shape if hasattr(W, "shape") else np.shape(W)) == 2:
         rank = int(shape_of_codes[1])
+    elif n_components is None or init == "custom":  # a start that is missing is refused later
+        rank = default_rank(shape)
     else:
-        rank = min(shape)
+        return None
     if init == "nndsvd" and rank > min(shape):
         raise ValueError(
             f"n_components={rank} is too large for init={init!r}: X with "

@@ -59,7 +59,7 @@ class ConsensusNMF(
     ----------
     estimator : RobustNMF or another factorisation of this library, optional
         What is run; :class:`RobustNMF` by default. Its ``init``, ``n_init`` and ``random_state``
-        are not used.
+        are not used. With ``n_components="auto"`` the number is chosen once, for all runs.
     n_runs : int, default=100
         Number of random starts.
     resample : {"rows", "poisson"} or None, default=None
@@ -98,7 +98,7 @@ class ConsensusNMF(
         A fitted clone of ``estimator`` with the consensus parts as its components.
     energies_, outliers_, sample_importances_, effective_sample_size_, reconstruction_err_
         For the consensus parts, as in :class:`RobustNMF`.
-    weighting_, objective_history_, codes_overlap_
+    weighting_, objective_history_, codes_overlap_, rank_selection_
         The same.
     n_iter_ : int
         Median number of iterations of a run.
@@ -208,6 +208,7 @@ class ConsensusNMF(
         source = source_for(X, type(self).__name__)
         most = most_members(model.n_components, self.n_runs, source.on_device)
         plan = plan_fit(model, parts, source, None, None, sample_weight, weightings=most)
+        model.set_params(n_components=plan.start.basis.shape[1])  # all runs have as many
         if self.resample == "poisson":
             counts_of(plan.source)
         kept = None if checkpoint is None else plan.checkpoint(self, checkpoint, 0.0)
@@ -229,6 +230,7 @@ class ConsensusNMF(
         plan.engine.close()
         # Nothing is set before this point: a failed fit leaves the estimator as it was.
         validate_data(self, source.header, skip_check_array=True, reset=True)
+        self.__dict__.pop("rank_selection_", None)
         self.__dict__.update(learned)
         self.__dict__.update({name: on_device_of(like, array) for name, array in found.items()})
         self.n_runs_kept_ = int((groups.labels >= 0).any(axis=1).sum())

@@ -16,13 +16,13 @@ from robustnmf.arrays import as_float64, namespace, to_numpy, weighted_quantile
 from robustnmf.estimators._encoding import check_same_namespace
 from robustnmf.estimators._input import Seed, check_weights
 from robustnmf.estimators._shift import nonnegative_shift, shifted
+from robustnmf.estimators.rank_selection import RankSelection
 from robustnmf.estimators.robust import RobustNMF
 from robustnmf.estimators.saving import SaveMixin
 from robustnmf.losses import LOSSES, Loss
 from robustnmf.sources import source_for
 from robustnmf.weightings import Trimmed
 
-DEFAULT_RANK = 10
 BELOW_ANY = -700.0
 """Logarithm of how well a sample can be described at most."""
 
@@ -41,9 +41,10 @@ class RobustNMFDetector(SaveMixin, OutlierMixin, BaseEstimator):
 
     Parameters
     ----------
-    n_components : int, "auto" or None, default="auto"
-        Number of parts. "auto" or None is ten, or one for every three features where these are few:
-        with as many as :class:`RobustNMF` takes then, outliers would have parts of their own.
+    n_components : int, "auto" or None, default=None
+        Number of parts, as in :class:`RobustNMF`. None: ten, or one for every three features where
+        these are few; with many more, outliers would have parts of their own. "auto": chosen from
+        the data.
     contamination : "auto" or float in (0, 0.5], default="auto"
         Share of outliers in the data of the fit. "auto" takes the cutoffs of the weights.
     loss : str or Loss, default="frobenius"
@@ -62,6 +63,8 @@ class RobustNMFDetector(SaveMixin, OutlierMixin, BaseEstimator):
     shift_ : ndarray (n_features,)
         What features were raised by; zero where they hold no negative values.
     n_components_ : int
+    rank_selection_ : RankSelection
+        How numbers of parts compare, where ``n_components="auto"`` has chosen one.
     n_iter_ : int
         Iterations of the fit.
     n_features_in_ : int
@@ -89,7 +92,7 @@ class RobustNMFDetector(SaveMixin, OutlierMixin, BaseEstimator):
 
     def __init__(
         self,
-        n_components: int | str | None = "auto",
+        n_components: int | str | None = None,
         *,
         contamination: float | str = "auto",
         loss: str | Loss = "frobenius",
@@ -124,11 +127,12 @@ class RobustNMFDetector(SaveMixin, OutlierMixin, BaseEstimator):
         source = source_for(X, type(self).__name__)
         table = source.floats()
         shape = table.shape if source.in_memory else source.shape
+        _check_rank(self.n_components, shape)
         # Rows that are not in memory are read as they are; RobustNMF refuses negative ones.
         shift = self._shift(table) if source.in_memory else np.zeros(shape[1])
         inside, _ = shifted(table, shift)
         estimator = RobustNMF(
-            _rank(self.n_components, shape),
+            self.n_components,
             weighting=Trimmed(),
             loss=self.loss,
             max_iter=self.max_iter,
@@ -216,6 +220,11 @@ class RobustNMFDetector(SaveMixin, OutlierMixin, BaseEstimator):
         """The parts that samples are measured by."""
         return self.estimator_.components_
 
+    @property
+    def rank_selection_(self) -> RankSelection:
+        """How numbers of parts compare, where one was chosen from the data."""
+        return self.estimator_.rank_selection_
+
     def _agree(self, X: Any, method: str) -> None:
         check_is_fitted(self)
         check_same_namespace(X, self, attribute="components_", method=method)
@@ -269,16 +278,13 @@ class RobustNMFDetector(SaveMixin, OutlierMixin, BaseEstimator):
         return tags
 
 
-def _rank(n_components: int | str | None, shape: tuple[int, int]) -> int:
-    """The number of parts, also where none is given."""
-    if n_components is not None and n_components != "auto":
-        if int(n_components) > min(shape):
-            raise ValueError(
-                f"n_components={n_components} is too large: X with n_samples={shape[0]}, "
-                f"n_features={shape[1]} has at most {min(shape)} parts to tell apart. Lower it."
-            )
-        return int(n_components)
-    return max(1, min(DEFAULT_RANK, shape[1] // 3, shape[0]))
+def _check_rank(n_components: int | str | None, shape: tuple[int, int]) -> None:
+    """Refuse more parts than X of a shape can have different ones."""
+    if n_components not in (None, "auto") and int(n_components) > min(shape):
+        raise ValueError(
+            f"n_components={n_components} is too large: X with n_samples={shape[0]}, "
+            f"n_features={shape[1]} has at most {min(shape)} parts to tell apart. Lower it."
+        )
 
 
 def _level(scores: np.ndarray, row_weight: np.ndarray, share: float) -> float:

@@ -146,7 +146,7 @@ class HuberRNMF(PaperNMF):
 
     def __init__(
         self,
-        n_components: int | str | None = "auto",
+        n_components: int | str | None = None,
         *,
         cutoff: float | str = 1.0,
         solver: str = "mu",
@@ -209,7 +209,7 @@ class FWRNMF(PaperNMF):
 
     def __init__(
         self,
-        n_components: int | str | None = "auto",
+        n_components: int | str | None = None,
         *,
         p: float | str = 11.0,
         solver: str = "mu",
@@ -270,7 +270,7 @@ class EWRNMF(PaperNMF):
 
     def __init__(
         self,
-        n_components: int | str | None = "auto",
+        n_components: int | str | None = None,
         *,
         gamma: float | str = "auto",
         solver: str = "mu",

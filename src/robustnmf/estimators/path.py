@@ -73,7 +73,7 @@ class PathMember:
 
 def fit_path(
     X: Any,
-    n_components: int,
+    n_components: int | str | None,
     *,
     weightings: Sequence[str | Weighting],
     n_init: int = 1,
@@ -92,8 +92,8 @@ def fit_path(
     ----------
     X : array-like or sparse matrix (n_samples, n_features)
         Nonnegative data, samples in rows; NaN where a value is not known.
-    n_components : int
-        Rank.
+    n_components : int, "auto" or None
+        Rank, as in :class:`RobustNMF`; "auto" for a custom start alone.
     weightings : sequence of str or Weighting
         What to fit, for example ``[Entropy(g) for g in np.logspace(-2, 2, 9)]``; by name with
         automatic parameters.
@@ -146,6 +146,11 @@ def fit_path(
     requested = [WEIGHTINGS[w]() if isinstance(w, str) else w for w in weightings]
     model = RobustNMF(n_components, n_init=n_init, **parameters)
     model._validate_params()
+    if n_components == "auto" and model.init != "custom":
+        raise ValueError(
+            "fit_path compares weightings at one number of components, but n_components is 'auto', "
+            "which each of them would choose by itself. Give a number; select_rank compares some."
+        )
     if n_init > 1 and "init" not in parameters:
         model.set_params(init="random")
     if not isinstance(model.random_state, (int, np.integer)):

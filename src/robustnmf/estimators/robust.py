@@ -105,7 +105,7 @@ class RobustNMF(BaseRobustNMF):
     @explain_replaced
     def __init__(
         self,
-        n_components: int | str | None = "auto",
+        n_components: int | str | None = None,
         *,
         weighting: str | Weighting = "trimmed",
         loss: str | Loss = "frobenius",

@@ -23,6 +23,7 @@ from robustnmf._warn import warn
 from robustnmf.arrays import is_foreign, to_numpy
 from robustnmf.estimators._check_loaded import check_loaded
 from robustnmf.estimators._stream import Stream
+from robustnmf.estimators.rank_selection import RankSelection
 from robustnmf.losses import LOSSES
 from robustnmf.passes import Statistics
 from robustnmf.problem import ElasticNet, Problem
@@ -48,7 +49,8 @@ PARTS: dict[str, type] = {
     for kind in registry.values()
 }
 RECORDS: dict[str, type] = {
-    kind.__name__: kind for kind in (ElasticNet, Problem, Statistics, Stream, ObjectiveSums)
+    kind.__name__: kind
+    for kind in (ElasticNet, Problem, RankSelection, Statistics, Stream, ObjectiveSums)
 }
 
 

@@ -8,11 +8,12 @@ from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import scipy.sparse
 from sklearn.utils.validation import validate_data
 
 from robustnmf.arrays import Array, to_numpy
-from robustnmf.compatibility import ModelSpec
-from robustnmf.engine import Engine, InMemory
+from robustnmf.compatibility import ModelSpec, needs_dense_rows
+from robustnmf.engine import DenseRows, Engine, InMemory
 from robustnmf.problem import Problem
 from robustnmf.sources._checks import check_summary
 from robustnmf.weightings import Weighting
@@ -154,13 +155,17 @@ class Source(ABC):
 
 def in_memory_engine(
     table: Any, problem: Problem, weighting: Weighting, rank: int, members: int = 1, **options: Any
-) -> InMemory:
-    """Return the engine of a checked table in memory for the passes of a problem."""
+) -> Engine:
+    """Return the engine of a checked table in memory for the passes of a problem.
+
+    Where all zeros of a sparse table have to be visited, a few of its rows are dense at a time.
+    """
     fill = problem.pass_type(weighting.per_entry, False).fill_value
-    return InMemory(
-        table, copies=copies_of(problem, weighting, members), fill=fill,
-        columns=members * rank, rank=rank, **options,
-    )  # fmt: skip
+    copies = copies_of(problem, weighting, members)
+    if scipy.sparse.issparse(table) and needs_dense_rows(problem.loss, weighting):
+        degree = problem.loss.degree
+        return DenseRows(table, copies=copies, fill=fill, degree=degree, **options)
+    return InMemory(table, copies=copies, fill=fill, columns=members * rank, rank=rank, **options)
 
 
 def copies_of(problem: Problem, weighting: Weighting, members: int) -> int:
