@@ -1,5 +1,5 @@
 # The whole vocabulary: demo, test, test-all, check, docs, bench, bench-scale; for those who work on it
-# pictures, coverage, oldest, wheel, dist, format, clean.
+# pictures, coverage, oldest, wheel, installed, dist, format, clean.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -22,7 +22,7 @@ OLDEST := "numpy==2.1.*" "scipy==1.15.*" "scikit-learn==1.6.*" "numba==0.61.*" "
 OF_OLDEST := tests/arrays tests/engine tests/inits tests/solvers tests/losses tests/weightings tests/test_screening.py \
 	tests/test_sources.py tests/estimators/test_checks.py tests/estimators/test_behaviour.py README.md
 
-.PHONY: demo test test-all check docs pictures bench bench-scale coverage oldest wheel dist format clean
+.PHONY: demo test test-all check docs pictures bench bench-scale coverage oldest wheel installed dist format clean
 
 demo: $(VENV)/.demo
 	@$(BIN)/robustnmf demo --out demo
@@ -85,13 +85,18 @@ dist: $(VENV)/.dev
 	rm -rf dist
 	$(BIN)/python -m build --quiet
 
-# The wheel in an environment with the core's dependencies alone: README's example, and the import.
-wheel: dist
-	rm -rf $(VENV)/wheel && $(PYTHON) -m venv $(VENV)/wheel
-	$(VENV)/wheel/bin/python -m pip install --quiet dist/*.whl
-	$(VENV)/wheel/bin/python -m pip list
-	cd dist && ../$(VENV)/wheel/bin/python -m doctest ../README.md && echo "README.md: ok"
-	cd dist && ../$(VENV)/wheel/bin/python -X importtime -c "import robustnmf" 2>&1 | tail -1
+# Wheel and source distribution, each in an environment with the core's dependencies alone: README's example.
+wheel: dist installed
+
+# The same with what lies in dist already: a release installs one build on several versions of Python.
+installed:
+	for file in $$(ls dist/*.whl dist/*.tar.gz); do \
+	  rm -rf $(VENV)/wheel && $(PYTHON) -m venv $(VENV)/wheel && \
+	  $(VENV)/wheel/bin/python -m pip install --quiet --no-compile $$file && \
+	  (cd dist && ../$(VENV)/wheel/bin/python -m doctest ../README.md) && \
+	  (cd dist && ../$(VENV)/wheel/bin/python -X importtime -c "import robustnmf" 2>&1 | tail -1) && \
+	  echo "$$file: README's example holds on $$($(VENV)/wheel/bin/python --version)" || exit 1; \
+	done
 
 # The oldest releases that are allowed, and nothing optional.
 oldest:
