@@ -15,6 +15,7 @@ from robustnmf.cli._shared import (
     UsageError,
     check_new,
     check_not_input,
+    check_writable,
     read,
     surroundings,
     warn,
@@ -85,13 +86,17 @@ def _check_outputs(options: argparse.Namespace) -> None:
     if options.output is not None:
         if options.output.exists() and not options.output.is_dir():
             raise ValueError(f"--output is {options.output}, a file; a folder is needed.")
+        if str(options.output) == "-":
+            raise UsageError("-o is -, but a folder is needed; results are several files.")
         outputs += output_paths(options.output).values()
+        check_writable("--output", options.output, outputs)
     for path in outputs:
         check_not_input(path, options.data)
     if options.write_h5ad is not None:
         if options.write_h5ad.resolve() in [path.resolve() for path in outputs]:
             raise UsageError(f"--write-h5ad is {options.write_h5ad}, a file that -o writes.")
         check_h5ad(options.write_h5ad, options.data, options.dataset)
+        check_writable("--write-h5ad", options.write_h5ad, [options.write_h5ad])
         outputs.append(options.write_h5ad)
     check_new(outputs, force=options.force)
 

@@ -16,6 +16,7 @@ from robustnmf.cli._shared import (
     add_reading,
     check_new,
     check_not_input,
+    check_writable,
     command,
     is_stdout,
     open_output,
@@ -66,6 +67,7 @@ def run(options: argparse.Namespace) -> int:
         raise ValueError(f"--output is {options.output}, a folder; a file is needed.")
     check_not_input(options.output, options.data, options.model)
     if not to_stdout:
+        check_writable("--output", options.output, [options.output])
         check_new([options.output], force=options.force)
     model = robustnmf.load(options.model)
     if not hasattr(model, "transform"):
