@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from robustnmf.cli._messages import errors_in_options, in_options
 from robustnmf.cli._shared import (
     UsageError,
     check_new,
@@ -20,7 +21,6 @@ from robustnmf.cli._shared import (
     surroundings,
     warn,
 )
-from robustnmf.cli.fit import in_options
 
 if TYPE_CHECKING:
     from robustnmf.estimators import RankSelection, RobustNMF
@@ -112,6 +112,7 @@ def _fit(
 
     from robustnmf.estimators import RobustNMF
     from robustnmf.report.fitted_data import Fit
+    from robustnmf.report.h5ad import writes_data
     from robustnmf.tables import StoredRows, draw_rows, scale_features
 
     begin = time.perf_counter()
@@ -121,9 +122,11 @@ def _fit(
         messages.append(text)
         warn(text)
 
-    scale = None
+    scale = unscaled = None
     if options.scale != "none":
-        table, scale = scale_features(table, options.scale, options.seed)
+        if writes_data(options.write_h5ad, options.data):
+            unscaled = table.data
+        table, scale = scale_features(table, options.scale, options.seed, keep=unscaled is not None)
         table.notes.append(f"every feature is divided by its scale ({options.scale})")
         say(f"  {table.notes[-1]}")
     else:
@@ -146,7 +149,10 @@ def _fit(
     if say is _say:
         _show_progress(model)
     X = table.data.source if isinstance(table.data, StoredRows) else table.data
-    with warnings.catch_warnings(record=True) as fit_warnings:
+    with (
+        errors_in_options(table, options.data),
+        warnings.catch_warnings(record=True) as fit_warnings,
+    ):
         warnings.simplefilter("always")
         codes = model.fit_transform(X)
     if table.named:  # sparse tables have no place for them
@@ -155,10 +161,10 @@ def _fit(
         model.feature_scale_ = scale  # kept by model.save
     for warning in fit_warnings:
         if issubclass(warning.category, (UserWarning, RuntimeWarning)):
-            note(in_options(str(warning.message)))
+            note(in_options(str(warning.message), table, options.data))
     return Fit(
         model, table, codes, time.perf_counter() - begin, shape, selection, options.data.name,
-        scale, messages, options.color_by,
+        scale, messages, options.color_by, unscaled,
     )  # fmt: skip
 
 
@@ -219,7 +225,11 @@ def _choose_rank(
             f"-k auto needs two samples and features at least; X is {table.data.shape}."
         )
     say(f"choosing among {largest} numbers of parts, on {rows.shape[0]} samples")
-    with warnings.catch_warnings():
+    is_whole = rows.shape[0] == table.data.shape[0]
+    with (
+        errors_in_options(table if is_whole else None, options.data),
+        warnings.catch_warnings(),
+    ):
         warnings.simplefilter("ignore")
         selection = select_rank(
             rows, range(1, largest + 1), random_state=options.seed, stability=True, n_runs=RUNS,

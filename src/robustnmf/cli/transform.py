@@ -9,6 +9,7 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from robustnmf.cli._messages import errors_in_options
 from robustnmf.cli._shared import (
     Commands,
     UsageError,
@@ -84,7 +85,7 @@ def run(options: argparse.Namespace) -> int:
         first = ", ".join(repr(name[:40]) for name in unknown[:5])
         more = ", ..." if len(unknown) > 5 else ""
         warn(f"left out, no features of the model: {first}{more}")
-    with warnings.catch_warnings():
+    with errors_in_options(table, options.data), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about names of features, which were compared above
         codes, energies, outliers = encode_samples(model, data)
     with open_output(options.output) as file:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
     from robustnmf.estimators import RankSelection, RobustNMF
     from robustnmf.tables import Table
 
@@ -19,6 +21,7 @@ class Fit:
 
     ``selection`` holds the errors by which the rank was chosen, if it was. With ``scale``
     (features,) the data of the table are divided by it, and so are the components of the model.
+    ``unscaled`` are the data before that, if they are to be written.
     ``color_by`` names the column that samples are coloured by. Arrays over all samples are computed
     once: the tables and the page read them for every sample.
     """
@@ -33,6 +36,7 @@ class Fit:
     scale: np.ndarray | None = None
     warnings: list[str] = field(default_factory=list)
     color_by: str | None = None
+    unscaled: np.ndarray | csr_array | None = None
 
     @cached_property
     def components(self) -> np.ndarray:
