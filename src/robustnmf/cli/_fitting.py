@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from robustnmf.cli._messages import errors_in_options, in_options
+from robustnmf.cli._notes import edge_note, units_note
 from robustnmf.cli._shared import (
     UsageError,
     check_new,
@@ -33,9 +34,6 @@ MAX_ROWS = 5000
 RUNS = 10
 """Random starts of every number of parts, to see whether parts come back."""
 
-NOTEWORTHY_RATIO = 100
-"""How many times the median feature the largest one is, for a note to be printed."""
-
 
 def run_fit(options: argparse.Namespace) -> int:
     """Read the table, fit, write all files, print a summary."""
@@ -48,6 +46,7 @@ def run_fit(options: argparse.Namespace) -> int:
 
     if options.write_h5ad is not None:
         check_table(table, options.data)
+    _check_rank(options.components, *table.data.shape)
     shape = (
         None
         if options.image_shape is None
@@ -99,6 +98,16 @@ def _check_outputs(options: argparse.Namespace) -> None:
         check_writable("--write-h5ad", options.write_h5ad, [options.write_h5ad])
         outputs.append(options.write_h5ad)
     check_new(outputs, force=options.force)
+
+
+def _check_rank(rank: int | str, samples: int, features: int) -> None:
+    """Refuse more parts than a table has rows or columns, each of which could be one itself."""
+    most = min(samples, features)
+    if rank != "auto" and int(rank) > most:
+        raise ValueError(
+            f"-k is {rank}, but {samples} samples with {features} features have {most} parts at "
+            "most. Lower -k, or use -k auto."
+        )
 
 
 def _fit(
@@ -166,45 +175,6 @@ def _fit(
         model, table, codes, time.perf_counter() - begin, shape, selection, options.data.name,
         scale, messages, options.color_by, unscaled,
     )  # fmt: skip
-
-
-def units_note(rows: Any) -> str:
-    """Say in words that features (rows, features) have very different units, if they have."""
-    import numpy as np
-
-    if not isinstance(rows, np.ndarray):
-        return ""  # counts, as a rule, which have one unit
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of columns without a value
-        typical = np.nanmedian(rows, axis=0)
-    positive = typical[typical > 0]
-    if len(positive) < 2 or positive.max() < NOTEWORTHY_RATIO * np.median(positive):
-        return ""
-    return (
-        f"the largest feature is {positive.max() / np.median(positive):,.0f} times the median one "
-        "and will rule the parts; if features should count alike, use --scale robust"
-    )
-
-
-def edge_note(selection: RankSelection, max_ranks: int) -> str:
-    """Say in words that the number of parts is at the edge of those that were tried, if it is."""
-    rank, largest = selection.recommended, int(selection.ranks[-1])
-    if rank == largest > 1 and largest == max_ranks:
-        return (
-            f"-k auto chose {rank} parts, the most that it tried; more may be better, raise "
-            "--max-ranks"
-        )
-    if rank == largest > 1:
-        return (
-            f"-k auto chose {rank} parts, the most that a table of this shape allows: it may have "
-            "no fewer parts than features, or too few samples"
-        )
-    if rank == 1 < largest:
-        return (
-            "-k auto chose 1 part, the least there is: samples differ in amount alone, or their "
-            "parts are hidden by noise or by features of large units (--scale robust)"
-        )
-    return ""
 
 
 def _choose_rank(

@@ -28,6 +28,9 @@ ID_NAMES = {"", "id", "ids", "index", "name", "names", "sample", "samples", "sam
 MIN_NUMBER_SHARE = 0.5
 """Share of a column that must be numbers for its texts to be missing values."""
 
+MIN_COUNTED = 3
+"""Consecutive integers at the beginning of rows that look like numbers of samples."""
+
 
 def read_parquet(file: Path, options: ReadOptions) -> Table:
     """Read a Parquet file; samples are named by its index, or by a column if it has none."""
@@ -113,7 +116,17 @@ def table_from_frame(
         notes.append(f"samples are coloured by the column {color_by!r}, which is no feature")
     if id_column is not None:
         ids = [str(value) for value in frame.iloc[:, id_column]] if ids is None else ids
-        notes.append(f"samples are named by the column {frame.columns[id_column]!r}")
+        name = frame.columns[id_column]
+        notes.append(
+            f"samples are named by the column {name!r}"
+            if name
+            else "samples are named by the first column, which has no name"
+        )
+    elif ids is None and color_column != 0 and _counts_rows(frame):
+        notes.append(
+            f"the column {frame.columns[0]!r} holds consecutive integers and is a feature; if it "
+            "names the samples, use --id"
+        )
     columns: list[np.ndarray] = []
     names: list[str] = []
     left_out: list[str] = []
@@ -164,6 +177,13 @@ def table_from_frame(
         left_out=left_out, made_missing=made_missing,
         colors=None if color_column is None else _colors(frame.iloc[:, color_column], decimal),
     )  # fmt: skip
+
+
+def _counts_rows(frame: pandas.DataFrame) -> bool:
+    """Whether the first of several columns holds integers, each larger by one than that before."""
+    if frame.shape[1] < 2 or len(frame) < MIN_COUNTED or frame.dtypes.iloc[0].kind not in "iu":
+        return False
+    return bool((np.diff(frame.iloc[:, 0].to_numpy()) == 1).all())
 
 
 def _colors(column: pandas.Series, decimal: str) -> np.ndarray:

@@ -12,6 +12,8 @@ from itertools import chain, islice, pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from robustnmf.tables._frame import distinct_texts, find_id_column, table_from_frame
 from robustnmf.tables._table import ReadOptions, Table, make_unique
 from robustnmf.text_format import (
@@ -50,8 +52,8 @@ def read_text(file: Path, options: ReadOptions, *, default: str) -> Table:
         (options.decimal, False) if options.decimal else detect_decimal(cells, separator)
     )
     csv_options: dict[str, Any] = {
-        "sep": separator, "skiprows": n_skipped, "low_memory": False, "encoding": encoding,
-        "decimal": decimal,
+        "sep": r"\s+" if separator == " " else separator, "skiprows": n_skipped,
+        "low_memory": False, "encoding": encoding, "decimal": decimal,
     }  # fmt: skip
     try:
         first, second = (_read_fields(file, csv_options, line) for line in (0, 1))
@@ -59,7 +61,8 @@ def read_text(file: Path, options: ReadOptions, *, default: str) -> Table:
         notes = [] if named and _has_text(first, decimal) else [_header_note(named)]
         if named:
             names = _column_names(first, len(second), second[-1] if second else "", file)
-            csv_options |= {"header": 0, "names": names, "index_col": False}
+            unique, _ = make_unique(names)  # as pandas needs them
+            csv_options |= {"header": 0, "names": list(unique), "index_col": False}
         else:
             csv_options |= {"header": None}
         frame = pandas.read_csv(file, **csv_options)
@@ -68,7 +71,7 @@ def read_text(file: Path, options: ReadOptions, *, default: str) -> Table:
             if not is_doubtful and later != decimal:
                 decimal = csv_options["decimal"] = later
                 frame = pandas.read_csv(file, **csv_options)
-        frame.columns = [str(name) for name in frame.columns]
+        frame.columns = names if named else [str(name) for name in frame.columns]
         if not named and not is_number(first[0], decimal) and not is_missing(first[0]):
             frame.columns = ["", *map(str, range(frame.shape[1] - 1))]
         id_column = find_id_column(frame, options.id_column, decimal)
@@ -76,8 +79,16 @@ def read_text(file: Path, options: ReadOptions, *, default: str) -> Table:
         if id_column is not None:  # as they are written, not as numbers
             as_texts = {"usecols": [id_column], "dtype": str, "keep_default_na": False}
             ids = list(pandas.read_csv(file, **csv_options | as_texts).iloc[:, 0])
-    except (pandas.errors.ParserError, pandas.errors.EmptyDataError) as error:
-        raise ValueError(f"{file} is no table that can be read ({error}).") from error
+    except pandas.errors.EmptyDataError as error:
+        raise ValueError(f"{file} is empty; a table is needed.") from error
+    except pandas.errors.ParserError as error:
+        reason = " ".join(str(error).split())
+        raise ValueError(f"{file} is no table that can be read ({reason}).") from error
+    is_empty = frame.isna().all(axis=1).to_numpy()
+    if is_empty.any() and not is_empty.all():
+        frame = frame[~is_empty].reset_index(drop=True)
+        ids = None if ids is None else [ids[i] for i in np.flatnonzero(~is_empty)]
+        notes.append(f"{int(is_empty.sum())} empty rows were left out")
     text_format = {
         "separator": separator, "decimal": decimal, "encoding": encoding.removesuffix("-sig"),
     }  # fmt: skip
@@ -163,9 +174,11 @@ def _column_names(first: list[str], width: int, last: str, file: Path) -> list[s
     if width == len(first) + 1:
         names = [*names, f"column {width}"] if not last else ["", *names]
     elif width > len(first) + 1:
-        raise ValueError(f"{file}: its lines have {width} fields, its first line {len(first)}.")
-    unique, _ = make_unique(names)  # as pandas needs them
-    return list(unique)
+        raise ValueError(
+            f"{file}: its lines have {width} fields, its first line {len(first)}. Delete the lines "
+            "before the names of the columns, or begin them with #."
+        )
+    return names
 
 
 def _header_note(named: bool) -> str:
