@@ -29,6 +29,7 @@ def test_rows_of_separators_alone_are_left_out(tmp_path, separator):
 
 
 def test_samples_without_values_stay(tmp_path):
+    assert len(read(tmp_path, "a,b\n1,2\n,\n3,4\n").data) == 3  # samples are numbered by rows
     table = read(tmp_path, "id,a,b\ns1,1,2\ns2,,\ns3,3,4\n")
     assert table.ids == ["s1", "s2", "s3"]
     assert np.isnan(table.data[1]).all()
@@ -98,10 +99,13 @@ def test_a_column_without_a_name(tmp_path):
         ("t.csv", b"Run of May\n\na,b,c\n1,2,3\n4,5,6\n", "or begin them with #"),
         ("t.csv", b"a,b\n1,2\n3,4,5,6\n", r"line 3, saw 4\)\.$"),
         ("t.npy", b"\x93NUMPY\x01\x00", r"t\.npy is no array of numbers"),
+        ("t.parquet", b"a,b\n1,2\n", r"t\.parquet is no Parquet file that can be read"),
         ("t.dat", b"a,b\n1,2\n", r"Rename a text to \.csv or \.txt"),
     ],
 )
 def test_files_that_cannot_be_read_say_why(tmp_path, name, content, message):
+    if name == "t.parquet":
+        pytest.importorskip("pyarrow", reason="Parquet needs pyarrow")
     (tmp_path / name).write_bytes(content)
     with pytest.raises(ValueError, match=message) as error:
         read_table(tmp_path / name)

@@ -123,13 +123,21 @@ def read(options: argparse.Namespace, say: Callable[[str], None]) -> Table:
         options.data, id_column=options.id, dataset=options.dataset, header=options.header,
         separator=options.sep, decimal=options.decimal, layer=options.layer,
         columns=options.columns, transpose=options.transpose,
-        color_by=getattr(options, "color_by", None),
+        color_by=getattr(options, "color_by", None), scratch=_scratch_folder(options),
     )  # fmt: skip
     for note in table.notes:
         say(f"  {note}")
     for loss in table.losses:
         warn(loss)
     return table
+
+
+def _scratch_folder(options: argparse.Namespace) -> Path | None:
+    """Return the folder for temporary files: where the output goes, as there is room."""
+    output = options.output or getattr(options, "write_h5ad", None)
+    if output is None or is_stdout(output):
+        return None
+    return next((folder for folder in (output, *output.parents) if folder.is_dir()), None)
 
 
 def warn(text: str) -> None:

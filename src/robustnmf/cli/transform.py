@@ -103,6 +103,8 @@ def align_features(
     table: Table, model: BaseRobustNMF
 ) -> tuple[np.ndarray | csr_array | StoredRows, list[str]]:
     """Return the columns that are features of the model, in its order, and names of the others."""
+    from robustnmf.tables import StoredRows
+
     names = getattr(model, "feature_names_in_", None)
     data = table.data
     if names is None or not table.named:
@@ -123,6 +125,4 @@ def align_features(
     places = [positions[name] for name in names]
     if places == list(range(len(table.features))):
         return data, unknown
-    if not hasattr(data, "__getitem__"):
-        raise ValueError("the features of the table are not in the order of the model.")
-    return data[:, places], unknown
+    return data.choose(places) if isinstance(data, StoredRows) else data[:, places], unknown

@@ -18,9 +18,9 @@ from pathlib import Path
 from robustnmf.archive import is_stream
 from robustnmf.tables._arrays import read_npy, read_npz
 from robustnmf.tables._columns import choose_columns
-from robustnmf.tables._frame import read_parquet
 from robustnmf.tables._hdf5 import read_hdf5, read_sparse
 from robustnmf.tables._matrix_market import read_folder, read_matrix_market
+from robustnmf.tables._parquet import read_parquet
 from robustnmf.tables._scale import divide, draw_rows, scale_features, take_rows
 from robustnmf.tables._stored import StoredRows
 from robustnmf.tables._table import ReadOptions, Table, join_first, make_unique, turn
@@ -88,6 +88,7 @@ def read_table(
     columns: Sequence[str] | None = None,
     color_by: str | None = None,
     transpose: bool | None = None,
+    scratch: str | Path | None = None,
 ) -> Table:
     """Read a table from a file.
 
@@ -119,6 +120,9 @@ def read_table(
     transpose : bool, optional
         Whether rows of the file are features; by default not, except for Matrix Market files of
         genes x cells that have files of names beside them.
+    scratch : path, optional
+        Folder for a temporary file, which texts and Parquet files that are too large for memory are
+        converted to; that of the system by default.
     """
     file = Path(expanduser(path))
     if separator is not None and (len(separator) != 1 or separator in '"\r\n'):
@@ -126,8 +130,9 @@ def read_table(
     if decimal is not None and decimal not in DECIMALS:
         raise ValueError(f"decimal is {decimal!r}, but '.' or ',' is needed.")
     options = ReadOptions(
-        id_column, dataset, header, separator, decimal, layer, color_by, transpose
-    )
+        id_column, dataset, header, separator, decimal, layer, color_by, transpose,
+        None if scratch is None else Path(scratch),
+    )  # fmt: skip
     reader = _find_reader(file, options)
     try:
         table = reader(file, options)
