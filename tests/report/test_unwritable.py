@@ -106,3 +106,13 @@ def test_errors_of_the_system_name_the_file(tmp_path, capsys, monkeypatch):
     data = str(tmp_path / "wdbc.data")
     assert main(["datasets", "convert", "wdbc", data, "-o", str(tmp_path)]) == 1
     assert capsys.readouterr().err == f"robustnmf: {data}: Permission denied\n"
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no /dev/full")
+def test_a_full_device_is_one_line(tmp_path, capsys):
+    X = noisy_low_rank(30, 6, 2)
+    np.savetxt(tmp_path / "t.csv", X, delimiter=",")
+    RobustNMF(2, random_state=0).fit(X).save(tmp_path / "model.rnmf")
+    arguments = [str(tmp_path / "model.rnmf"), str(tmp_path / "t.csv"), "-o", "/dev/full"]
+    assert main(["transform", *arguments, "--no-header"]) == 1
+    assert capsys.readouterr().err == "robustnmf: No space left on device\n"

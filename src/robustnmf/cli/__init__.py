@@ -58,8 +58,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _describe(error: Exception) -> str:
     """Return the message of an error; those of the system without their number."""
-    if isinstance(error, OSError) and error.strerror and error.filename is not None:
-        return f"{os.fspath(error.filename)}: {error.strerror}"
+    if isinstance(error, OSError) and error.strerror:
+        file = "" if error.filename is None else f"{os.fspath(error.filename)}: "
+        return f"{file}{error.strerror}"
     return str(error)
 
 
