@@ -12,7 +12,7 @@ from math import inf
 
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars", " ": "spaces"}
 DETECTED = ",;\t|"
-"""Separators that are detected; a space is one where the user says so."""
+"""Separators that are detected first; spaces where none of them splits lines."""
 
 DECIMALS = {".": "point", ",": "comma"}
 MISSING = {"", "na", "nan", "n/a", "null", "none"}
@@ -20,6 +20,17 @@ MISSING = {"", "na", "nan", "n/a", "null", "none"}
 
 GROUPS = " \u00a0\u2009\u202f'\u2019"
 """Separators of thousands, besides the point or comma that is not the decimal mark."""
+
+MINUS = "\u2212"
+"""The minus sign of typeset texts."""
+
+SIGNATURES = {
+    b"PK\x03\x04": "it is a spreadsheet or another ZIP archive; save the sheet as CSV (UTF-8)",
+    b"\xd0\xcf\x11\xe0": "it is a spreadsheet; save the sheet as CSV (UTF-8)",
+    b"\x1f\x8b": "it is compressed by gzip; let its name end with .gz",
+    b"%PDF": "it is a PDF",
+}
+"""What files are that are no texts, by their first bytes."""
 
 UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 NO_TEXT = re.compile(rb"[\x00-\x08\x0e-\x19\x1c-\x1f]")
@@ -33,7 +44,8 @@ def detect_encoding(chunks: Iterable[bytes]) -> str:
         if i == 0 and chunk.startswith(UTF16):
             return "utf-16"
         if NO_TEXT.search(chunk):
-            raise UnicodeError("it holds bytes that are no text")
+            names = (SIGNATURES[key] for key in SIGNATURES if i == 0 and chunk.startswith(key))
+            raise UnicodeError(next(names, "it holds bytes that are no text; save it as UTF-8"))
         for name in list(decoders):
             try:
                 decoders[name].decode(chunk)
@@ -53,7 +65,7 @@ def detect_separator(lines: Sequence[str], default: str) -> str:
     """Detect the separator of the fields of these lines; the default unless another is better.
 
     A separator splits most lines into equally many fields, two or more; of several such the one
-    that leaves most numbers.
+    that leaves most numbers. Where none does, spaces are the separator if they leave numbers.
     """
     best, highest = default, 0.0
     for separator in (default, *(other for other in DETECTED if other != default)):
@@ -65,11 +77,22 @@ def detect_separator(lines: Sequence[str], default: str) -> str:
         numbers = sum(map(_is_number_or_missing, cells)) / len(cells)
         if count / len(rows) + numbers > highest + 1e-9:
             best, highest = separator, count / len(rows) + numbers
-    return best
+    return best if highest or not _are_spaced_numbers(lines) else " "
+
+
+def _are_spaced_numbers(lines: Sequence[str]) -> bool:
+    """Whether spaces split most lines into equally many fields, most of them numbers."""
+    rows = [row for row in split(lines, " ") if row]
+    width, count = Counter(map(len, rows)).most_common(1)[0] if rows else (0, 0)
+    cells = [cell for row in rows for cell in row]
+    n_numbers = sum(map(_is_number_or_missing, cells))
+    return width > 1 and 2 * count > len(rows) and 2 * n_numbers > len(cells)
 
 
 def split(lines: Iterable[str], separator: str) -> Iterator[list[str]]:
-    """Yield the fields of each line; fields may be quoted."""
+    """Yield the fields of each line; fields may be quoted. Several spaces separate as one does."""
+    if separator == " ":
+        lines = (" ".join(line.split()) for line in lines)
     try:
         yield from csv.reader(lines, delimiter=separator)
     except csv.Error:  # a field that is too long, a line that ends within quotes
@@ -113,7 +136,7 @@ def _number_pattern(decimal: str) -> re.Pattern[str]:
 
 def to_number(text: str, decimal: str = ".") -> float | None:
     """Parse a number, also with separators of thousands; return None if the text is none."""
-    text = text.strip()
+    text = text.strip().replace(MINUS, "-")
     if text.lstrip("+-").lower() in ("inf", "infinity") and text[:2] not in ("++", "--"):
         return -inf if text.startswith("-") else inf
     match = _number_pattern(decimal).fullmatch(text)
@@ -126,7 +149,7 @@ def to_number(text: str, decimal: str = ".") -> float | None:
 
 def has_thousands(text: str, decimal: str) -> bool:
     """Whether a text is a number with separators of thousands."""
-    match = _number_pattern(decimal).fullmatch(text.strip())
+    match = _number_pattern(decimal).fullmatch(text.strip().replace(MINUS, "-"))
     return match is not None and match["group"] is not None
 
 

@@ -38,6 +38,18 @@ class Negative(Means):
         return self
 
 
+class Weighing(Means):
+    """Importances of as many samples as it is told."""
+
+    def __init__(self, rows=2, error=None, count=5):
+        super().__init__(rows, error)
+        self.count = count
+
+    def fit(self, X, y=None):
+        self.sample_importances_ = np.full(self.count, 1 / self.count)
+        return super().fit(X)
+
+
 def test_any_estimator_is_scored_beside_ours():
     calls = []
     result = benchmark.run(
@@ -75,7 +87,12 @@ def test_importances_are_scored():
 
 @pytest.mark.parametrize(
     ("estimator", "text"),
-    [(Means(error=ValueError), "on purpose"), (Wrong(), "has shape"), (Negative(), "negative")],
+    [
+        (Means(error=ValueError), "on purpose"),
+        (Wrong(), "has shape"),
+        (Negative(), "negative"),
+        (Weighing(), "sample_importances_ of 'mine' has shape (5,), but (n_samples,), here ("),
+    ],
 )
 def test_failures_are_reported(estimator, text):
     result = benchmark.run({"mine": estimator}, **SMALL)

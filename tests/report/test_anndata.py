@@ -153,18 +153,34 @@ def test_chosen_genes_keep_their_places(adata, tmp_path):
 
 
 def test_tables_become_anndata(tmp_path, capsys):
-    frame = pd.DataFrame(counts().toarray(), columns=[f"g{i}" for i in range(30)])
+    frame = pd.DataFrame(counts().toarray() / 7.0, columns=[f"g{i}" for i in range(30)])
     frame.insert(0, "id", [f"c{i}" for i in range(120)])
     frame.to_csv(tmp_path / "t.csv", index=False)
     arguments = ["--scale", "std", "--write-h5ad", str(tmp_path / "o.h5ad")]
     assert fit(tmp_path / "t.csv", *arguments) == 0
     done = ad.read_h5ad(tmp_path / "o.h5ad")
-    np.testing.assert_allclose(done.X, frame.iloc[:, 1:], rtol=1e-6, atol=1e-9)
+    np.testing.assert_array_equal(done.X, read_table(tmp_path / "t.csv").data)
     assert list(done.obs_names)[:2] == ["c0", "c1"]
     assert done.uns["nmf"]["feature_scale"].shape == (30,)
     approximation = done.obsm["X_nmf"] @ done.varm["nmf_components"].T
     inside = ~done.obs["nmf_outlier"].to_numpy()
     assert abs(approximation[inside].sum() / done.X[inside].sum() - 1) < 0.05
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
+@pytest.mark.parametrize("is_sparse", [True, False])
+def test_what_was_read_is_written_whatever_the_scale(tmp_path, dtype, is_sparse):
+    X = (counts() / 7.0 if dtype.startswith("f") else counts()).astype(dtype)
+    if is_sparse:
+        scipy.sparse.save_npz(tmp_path / "x.npz", X)
+    else:
+        np.savez(tmp_path / "x.npz", X=X.toarray())
+    arguments = ["--scale", "std", "--write-h5ad", str(tmp_path / "o.h5ad")]
+    assert fit(tmp_path / "x.npz", *arguments) == 0
+    done = ad.read_h5ad(tmp_path / "o.h5ad").X
+    assert scipy.sparse.issparse(done) == is_sparse
+    assert done.dtype == dtype
+    np.testing.assert_array_equal(done.toarray() if is_sparse else done, X.toarray())
 
 
 def test_columns_of_cells_colour_them_and_layers_are_listed(adata, tmp_path):

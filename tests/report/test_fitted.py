@@ -130,10 +130,10 @@ def test_scripts_get_json_and_the_rank_is_chosen(written, capsys):
         (["{data}", "-k", "2", "--image-shape", "3x3"], "HEIGHTxWIDTH of 8 pixels"),
         (["{negative}", "-k", "2"], "Negative values"),
         (["{text}", "-k", "2"], "holds no numbers"),
-        (["{empty}", "-k", "2"], "no table that can be read"),
+        (["{empty}", "-k", "2"], "is empty; a table is needed"),
         (["{binary}", "-k", "2"], "no table that can be read"),
         (["{odd}", "-k", "2"], "has the suffix '.xyz'"),
-        (["{object}", "-k", "2"], "Object arrays cannot be loaded"),
+        (["{object}", "-k", "2"], "Python objects, which are never read"),
     ],
 )
 def test_user_errors_are_told_in_a_line(arguments, message, written, tmp_path, capsys):

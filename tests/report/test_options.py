@@ -10,7 +10,8 @@ import pytest
 
 from robustnmf import RobustNMF, inits, losses, weightings
 from robustnmf.cli import EXTRAS, main
-from robustnmf.cli.fit import INITS, LOSSES, OPTIONS, SCALES, WEIGHTINGS, in_options
+from robustnmf.cli._messages import OPTIONS, in_options
+from robustnmf.cli.fit import INITS, LOSSES, SCALES, WEIGHTINGS
 from robustnmf.tables._scale import KINDS
 from tests.problems import noisy_low_rank
 

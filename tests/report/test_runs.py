@@ -7,7 +7,7 @@ import pytest
 
 import robustnmf
 from robustnmf.cli import main
-from robustnmf.cli._fitting import edge_note, units_note
+from robustnmf.cli._notes import edge_note, units_note
 from robustnmf.estimators import RankSelection
 from robustnmf.report.encoded import encode_samples, find_outliers
 from tests.problems import noisy_low_rank

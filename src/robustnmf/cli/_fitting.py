@@ -11,15 +11,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from robustnmf.cli._messages import errors_in_options, in_options
+from robustnmf.cli._notes import edge_note, units_note
 from robustnmf.cli._shared import (
     UsageError,
     check_new,
     check_not_input,
+    check_writable,
     read,
     surroundings,
     warn,
 )
-from robustnmf.cli.fit import in_options
 
 if TYPE_CHECKING:
     from robustnmf.estimators import RankSelection, RobustNMF
@@ -28,9 +30,6 @@ if TYPE_CHECKING:
 
 MAX_ROWS = 5000
 """Samples by which the units of features are compared."""
-
-NOTEWORTHY_RATIO = 100
-"""How many times the median feature the largest one is, for a note to be printed."""
 
 
 def run_fit(options: argparse.Namespace) -> int:
@@ -44,6 +43,7 @@ def run_fit(options: argparse.Namespace) -> int:
 
     if options.write_h5ad is not None:
         check_table(table, options.data)
+    _check_rank(options.components, *table.data.shape)
     shape = (
         None
         if options.image_shape is None
@@ -82,15 +82,29 @@ def _check_outputs(options: argparse.Namespace) -> None:
     if options.output is not None:
         if options.output.exists() and not options.output.is_dir():
             raise ValueError(f"--output is {options.output}, a file; a folder is needed.")
+        if str(options.output) == "-":
+            raise UsageError("-o is -, but a folder is needed; results are several files.")
         outputs += output_paths(options.output).values()
+        check_writable("--output", options.output, outputs)
     for path in outputs:
         check_not_input(path, options.data)
     if options.write_h5ad is not None:
         if options.write_h5ad.resolve() in [path.resolve() for path in outputs]:
             raise UsageError(f"--write-h5ad is {options.write_h5ad}, a file that -o writes.")
         check_h5ad(options.write_h5ad, options.data, options.dataset)
+        check_writable("--write-h5ad", options.write_h5ad, [options.write_h5ad])
         outputs.append(options.write_h5ad)
     check_new(outputs, force=options.force)
+
+
+def _check_rank(rank: int | str, samples: int, features: int) -> None:
+    """Refuse more parts than a table has rows or columns, each of which could be one itself."""
+    most = min(samples, features)
+    if rank != "auto" and int(rank) > most:
+        raise ValueError(
+            f"-k is {rank}, but {samples} samples with {features} features have {most} parts at "
+            "most. Lower -k, or use -k auto."
+        )
 
 
 def _fit(
@@ -104,6 +118,7 @@ def _fit(
 
     from robustnmf.estimators import RobustNMF
     from robustnmf.report.fitted_data import Fit
+    from robustnmf.report.h5ad import writes_data
     from robustnmf.tables import draw_rows, scale_features
 
     begin = time.perf_counter()
@@ -113,9 +128,11 @@ def _fit(
         messages.append(text)
         warn(text)
 
-    scale = None
+    scale = unscaled = None
     if options.scale != "none":
-        table, scale = scale_features(table, options.scale, options.seed)
+        if writes_data(options.write_h5ad, options.data):
+            unscaled = table.data
+        table, scale = scale_features(table, options.scale, options.seed, keep=unscaled is not None)
         table.notes.append(f"every feature is divided by its scale ({options.scale})")
         say(f"  {table.notes[-1]}")
     else:
@@ -137,7 +154,10 @@ def _fit(
     )  # fmt: skip
     if say is _say:
         _show_progress(model)
-    with warnings.catch_warnings(record=True) as fit_warnings:
+    with (
+        errors_in_options(table, options.data),
+        warnings.catch_warnings(record=True) as fit_warnings,
+    ):
         warnings.simplefilter("always")
         codes = model.fit_transform(_values(table))
     if table.named:  # sparse tables have no place for them
@@ -146,10 +166,10 @@ def _fit(
         model.feature_scale_ = scale  # kept by model.save
     for warning in fit_warnings:
         if issubclass(warning.category, (UserWarning, RuntimeWarning)):
-            note(in_options(str(warning.message)))
+            note(in_options(str(warning.message), table, options.data))
     return Fit(
         model, table, codes, time.perf_counter() - begin, shape, selection, options.data.name,
-        scale, messages, options.color_by,
+        scale, messages, options.color_by, unscaled,
     )  # fmt: skip
 
 
@@ -158,45 +178,6 @@ def _values(table: Table) -> Any:
     from robustnmf.tables import StoredRows
 
     return table.data.source if isinstance(table.data, StoredRows) else table.data
-
-
-def units_note(rows: Any) -> str:
-    """Say in words that features (rows, features) have very different units, if they have."""
-    import numpy as np
-
-    if not isinstance(rows, np.ndarray):
-        return ""  # counts, as a rule, which have one unit
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of columns without a value
-        typical = np.nanmedian(rows, axis=0)
-    positive = typical[typical > 0]
-    if len(positive) < 2 or positive.max() < NOTEWORTHY_RATIO * np.median(positive):
-        return ""
-    return (
-        f"the largest feature is {positive.max() / np.median(positive):,.0f} times the median one "
-        "and will rule the parts; if features should count alike, use --scale robust"
-    )
-
-
-def edge_note(selection: RankSelection, max_ranks: int) -> str:
-    """Say in words that the number of parts is at the edge of those that were tried, if it is."""
-    rank, largest = selection.recommended, int(selection.ranks[-1])
-    if rank == largest > 1 and largest == max_ranks:
-        return (
-            f"-k auto chose {rank} parts, the most that it tried; more may be better, raise "
-            "--max-ranks"
-        )
-    if rank == largest > 1:
-        return (
-            f"-k auto chose {rank} parts, the most that a table of this shape allows: it may have "
-            "no fewer parts than features, or too few samples"
-        )
-    if rank == 1 < largest:
-        return (
-            "-k auto chose 1 part, the least there is: samples differ in amount alone, or their "
-            "parts are hidden by noise or by features of large units (--scale robust)"
-        )
-    return ""
 
 
 def _choose_rank(
@@ -210,12 +191,15 @@ def _choose_rank(
     from robustnmf.estimators.auto_rank import choose_rank, draw_rank_rows_of
     from robustnmf.estimators.rank import largest_rank
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the fit says the same of X
-        rows = draw_rank_rows_of(RobustNMF(**parameters), _values(table))
-    largest = min(options.max_ranks, largest_rank(rows))
-    say(f"choosing among {largest} numbers of parts, on {rows.shape[0]} samples")
-    selection = choose_rank(rows, parameters, options.seed, options.max_ranks)
+    with errors_in_options(table, options.data):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the fit says the same of X
+            rows = draw_rank_rows_of(RobustNMF(**parameters), _values(table))
+        largest = min(options.max_ranks, largest_rank(rows))
+        say(f"choosing among {largest} numbers of parts, on {rows.shape[0]} samples")
+    is_whole = rows.shape[0] == table.data.shape[0]
+    with errors_in_options(table if is_whole else None, options.data):
+        selection = choose_rank(rows, parameters, options.seed, options.max_ranks)
     say(selection.reason)
     return selection
 

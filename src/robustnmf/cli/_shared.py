@@ -74,6 +74,17 @@ def add_force(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--force", action="store_true", help="replace results that are there")
 
 
+def add_experiment(parser: argparse.ArgumentParser, folders: str, *, quick: str) -> None:
+    """Add the options of commands that run experiments: on which data, how, and where to."""
+    parser.add_argument("--datasets", nargs="+", default=[], metavar="NAME", help="only these")
+    parser.add_argument("--quick", action="store_true", help=quick)
+    parser.add_argument("--jobs", type=positive_integer, default=os.cpu_count() or 1, metavar="N",
+                        help="processes (default: as many as there are cores)")  # fmt: skip
+    parser.add_argument("--device", help="where PyTorch fits, for example cuda; NumPy by default")
+    parser.add_argument("--data-dir", help="folder of the npz files (or set ROBUSTNMF_DATA)")
+    add_output_folder(parser, f"folder to write to ({folders})", None)
+
+
 def add_output_folder(parser: argparse.ArgumentParser, meaning: str, default: Path | None) -> None:
     """Add the option of the folder to write to; ``--out`` is its earlier name."""
     parser.add_argument(
@@ -112,13 +123,21 @@ def read(options: argparse.Namespace, say: Callable[[str], None]) -> Table:
         options.data, id_column=options.id, dataset=options.dataset, header=options.header,
         separator=options.sep, decimal=options.decimal, layer=options.layer,
         columns=options.columns, transpose=options.transpose,
-        color_by=getattr(options, "color_by", None),
+        color_by=getattr(options, "color_by", None), scratch=_scratch_folder(options),
     )  # fmt: skip
     for note in table.notes:
         say(f"  {note}")
     for loss in table.losses:
         warn(loss)
     return table
+
+
+def _scratch_folder(options: argparse.Namespace) -> Path | None:
+    """Return the folder for temporary files: where the output goes, as there is room."""
+    output = options.output or getattr(options, "write_h5ad", None)
+    if output is None or is_stdout(output):
+        return None
+    return next((folder for folder in (output, *output.parents) if folder.is_dir()), None)
 
 
 def warn(text: str) -> None:
@@ -150,6 +169,19 @@ def open_output(path: Path) -> Iterator[IO[bytes]]:
         return
     with output_file(path) as file:
         yield file
+
+
+def check_writable(option: str, value: Path, outputs: Iterable[Path]) -> None:
+    """Refuse outputs that cannot be written, before anything is computed.
+
+    ``value`` is what the option was given, and ``outputs`` are the files that follow from it.
+    """
+    from robustnmf.report.files import unwritable_reason
+
+    for path in outputs:
+        reason = unwritable_reason(path)
+        if reason is not None:
+            raise ValueError(f"{option} is {value}, but {reason}. Name another output.")
 
 
 def check_not_input(output: Path, *inputs: Path) -> None:

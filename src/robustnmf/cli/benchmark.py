@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import os
 import time
 from datetime import UTC, datetime
 from pathlib import Path
 
 from robustnmf.cli._shared import (
     Commands,
-    add_output_folder,
+    add_experiment,
+    check_writable,
     command,
     positive_integer,
     progress_bar,
@@ -32,11 +32,9 @@ def add(commands: Commands) -> None:
     parser = command(commands, "benchmark", summary, EXAMPLES, aliases=["contaminate"])
     parser.add_argument("--entries", action="store_true",
                         help="spoil entries of a table instead of whole samples")  # fmt: skip
-    parser.add_argument("--datasets", nargs="+", default=[], metavar="NAME", help="only these")
     parser.add_argument("--corruptions", nargs="+", default=[], metavar="NAME", help="only these")
     parser.add_argument("--seeds", type=positive_integer, metavar="N",
                         help="the first N of ten; of six with --entries")  # fmt: skip
-    parser.add_argument("--quick", action="store_true", help="small data, two seeds, minutes")
     parser.add_argument(
         "--groups", nargs="+", default=[], metavar="NAME",
         help="groups of methods, all by default: methods two_step paper grids detectors; with "
@@ -45,15 +43,8 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--without-grids", action="store_true", help="without the paper's grids, most of the time"
     )
-    parser.add_argument(
-        "--jobs", type=positive_integer, default=os.cpu_count() or 1, help="processes"
-    )
-    parser.add_argument(
-        "--device", help="where PyTorch fits weights of entries, for example cuda; NumPy by default"
-    )
-    parser.add_argument("--data-dir", help="folder of the npz files (or set ROBUSTNMF_DATA)")
-    meaning = "folder to write to (contamination, contamination-entries; -quick after it)"
-    add_output_folder(parser, meaning, None)
+    folders = "contamination, contamination-entries; -quick after it"
+    add_experiment(parser, folders, quick="small data, two seeds, minutes")
     parser.set_defaults(run=run)
 
 
@@ -81,6 +72,7 @@ def run(options: argparse.Namespace) -> int:
     name = "contamination-entries" if options.entries else "contamination"
     out = options.output or Path(f"{name}-quick" if options.quick else name)
     make_store = entries.open_store if options.entries else ScenarioStore
+    check_writable("--output", out, [out / "scenarios.sqlite"])
     store = make_store(out / "scenarios.sqlite")
     console = Console()
     for name in benchmark.missing:

@@ -7,7 +7,7 @@ import json
 import os
 from pathlib import Path
 
-from robustnmf.cli._shared import Commands
+from robustnmf.cli._shared import Commands, check_writable
 
 EXAMPLES = """examples:
   robustnmf datasets                                             what there is, and what is here
@@ -42,7 +42,9 @@ def convert(options: argparse.Namespace) -> int:
     from robustnmf.datasets import VARIABLE, dataset_called
 
     folder = options.out or Path(os.environ.get(VARIABLE) or ".")
-    print(dataset_called(options.name).convert(options.files, folder))
+    dataset = dataset_called(options.name)
+    check_writable("--out", folder, [folder / dataset.file])
+    print(dataset.convert(options.files, folder))
     return 0
 
 

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterator
 from pathlib import Path
 
-from robustnmf.cli._shared import Commands, add_output_folder
+from robustnmf.cli._shared import Commands, add_output_folder, check_writable
 
 
 def add(commands: Commands) -> None:
@@ -31,7 +31,8 @@ def run(options: argparse.Namespace) -> int:
 
     console = Console()
     folder: Path = options.output
-    folder.mkdir(parents=True, exist_ok=True)  # fail before the fits, not after
+    check_writable("--output", folder, [folder / "report.html"])
+    folder.mkdir(parents=True, exist_ok=True)
 
     def progress(names: list[str]) -> Iterator[str]:
         return iter(track(names, description="Fitting all methods", console=console))

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from robustnmf.cli._shared import (
     Commands,
-    UsageError,
     add_force,
     add_reading,
     command,
@@ -43,19 +42,6 @@ INITS = ("random", "nndsvd", "nndsvda", "nndsvdar", "robust")
 """Names of the registries, which take a second to import; a test compares."""
 
 SCALES = ("none", "max", "std", "robust")
-OPTIONS = {
-    "n_components": "-k", "max_iter": "--max-iter", "tol": "--tol", "init": "--init",
-    "random_state": "--seed", "n_init": "--n-init", "weighting": "--weighting", "loss": "--loss",
-}  # fmt: skip
-"""Options of this command by the parameters they set."""
-
-WORDS = {"weighting", "loss"}
-"""Parameters whose names are words of a sentence where no value follows."""
-
-PARAMETER = re.compile(
-    rf"\b(?P<name>{'|'.join(OPTIONS)})\b(?:=(?P<quote>'?)(?P<value>[\w.+-]*\w)(?P=quote))"
-    rf"|\b(?P<bare>{'|'.join(name for name in OPTIONS if name not in WORDS)})\b"
-)
 
 
 def add(commands: Commands) -> None:
@@ -104,27 +90,10 @@ def add(commands: Commands) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Read the table, fit, write all files, print a summary; errors name options."""
+    """Read the table, fit, write all files, print a summary."""
     from robustnmf.cli._fitting import run_fit
 
-    try:
-        return run_fit(options)
-    except UsageError:
-        raise
-    except ValueError as error:
-        raise ValueError(in_options(str(error))) from error
-
-
-def in_options(text: str) -> str:
-    """Replace the names of parameters in a message by those of the options that set them."""
-
-    def option(match: re.Match[str]) -> str:
-        if match["bare"]:
-            return OPTIONS[match["bare"]]
-        return f"{OPTIONS[match['name']]} {match['value']}"
-
-    text = PARAMETER.sub(option, text)
-    return text.replace("X.toarray()", "a file with a dense table")
+    return run_fit(options)
 
 
 def _components(text: str) -> int | str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import time
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,9 +10,9 @@ from pathlib import Path
 from robustnmf.cli._shared import (
     Commands,
     UsageError,
-    add_output_folder,
+    add_experiment,
+    check_writable,
     command,
-    positive_integer,
     progress_bar,
     surroundings,
 )
@@ -32,13 +31,9 @@ def add(commands: Commands) -> None:
     parser = command(commands, "reproduce", summary, EXAMPLES)
     parser.add_argument("--tables", type=int, nargs="*", metavar="N", help="only these tables")
     parser.add_argument("--figures", type=int, nargs="*", metavar="N", help="only these figures")
-    parser.add_argument("--datasets", nargs="+", default=[], metavar="NAME", help="only these")
-    parser.add_argument("--quick", action="store_true", help="small data, few starts, minutes")
-    parser.add_argument("--jobs", type=positive_integer, default=os.cpu_count() or 1,
-                        help="k-means processes")  # fmt: skip
-    parser.add_argument("--device", help="where PyTorch fits, for example cuda; NumPy by default")
-    parser.add_argument("--data-dir", help="folder of the npz files (or set ROBUSTNMF_DATA)")
-    add_output_folder(parser, "folder to write to (reproduction, reproduction-quick)", None)
+    add_experiment(
+        parser, "reproduction, reproduction-quick", quick="small data, few starts, minutes"
+    )
     parser.set_defaults(run=run)
 
 
@@ -62,6 +57,7 @@ def run(options: argparse.Namespace) -> int:
     if options.device is not None:
         check_device(options.device)
     out = options.output or Path("reproduction-quick" if options.quick else "reproduction")
+    check_writable("--output", out, [out / "trials.sqlite"])
     store = Store(out / "trials.sqlite")
     console = Console()
     for name in (*scope.missing, *(item.title for item in reproduction.left_out)):

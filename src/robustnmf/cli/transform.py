@@ -9,6 +9,7 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from robustnmf.cli._messages import errors_in_options
 from robustnmf.cli._shared import (
     Commands,
     UsageError,
@@ -16,6 +17,7 @@ from robustnmf.cli._shared import (
     add_reading,
     check_new,
     check_not_input,
+    check_writable,
     command,
     is_stdout,
     open_output,
@@ -66,6 +68,7 @@ def run(options: argparse.Namespace) -> int:
         raise ValueError(f"--output is {options.output}, a folder; a file is needed.")
     check_not_input(options.output, options.data, options.model)
     if not to_stdout:
+        check_writable("--output", options.output, [options.output])
         check_new([options.output], force=options.force)
     model = robustnmf.load(options.model)
     if not hasattr(model, "transform"):
@@ -82,7 +85,7 @@ def run(options: argparse.Namespace) -> int:
         first = ", ".join(repr(name[:40]) for name in unknown[:5])
         more = ", ..." if len(unknown) > 5 else ""
         warn(f"left out, no features of the model: {first}{more}")
-    with warnings.catch_warnings():
+    with errors_in_options(table, options.data), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about names of features, which were compared above
         codes, energies, outliers = encode_samples(model, data)
     with open_output(options.output) as file:
@@ -100,6 +103,8 @@ def align_features(
     table: Table, model: BaseRobustNMF
 ) -> tuple[np.ndarray | csr_array | StoredRows, list[str]]:
     """Return the columns that are features of the model, in its order, and names of the others."""
+    from robustnmf.tables import StoredRows
+
     names = getattr(model, "feature_names_in_", None)
     data = table.data
     if names is None or not table.named:
@@ -120,6 +125,4 @@ def align_features(
     places = [positions[name] for name in names]
     if places == list(range(len(table.features))):
         return data, unknown
-    if not hasattr(data, "__getitem__"):
-        raise ValueError("the features of the table are not in the order of the model.")
-    return data[:, places], unknown
+    return data.choose(places) if isinstance(data, StoredRows) else data[:, places], unknown

@@ -70,6 +70,8 @@ def _lines(path: Path) -> list[str]:
     """Return the lines of a text file that are not blank."""
     if path.suffix == ".Z":
         raise DatasetError(f"{path} is compressed. Unpack it first: uncompress {path.name}")
+    if path.is_dir():
+        raise DatasetError(f"{path} is a folder; name the text files in it.")
     try:
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:

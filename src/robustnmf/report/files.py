@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from robustnmf.archive import whole_file
+from robustnmf.archive import is_stream, whole_file
 
 FIT_FILES = ("basis.csv", "codes.csv", "samples.csv", "model.rnmf", "report.html", "run.json")
 """Files of a fit."""
@@ -16,6 +18,32 @@ FIT_FILES = ("basis.csv", "codes.csv", "samples.csv", "model.rnmf", "report.html
 def output_paths(folder: Path) -> dict[str, Path]:
     """Return the paths of the files of a fit in a folder, by name."""
     return {name: folder / name for name in FIT_FILES}
+
+
+def unwritable_reason(path: Path) -> str | None:
+    """Return why no file can be written to a path, or None; folders are made as needed.
+
+    Found out by a temporary file in the folder, as permissions alone do not tell: a file system may
+    be read-only or full.
+    """
+    try:
+        if is_stream(path):
+            return None if os.access(path, os.W_OK) else f"{path} is not open for writing"
+        if path.is_dir():
+            return f"{path} is a folder"
+        target = path.resolve()
+        if path.is_symlink() and not target.parent.is_dir():
+            return f"it is a link to {target}, whose folder does not exist"
+        folder = target.parent if path.is_symlink() else path.parent
+        while not os.path.lexists(folder):
+            folder = folder.parent
+        if not folder.is_dir():
+            return f"{folder} is no folder"
+        with tempfile.TemporaryFile(dir=folder):
+            return None
+    except (OSError, RuntimeError) as error:  # of links that form a circle: RuntimeError
+        reason = getattr(error, "strerror", None) or str(error)
+        return f"nothing can be written there ({reason})"
 
 
 @contextmanager

@@ -11,6 +11,8 @@ import numpy as np
 from robustnmf.report.names import display_name
 
 if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
     from robustnmf.estimators import RankSelection, RobustNMF
     from robustnmf.tables import Table
 
@@ -21,6 +23,7 @@ class Fit:
 
     ``selection`` holds the errors by which the rank was chosen, if it was. With ``scale``
     (features,) the data of the table are divided by it, and so are the components of the model.
+    ``unscaled`` are the data before that, if they are to be written.
     ``color_by`` names the column that samples are coloured by. Arrays over all samples are computed
     once: the tables and the page read them for every sample.
     """
@@ -35,6 +38,7 @@ class Fit:
     scale: np.ndarray | None = None
     warnings: list[str] = field(default_factory=list)
     color_by: str | None = None
+    unscaled: np.ndarray | csr_array | None = None
 
     @cached_property
     def components(self) -> np.ndarray:

@@ -32,6 +32,11 @@ def is_anndata(path: Path) -> bool:
         return "obs" in file and "var" in file
 
 
+def writes_data(path: Path | None, source: Path) -> bool:
+    """Whether the data of a table are written, as there is no AnnData file to be copied."""
+    return path is not None and not is_anndata(source)
+
+
 def check_h5ad(path: Path, source: Path, dataset: str | None) -> None:
     """Refuse a path that no AnnData file can be written to, before the fit."""
     for module in ("anndata", "h5py"):  # imported after the fit, as they take memory
@@ -109,12 +114,8 @@ def _write_table(fit: Fit, target: Path) -> None:
     import pandas
 
     table = fit.table
-    data = table.data
+    data = table.data if fit.unscaled is None else fit.unscaled
     assert not isinstance(data, StoredRows)  # check_table refuses them
-    if fit.scale is not None:
-        data = data * fit.scale[None, :] if isinstance(data, np.ndarray) else data.multiply(
-            fit.scale[None, :]
-        ).tocsr()  # fmt: skip
     obs, var = (pandas.DataFrame(index=list(names)) for names in (table.ids, table.features))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of names that several samples have

@@ -15,14 +15,15 @@ from functools import partial
 from os.path import expanduser
 from pathlib import Path
 
+from robustnmf.archive import is_stream
 from robustnmf.tables._arrays import read_npy, read_npz
 from robustnmf.tables._columns import choose_columns
-from robustnmf.tables._frame import read_parquet
 from robustnmf.tables._hdf5 import read_hdf5, read_sparse
 from robustnmf.tables._matrix_market import read_folder, read_matrix_market
+from robustnmf.tables._parquet import read_parquet
 from robustnmf.tables._scale import divide, draw_rows, scale_features, take_rows
 from robustnmf.tables._stored import StoredRows
-from robustnmf.tables._table import ReadOptions, Table, make_unique, turn
+from robustnmf.tables._table import ReadOptions, Table, join_first, make_unique, turn
 from robustnmf.tables._text import OPENERS, read_text
 from robustnmf.text_format import DECIMALS
 
@@ -87,6 +88,7 @@ def read_table(
     columns: Sequence[str] | None = None,
     color_by: str | None = None,
     transpose: bool | None = None,
+    scratch: str | Path | None = None,
 ) -> Table:
     """Read a table from a file.
 
@@ -118,6 +120,9 @@ def read_table(
     transpose : bool, optional
         Whether rows of the file are features; by default not, except for Matrix Market files of
         genes x cells that have files of names beside them.
+    scratch : path, optional
+        Folder for a temporary file, which texts and Parquet files that are too large for memory are
+        converted to; that of the system by default.
     """
     file = Path(expanduser(path))
     if separator is not None and (len(separator) != 1 or separator in '"\r\n'):
@@ -125,8 +130,9 @@ def read_table(
     if decimal is not None and decimal not in DECIMALS:
         raise ValueError(f"decimal is {decimal!r}, but '.' or ',' is needed.")
     options = ReadOptions(
-        id_column, dataset, header, separator, decimal, layer, color_by, transpose
-    )
+        id_column, dataset, header, separator, decimal, layer, color_by, transpose,
+        None if scratch is None else Path(scratch),
+    )  # fmt: skip
     reader = _find_reader(file, options)
     try:
         table = reader(file, options)
@@ -135,7 +141,11 @@ def read_table(
         raise ValueError(f"{file} is no table that can be read ({reason}).") from error
     samples, features = table.data.shape
     if not samples or not features:
-        raise ValueError(f"{file} holds no numbers: {samples} samples, {features} features.")
+        texts = table.left_out
+        reason = f" Columns of texts: {join_first(map(repr, texts))}." if texts else ""
+        raise ValueError(
+            f"{file} holds no numbers: {samples} samples, {features} features.{reason}"
+        )
     if table.data.dtype.kind not in "fiub":
         raise ValueError(f"{file} holds {table.data.dtype}, no numbers.")
     if transpose and reader not in (read_matrix_market, read_folder):  # which know their axes
@@ -143,7 +153,8 @@ def read_table(
     names, repeated = make_unique(table.features)
     notes = table.notes
     if repeated:
-        notes = [*notes, f"{len(repeated)} names stand for several features, which are numbered"]
+        what = "1 name stands" if len(repeated) == 1 else f"{len(repeated)} names stand"
+        notes = [*notes, f"{what} for several features, which are numbered"]
     table = replace(table, features=names, repeated=repeated, notes=notes)
     return table if columns is None else choose_columns(table, columns)
 
@@ -160,13 +171,17 @@ def _find_reader(file: Path, options: ReadOptions) -> Callable[[Path, ReadOption
         raise ValueError(f"--color-by names a column, but columns of {file} have no names.")
     if file.is_dir():
         return read_folder
+    if str(file) == "-" or (file.exists() and is_stream(file)):
+        raise ValueError(
+            f"{file} is standard input, a FIFO or a device, but a table is read more than once; a "
+            "regular file is needed. Save it to one."
+        )
     if not file.exists():
         raise FileNotFoundError(f"there is no file {file}.")
-    if not file.is_file():
-        raise ValueError(f"{file} is a FIFO or a device; a regular file is needed.")
     if suffix not in READERS:
         raise ValueError(
             f"{file} has the suffix {suffix!r}, but tables are read from "
-            f"{', '.join(sorted(READERS))} (also .gz for texts and .mtx)."
+            f"{', '.join(sorted(READERS))} (also .gz for texts and .mtx). Rename a text to .csv or "
+            ".txt."
         )
     return READERS[suffix]

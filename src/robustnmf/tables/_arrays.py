@@ -17,9 +17,14 @@ SPARSE_ENTRIES = {"format", "indices", "indptr", "shape", "data"}
 
 def read_npy(file: Path, options: ReadOptions) -> Table:
     """Read the array of an NPY file; one that is too large for memory stays in its file."""
-    if not exceeds_memory(file.stat().st_size):
-        return numbered_table(np.load(file, allow_pickle=False), "an array")
-    array = np.load(file, allow_pickle=False, mmap_mode="r")
+    is_large = exceeds_memory(file.stat().st_size)
+    try:
+        array = np.load(file, allow_pickle=False, mmap_mode="r" if is_large else None)
+    except ValueError as error:
+        reason = "Python objects, which are never read" if "pickle" in str(error) else str(error)
+        raise ValueError(f"{file} is no array of numbers ({reason}).") from error
+    if not is_large:
+        return numbered_table(array, "an array")
     note = "an array that is read from its file block by block, as it is large"
     return numbered_table(StoredRows(array, file), note)
 
@@ -69,5 +74,5 @@ def choose_array(dataset: str | None, tables: list[str], file: Path) -> str:
         return dataset
     if dataset is None and len(tables) == 1:
         return tables[0]
-    problem = f"there is no table {dataset!r} in" if dataset is not None else "which table of"
-    raise ValueError(f"{problem} {file}? It holds {tables or 'none'}; name one with --dataset.")
+    problem = f"there is no table {dataset!r} in {file}." if dataset else f"which table of {file}?"
+    raise ValueError(f"{problem} It holds {tables or 'none'}; name one with --dataset.")

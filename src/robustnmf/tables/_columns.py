@@ -14,11 +14,6 @@ from robustnmf.tables._table import Table, join_first
 
 def choose_columns(table: Table, columns: Sequence[str]) -> Table:
     """Return the table with the features of these names or patterns alone, in their own order."""
-    if isinstance(table.data, StoredRows):
-        raise ValueError(
-            "--columns needs the table in memory, and this one is too large. Save the columns of "
-            "interest in a file of their own."
-        )
     positions = {name: i for i, name in enumerate(table.features)}
     chosen = np.zeros(len(table.features), dtype=bool)
     for column in columns:
@@ -40,8 +35,10 @@ def choose_columns(table: Table, columns: Sequence[str]) -> Table:
     features = [table.features[int(i)] for i in indices]
     note = f"{len(features)} of {len(table.features)} features, by --columns"
     made_missing = {n: count for n, count in table.made_missing.items() if n in set(features)}
+    data = table.data
+    chosen_data = data.choose(indices) if isinstance(data, StoredRows) else data[:, indices]
     return replace(
-        table, data=table.data[:, indices], features=features, notes=[*table.notes, note],
+        table, data=chosen_data, features=features, notes=[*table.notes, note],
         left_out=[], made_missing=made_missing, positions=indices,
     )  # fmt: skip
 

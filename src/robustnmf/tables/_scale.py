@@ -16,14 +16,20 @@ MAX_ROWS = 100_000
 """Samples by which the scale of features is found, drawn at random where there are more."""
 
 
-def scale_features(table: Table, kind: str, seed: int) -> tuple[Table, np.ndarray]:
+def scale_features(
+    table: Table, kind: str, seed: int, *, keep: bool = False
+) -> tuple[Table, np.ndarray]:
     """Return the table with features divided by their scales, and the scales (features,).
 
-    Arrays of floats are divided in place: the table that is given must not be used any more.
+    Arrays of floats are divided in place unless they are to be kept: the table that is given must
+    not be used any more.
     """
     rows = draw_rows(table.data, MAX_ROWS, seed)
     scale = feature_scales(rows, kind)
-    return replace(table, data=divide(table.data, scale)), scale
+    data = table.data
+    if keep and not isinstance(data, StoredRows):
+        data = data.copy()
+    return replace(table, data=divide(data, scale)), scale
 
 
 def draw_rows(

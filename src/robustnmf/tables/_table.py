@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
+from pathlib import Path
 from typing import overload
 
 import numpy as np
@@ -108,6 +109,7 @@ class ReadOptions:
     layer: str | None = None
     color_by: str | None = None
     transpose: bool | None = None
+    scratch: Path | None = None
 
 
 def join_first(texts: Iterable[str], most: int = 5) -> str:

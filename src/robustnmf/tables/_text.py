@@ -8,11 +8,16 @@ import lzma
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from itertools import chain, islice, pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from robustnmf.tables._frame import distinct_texts, find_id_column, table_from_frame
+import numpy as np
+
+from robustnmf.tables._blocks import needs_blocks, rows_of_block, table_from_blocks
+from robustnmf.tables._frame import find_id_column, table_from_frame
+from robustnmf.tables._numbers import distinct_texts
 from robustnmf.tables._table import ReadOptions, Table, make_unique
 from robustnmf.text_format import (
     CHUNK,
@@ -26,6 +31,9 @@ from robustnmf.text_format import (
     split,
     to_number,
 )
+
+if TYPE_CHECKING:
+    import pandas
 
 MIN_AXIS_LENGTH = 5
 """So many numbers, each larger than the one before, name features (wavelengths, times)."""
@@ -42,7 +50,9 @@ def read_text(file: Path, options: ReadOptions, *, default: str) -> Table:
     """Read a delimited text; ``default`` is its separator where no other splits it better."""
     import pandas
 
-    encoding = detect_encoding(_read_chunks(file))
+    sizes: list[int] = []
+    encoding = detect_encoding(_read_chunks(file, sizes))
+    is_large = needs_blocks(max(sum(sizes), file.stat().st_size)) and not options.transpose
     lines = _read_first_lines(file, encoding)
     n_skipped, separator = _find_separator(lines, options.separator, default)
     cells = chain.from_iterable(split(lines[n_skipped:], separator))
@@ -50,8 +60,8 @@ def read_text(file: Path, options: ReadOptions, *, default: str) -> Table:
         (options.decimal, False) if options.decimal else detect_decimal(cells, separator)
     )
     csv_options: dict[str, Any] = {
-        "sep": separator, "skiprows": n_skipped, "low_memory": False, "encoding": encoding,
-        "decimal": decimal,
+        "sep": r"\s+" if separator == " " else separator, "skiprows": n_skipped,
+        "low_memory": False, "encoding": encoding, "decimal": decimal,
     }  # fmt: skip
     try:
         first, second = (_read_fields(file, csv_options, line) for line in (0, 1))
@@ -59,34 +69,86 @@ def read_text(file: Path, options: ReadOptions, *, default: str) -> Table:
         notes = [] if named and _has_text(first, decimal) else [_header_note(named)]
         if named:
             names = _column_names(first, len(second), second[-1] if second else "", file)
-            csv_options |= {"header": 0, "names": names, "index_col": False}
+            unique, _ = make_unique(names)  # as pandas needs them
+            csv_options |= {"header": 0, "names": list(unique), "index_col": False}
         else:
             csv_options |= {"header": None}
-        frame = pandas.read_csv(file, **csv_options)
+        step = rows_of_block(len(first))
+        part = {"nrows": step} if is_large else {}
+        frame = pandas.read_csv(file, **csv_options | part)
         if is_doubtful:  # later lines may have numbers that only one decimal mark fits
             later, is_doubtful = detect_decimal(distinct_texts(frame), separator)
             if not is_doubtful and later != decimal:
                 decimal = csv_options["decimal"] = later
-                frame = pandas.read_csv(file, **csv_options)
-        frame.columns = [str(name) for name in frame.columns]
+                frame = pandas.read_csv(file, **csv_options | part)
+        frame.columns = names if named else [str(name) for name in frame.columns]
         if not named and not is_number(first[0], decimal) and not is_missing(first[0]):
             frame.columns = ["", *map(str, range(frame.shape[1] - 1))]
         id_column = find_id_column(frame, options.id_column, decimal)
+        fixed = options.decimal is not None
+        text_format = {
+            "separator": separator, "decimal": decimal, "encoding": encoding.removesuffix("-sig"),
+        }  # fmt: skip
+        notes += _format_notes(text_format, default)
+        if is_large:
+            blocks = _read_blocks(file, csv_options, step, list(frame.columns), id_column)
+            ids_of = None if id_column is None else partial(_names_in, column=id_column)
+            table = table_from_blocks(
+                blocks, id_column, ids_of, notes, decimal, fixed=fixed, color_by=options.color_by,
+                folder=options.scratch,
+            )  # fmt: skip
+            return replace(table, text_format=text_format)
         ids = None
         if id_column is not None:  # as they are written, not as numbers
             as_texts = {"usecols": [id_column], "dtype": str, "keep_default_na": False}
             ids = list(pandas.read_csv(file, **csv_options | as_texts).iloc[:, 0])
-    except (pandas.errors.ParserError, pandas.errors.EmptyDataError) as error:
-        raise ValueError(f"{file} is no table that can be read ({error}).") from error
-    text_format = {
-        "separator": separator, "decimal": decimal, "encoding": encoding.removesuffix("-sig"),
-    }  # fmt: skip
-    notes += _format_notes(text_format, default)
-    fixed = options.decimal is not None
+    except pandas.errors.EmptyDataError as error:
+        raise ValueError(f"{file} is empty; a table is needed.") from error
+    except pandas.errors.ParserError as error:
+        reason = " ".join(str(error).split())
+        raise ValueError(f"{file} is no table that can be read ({reason}).") from error
+    if ids is not None:
+        is_empty = _find_empty(frame, ids)
+        if is_empty.any():
+            frame = frame[~is_empty].reset_index(drop=True)
+            ids = [ids[i] for i in np.flatnonzero(~is_empty)]
+            notes.append(f"{int(is_empty.sum())} empty rows were left out")
     table = table_from_frame(
         frame, id_column, ids, notes, decimal, fixed=fixed, color_by=options.color_by
     )
     return replace(table, text_format=text_format)
+
+
+def _read_blocks(
+    file: Path, csv_options: dict[str, Any], step: int, names: list[str], id_column: int | None
+) -> Iterator[pandas.DataFrame]:
+    """Yield blocks of rows without those that are empty; names of samples are as written."""
+    import pandas
+
+    as_text = {} if id_column is None else {"converters": {id_column: str}}
+    with pandas.read_csv(file, chunksize=step, **csv_options | as_text) as blocks:
+        for block in blocks:
+            block.columns = names
+            if id_column is not None:
+                block = block[~_find_empty(block, _names_in(block, id_column))]
+            yield block
+
+
+def _find_empty(frame: pandas.DataFrame, ids: list[str]) -> np.ndarray:
+    """Return which rows (n,) have neither a name nor a value, as spreadsheets write them.
+
+    Where samples have no names they are numbered by their rows, and none is left out.
+    """
+    nameless = np.array([not name for name in ids], dtype=bool)
+    if nameless.any():
+        values = frame[nameless]
+        nameless[nameless] = (values.isna() | (values == "")).all(axis=1).to_numpy()
+    return nameless
+
+
+def _names_in(frame: pandas.DataFrame, column: int) -> list[str]:
+    """Return the names of samples that a column holds."""
+    return list(frame.iloc[:, column])
 
 
 def _find_separator(lines: list[str], separator: str | None, default: str) -> tuple[int, str]:
@@ -101,10 +163,11 @@ def _find_separator(lines: list[str], separator: str | None, default: str) -> tu
     return n_skipped, separator or detect_separator(lines[n_skipped:], default)
 
 
-def _read_chunks(file: Path) -> Iterator[bytes]:
-    """Yield the bytes of a text, uncompressed."""
+def _read_chunks(file: Path, sizes: list[int]) -> Iterator[bytes]:
+    """Yield the bytes of a text, uncompressed; add the sizes of the pieces to a list."""
     with OPENERS.get(file.suffix.lower(), open)(file, "rb") as content:
         while chunk := content.read(CHUNK):
+            sizes.append(len(chunk))
             yield chunk
 
 
@@ -163,9 +226,11 @@ def _column_names(first: list[str], width: int, last: str, file: Path) -> list[s
     if width == len(first) + 1:
         names = [*names, f"column {width}"] if not last else ["", *names]
     elif width > len(first) + 1:
-        raise ValueError(f"{file}: its lines have {width} fields, its first line {len(first)}.")
-    unique, _ = make_unique(names)  # as pandas needs them
-    return list(unique)
+        raise ValueError(
+            f"{file}: its lines have {width} fields, its first line {len(first)}. Delete the lines "
+            "before the names of the columns, or begin them with #."
+        )
+    return names
 
 
 def _header_note(named: bool) -> str:

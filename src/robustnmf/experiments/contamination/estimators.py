@@ -54,8 +54,7 @@ def _score(judge: Judge, name: str, estimator: Any, match_rank: bool) -> Score:
     begin = time.perf_counter()
     model.fit(X)
     scores = {"seconds": time.perf_counter() - begin}
-    basis = model.components_
-    basis = np.asarray(to_numpy(basis) if is_foreign(basis) else basis, dtype=np.float64)
+    basis = _floats(model.components_)
     if basis.ndim != 2 or basis.shape[1] != X.shape[1]:
         raise ValueError(
             f"components_ has shape {basis.shape}, but (n_components, {X.shape[1]}) is needed."
@@ -64,5 +63,16 @@ def _score(judge: Judge, name: str, estimator: Any, match_rank: bool) -> Score:
         raise ValueError("components_ holds negative values, NaN or infinity.")
     importances = getattr(model, "sample_importances_", None)
     if importances is not None:
-        scores["lost"] = judge.without_weight(np.asarray(importances))
+        importances = _floats(importances)
+        if importances.shape != X.shape[:1]:
+            raise ValueError(
+                f"sample_importances_ of {name!r} has shape {importances.shape}, but (n_samples,), "
+                f"here ({X.shape[0]},), is needed."
+            )
+        scores["lost"] = judge.without_weight(importances)
     return judge.basis(name, basis, **scores)
+
+
+def _floats(array: Any) -> np.ndarray:
+    """Return an array of any library as floats of NumPy."""
+    return np.asarray(to_numpy(array) if is_foreign(array) else array, dtype=np.float64)

@@ -1,0 +1,143 @@
+"""Tables as spreadsheets and instruments export them, and files that are no tables."""
+
+import gzip
+import os
+
+import numpy as np
+import pytest
+
+from robustnmf.cli import main
+from robustnmf.tables import read_table
+from robustnmf.text_format import detect_separator, to_number
+from tests.problems import noisy_low_rank
+
+pytest.importorskip("pandas", reason="tables need the packages of the extra cli")
+
+
+def read(tmp_path, text, name="t.csv", **options):
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    return read_table(tmp_path / name, **options)
+
+
+@pytest.mark.parametrize("separator", [",", ";"])
+def test_rows_of_separators_alone_are_left_out(tmp_path, separator):
+    text = "id,a,b\ns1,1.5,2\n,,\ns2,3,4\n,,\n,,\n\n\n".replace(",", separator)
+    table = read(tmp_path, text)
+    assert table.ids == ["s1", "s2"]
+    assert table.data.tolist() == [[1.5, 2], [3, 4]]
+    assert "3 empty rows were left out" in table.notes
+
+
+def test_samples_without_values_stay(tmp_path):
+    assert len(read(tmp_path, "a,b\n1,2\n,\n3,4\n").data) == 3  # samples are numbered by rows
+    table = read(tmp_path, "id,a,b\ns1,1,2\ns2,,\ns3,3,4\n")
+    assert table.ids == ["s1", "s2", "s3"]
+    assert np.isnan(table.data[1]).all()
+
+
+def test_the_sign_of_typeset_texts_is_a_minus():
+    assert to_number("\u22121,234.5") == -1234.5
+    assert to_number("1e\u22123") == 1e-3
+    assert to_number("\u2212") is None
+
+
+@pytest.mark.parametrize(
+    "text", ["x  y\n1.5 2\n  3   4\n", "   1.50     2.00\n   3.00     4.00\n", "s1 1.5 2\ns2 3 4\n"]
+)
+def test_spaces_separate_where_nothing_else_does(tmp_path, text):
+    table = read(tmp_path, text, "t.txt")
+    assert table.data.tolist() == [[1.5, 2], [3, 4]]
+    assert any("separated by spaces" in note for note in table.notes)
+
+
+def test_spaces_within_words_do_not_separate():
+    assert detect_separator(["my name\n", "first one\n", "second one\n"], ",") == ","
+    assert detect_separator(["mass of it\n", "1\n", "2\n"], ",") == ","
+    assert detect_separator(["a;b c\n", "1 000;2\n", "3 000;4\n"], ",") == ";"
+
+
+def test_repeated_names_in_texts_are_noted_and_refused_where_they_matter(tmp_path, capsys):
+    X = noisy_low_rank(30, 3, 2)
+    np.savetxt(tmp_path / "t.csv", X, delimiter=",", header="a,b,c", comments="")
+    np.savetxt(tmp_path / "new.csv", X, delimiter=",", header="a,c,c", comments="")
+    table = read_table(tmp_path / "new.csv")
+    assert table.features == ["a", "c", "c.1"]
+    assert table.repeated == {"c"}
+    assert "1 name stands for several features, which are numbered" in table.notes
+    pytest.importorskip("plotly", reason="tables need the packages of the extra cli")
+    out = str(tmp_path / "out")
+    assert main(["fit", str(tmp_path / "t.csv"), "-k", "2", "-o", out, "--quiet"]) == 0
+    arguments = [f"{out}/model.rnmf", str(tmp_path / "new.csv"), "-o", str(tmp_path / "codes.csv")]
+    capsys.readouterr()
+    assert main(["transform", *arguments]) == 1
+    assert "several features that are called 'c'" in capsys.readouterr().err
+
+
+def test_numbers_of_rows_are_noted(tmp_path):
+    table = read(tmp_path, "patient,a\n7,1.5\n8,2.5\n9,1\n")
+    assert table.features == ["patient", "a"]
+    assert any("'patient' holds consecutive integers" in note for note in table.notes)
+    table = read(tmp_path, "patient,a\n7,1.5\n8,2.5\n9,1\n", id_column="patient")
+    assert table.ids == ["7", "8", "9"]
+    assert read(tmp_path, "x,a\n7,1.5\n9,2.5\n8,1\n").notes == ["3 samples, 2 features"]
+
+
+def test_a_column_without_a_name(tmp_path):
+    table = read(tmp_path, ",a,b\ns1,1,2\ns2,3,4\n")
+    assert table.ids == ["s1", "s2"]
+    assert "samples are named by the first column, which has no name" in table.notes
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("t.csv", b"", "is empty; a table is needed"),
+        ("t.csv", b"PK\x03\x04\x00\x00", "a spreadsheet or another ZIP archive; save the sheet"),
+        ("t.csv", gzip.compress(b"a,b\n1,2\n"), r"by gzip; let its name end with \.gz"),
+        ("t.csv", "a,b\n1,2\n".encode("utf-16-le"), "no text; save it as UTF-8"),
+        ("t.csv", b"a,b\n1%,2%\n1%,4%\n", r"no numbers: 2 samples, .*Columns of texts: 'a', 'b'\."),
+        ("t.csv", b"Run of May\n\na,b,c\n1,2,3\n4,5,6\n", "or begin them with #"),
+        ("t.csv", b"a,b\n1,2\n3,4,5,6\n", r"line 3, saw 4\)\.$"),
+        ("t.npy", b"\x93NUMPY\x01\x00", r"t\.npy is no array of numbers"),
+        ("t.parquet", b"a,b\n1,2\n", r"t\.parquet is no Parquet file that can be read"),
+        ("t.dat", b"a,b\n1,2\n", r"Rename a text to \.csv or \.txt"),
+    ],
+)
+def test_files_that_cannot_be_read_say_why(tmp_path, name, content, message):
+    if name == "t.parquet":
+        pytest.importorskip("pyarrow", reason="Parquet needs pyarrow")
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(ValueError, match=message) as error:
+        read_table(tmp_path / name)
+    assert "\n" not in str(error.value)
+
+
+def test_python_objects_are_never_read(tmp_path):
+    np.save(tmp_path / "t.npy", np.array([{}], dtype=object), allow_pickle=True)
+    with pytest.raises(ValueError, match="Python objects, which are never read"):
+        read_table(tmp_path / "t.npy")
+
+
+def test_standard_input_is_no_file(tmp_path):
+    with pytest.raises(ValueError, match="read more than once"):
+        read_table("-")
+
+
+def test_more_parts_than_rows_or_columns_are_refused(tmp_path, capsys):
+    pytest.importorskip("plotly", reason="tables need the packages of the extra cli")
+    np.savetxt(tmp_path / "t.csv", noisy_low_rank(30, 4, 2), delimiter=",")
+    arguments = ["fit", str(tmp_path / "t.csv"), "-o", str(tmp_path / "out"), "--quiet", "-k"]
+    assert main([*arguments, "1000"]) == 1
+    assert "-k is 1000, but 30 samples with 4 features have 4 parts at" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="names of files are bytes on POSIX alone")
+def test_names_of_files_need_not_be_utf_8(tmp_path):
+    pytest.importorskip("plotly", reason="tables need the packages of the extra cli")
+    path = os.fsdecode(os.fsencode(tmp_path) + b"/\xff.csv")
+    try:
+        np.savetxt(path, noisy_low_rank(30, 4, 2), delimiter=",")
+    except OSError:
+        pytest.skip("this file system has names in UTF-8 alone")
+    assert main(["fit", path, "-k", "1", "-o", str(tmp_path / "out"), "--quiet"]) == 0
