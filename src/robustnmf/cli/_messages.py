@@ -31,8 +31,6 @@ ADVICE = {
     r"fewer": "with fewer, use a weighting with a parameter of its own in Python",
     r"outliers_ says which": "the results say which",
     r", and entry_weights\(X\) says which": "",
-    r"\bFrobenius, KullbackLeibler, Alpha, Beta\(1\) or Beta\(2\)":
-        "--loss frobenius, kullback-leibler or alpha",
     r"\bFrobenius or KullbackLeibler\b": "--loss frobenius or kullback-leibler",
     r"\buse KullbackLeibler\b": "use --loss kullback-leibler",
     r"or the squared error with this one": "or --loss frobenius with this one",
