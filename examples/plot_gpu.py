@@ -137,6 +137,8 @@ for (name, times), mark in zip(measured.items(), "osD", strict=False):
     ax.loglog([n * m * k for n, m, k in times], list(times.values()), f"{mark}-", label=name)
     for (n, m, k), value in times.items():
         print(f"{name:30s}{n:>8,} x {m:<5,} k = {k}  {value:5.2f} s")
-ax.set(xlabel="samples x features x parts", ylabel="seconds of a fit")
+ax.minorticks_off()
+ax.set_yticks([0.1, 0.25, 0.5, 1, 2, 4], labels=["0.1", "0.25", "0.5", "1", "2", "4"])
+ax.set(xlabel="samples x features x parts", ylabel="seconds of a fit", ylim=(0.05, 8))
 ax.legend()
 plt.show()
