@@ -47,6 +47,7 @@ sphinx_gallery_conf = {
     "gallery_dirs": "auto_examples",
     "within_subsection_order": "ExampleTitleSortKey",
     "remove_config_comments": True,
+    "capture_repr": (),  # what is printed, not what the last line returns
     "download_all_examples": False,
     "min_reported_time": 1,
     "doc_module": ("robustnmf",),
