@@ -44,8 +44,8 @@ chunks = ((40_000,) * n_chunks, (features,))
 X = da.map_blocks(draw_chunk, chunks=chunks, dtype=float).persist()
 wait(X)
 print(f"{X.shape[0]:,} x {X.shape[1]}, {X.nbytes / 1e6:.0f} MB in {X.npartitions} chunks")
-for worker, keys in client.has_what().items():
-    print(f"  {len(keys)} of them on {worker.split('/')[-1]}")
+for number, keys in enumerate(client.has_what().values()):
+    print(f"  worker {number} holds {len(keys)} of them")
 
 # %%
 # The call is that of an array in memory. Results with one row for every sample are lazy Dask

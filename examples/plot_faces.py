@@ -101,6 +101,7 @@ models = {
     "scikit-learn's NMF": NMF(16, **settings).fit(X),
     "RobustNMF": RobustNMF(16, **settings).fit(X),
 }
+# sphinx_gallery_thumbnail_number = 2
 figure = plt.figure(figsize=(9, 4.9), layout="constrained")
 for part, (name, model) in zip(figure.subfigures(1, 2), models.items(), strict=True):
     part.suptitle(name)

@@ -52,7 +52,7 @@ scored = hidden & ~garbled[:, None]
 spread = np.std(truth[scored])
 for name, guess in filled.items():
     error = np.sqrt(np.mean((guess - truth)[scored] ** 2)) / spread
-    print(f"{name:20s}error of hidden values {error:.3f} spreads")
+    print(f"{name:20s}error of hidden values {error:.3f} standard deviations")
 
 # %%
 figure, axes = plt.subplots(2, 2, figsize=(10, 5), sharex=True, sharey=True, layout="constrained")

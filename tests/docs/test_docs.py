@@ -173,6 +173,16 @@ def test_every_task_has_an_example(task):
     assert TASKS[task] <= set().union(*map(names_in, EXAMPLES))
 
 
+def test_every_example_has_a_place_in_the_gallery():
+    source = ast.parse((ROOT / "docs/gallery.py").read_text())
+    (order,) = (
+        ast.literal_eval(node.value)
+        for node in source.body
+        if isinstance(node, ast.Assign) and node.targets[0].id == "ORDER"
+    )
+    assert sorted(f"plot_{name}" for name in order) == [path.stem for path in EXAMPLES]
+
+
 def test_the_times_of_a_gpu_are_those_that_were_measured():
     """The example about GPUs states seconds; a script that is downloaded has no result files."""
     measured = json.loads((ROOT / "benchmarks/results/defaults_gpu.json").read_text())
