@@ -5,6 +5,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+from gallery import wrap_pictures
 from measured import write_tables
 
 from robustnmf import __version__
@@ -45,10 +46,12 @@ exclude_patterns = ["_build", "generated/*.md", "auto_examples/**/*.ipynb"]
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "auto_examples",
-    "within_subsection_order": "ExampleTitleSortKey",
+    "within_subsection_order": "gallery.ReadingOrder",
     "remove_config_comments": True,
+    "capture_repr": (),  # what is printed, not what the last line returns
     "download_all_examples": False,
     "min_reported_time": 1,
+    "write_computation_times": False,  # its page needs the network
     "doc_module": ("robustnmf",),
     "reference_url": {"robustnmf": None},
     "backreferences_dir": None,
@@ -56,5 +59,6 @@ sphinx_gallery_conf = {
 
 
 def setup(app):
-    """Write the tables of results before the build, from the library and the result files."""
+    """Write the tables of results before the build, and let pictures of examples scroll."""
+    app.connect("doctree-read", wrap_pictures)
     app.connect("builder-inited", lambda app: write_tables(Path(app.srcdir) / "generated"))

@@ -60,7 +60,8 @@ figure.tight_layout()
 # %%
 # Which pixels were ignored: dark ones have no weight.
 
-display = plot_entry_weights(models["biweight"], X[shown], image_shape=(8, 8))
+figure, ax = plt.subplots(figsize=(8, 1.6), layout="constrained")
+display = plot_entry_weights(models["biweight"], X[shown], image_shape=(8, 8), ax=ax)
 
 # %%
 # Squared error of the repaired images, relative to that of plain NMF of the clean ones.

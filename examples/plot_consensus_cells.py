@@ -55,8 +55,8 @@ for ax, name, parts in zip(
 axes[0].set_ylabel("cosine of the matched part")
 
 # %%
-# How many programs? The error of hidden entries and the silhouette of the components together
-# answer; a part too many does not come back.
+# How many programs? The recommendation rests on the error of hidden entries and on the silhouette
+# of the components; a part too many does not come back.
 
 selection = select_rank(X, range(4, 9), stability=True, n_runs=10, n_folds=3, random_state=0)
 selection.plot()
@@ -71,4 +71,5 @@ for ax, features in zip(axes.flat, top_features(model, 6), strict=True):
     spread = [feature.spread for feature in features]
     ax.bar(names, [feature.value for feature in features], yerr=spread, color="C0")
     ax.set_title(f"part {features[0].component}", fontsize=9)
+figure.supylabel("value in the part")
 plt.show()

@@ -64,7 +64,7 @@ model = models["Kullback-Leibler, robust"]
 size = counts.sum(axis=1)
 figure, ax = plt.subplots(figsize=(6, 4), layout="constrained")
 for flag, label, colour in ((False, "whole", "C0"), (True, "burst", "C3")):
-    ax.loglog(size[bad == flag], model.energies_[bad == flag], ".", color=colour, label=label)
+    ax.semilogy(size[bad == flag], model.energies_[bad == flag], ".", color=colour, label=label)
 ax.set(xlabel="counts of a cell", ylabel="energy")
 ax.legend()
 plt.show()

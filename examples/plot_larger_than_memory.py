@@ -3,84 +3,156 @@ Larger than memory
 ==================
 
 X may be a file. Blocks of it are read once a pass, the next one while the last is computed, so
-memory holds the codes and a few blocks, whatever the size of the file. The numbers are those of a
-fit in memory.
+memory holds the codes and a few blocks, whatever the size of the file. Here memory is bounded: a
+file of 400 MB is fitted where only 300 MB are left, and where the file could not even be loaded.
+(A file of 16 GB is measured in :doc:`/scale`.)
 """
 
 # %%
-# A file of ``uint8``, as cameras and counters write them; numbers are converted block by block. As
-# floats this one would have 470 MB; the fit takes less than half. (A file of 16 GB is measured in
-# :doc:`/scale`.)
+# Frames of a camera as single-precision floats, six spots of varying brightness on each. One in
+# twenty is broken. Files of 25 to 400 MB are written block by block.
 
-import resource  # not on Windows
-import sys
 import tempfile
 import time
+import tracemalloc
+from contextlib import contextmanager
 from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from robustnmf import RobustNMF
 
 folder = tempfile.TemporaryDirectory()
-path = Path(folder.name) / "frames.npy"
+MB, side, spots = 2**20, 32, 6
 rng = np.random.default_rng(0)
-frames, side, spots = 60_000, 32, 6
 rows, columns = np.mgrid[:side, :side]
-centres = rng.uniform(4, side - 4, size=(spots, 2))
 patterns = np.stack([
-    np.exp(-((rows - r) ** 2 + (columns - c) ** 2) / (2 * rng.uniform(2, 4) ** 2))
-    for r, c in centres
-]).reshape(spots, -1)  # fmt: skip
-table = np.lib.format.open_memmap(path, "w+", np.uint8, (frames, side * side))
-for begin in range(0, frames, 5000):
-    brightness = rng.gamma(0.7, 25, size=(5000, spots))
-    noise = rng.poisson(3, size=(5000, side * side))
-    table[begin : begin + 5000] = np.minimum(brightness @ patterns + noise, 255)
-broken = rng.choice(frames, frames // 20, replace=False)
-table[np.sort(broken)] = rng.integers(0, 256, size=(len(broken), side * side), dtype=np.uint8)
-table.flush()
-del table
-print(
-    f"{path.stat().st_size / 2**20:.0f} MB on disk, as floats {frames * side**2 * 8 / 2**20:.0f} MB"
-)
+    np.exp(-((rows - r) ** 2 + (columns - c) ** 2) / (2 * width**2))
+    for r, c, width in rng.uniform((4, 4, 2), (side - 4, side - 4, 4), size=(spots, 3))
+]).reshape(spots, -1).astype(np.float32)  # fmt: skip
+
+
+def write_frames(path, size):
+    """Write a file of a size in MB, block by block; return which frames are broken."""
+    frames = size * MB // (4 * side**2)
+    table = np.lib.format.open_memmap(path, "w+", np.float32, (frames, side**2))
+    broken = rng.random(frames) < 0.05
+    for begin in range(0, frames, 6400):
+        block = table[begin : begin + 6400]
+        brightness = rng.gamma(0.7, size=(len(block), spots)).astype(np.float32)
+        block[:] = brightness @ patterns + 0.1 * rng.random(block.shape, dtype=np.float32)
+        bad = broken[begin : begin + 6400]
+        block[bad] = 3 * rng.random((bad.sum(), side**2), dtype=np.float32)
+    return broken
+
+
+sizes = (25, 100, 400)
+paths = {size: Path(folder.name) / f"frames{size}.npy" for size in sizes}
+broken = {size: write_frames(path, size) for size, path in paths.items()}
+for path in paths.values():
+    print(f"{path.name}: {path.stat().st_size / MB:.0f} MB")
 
 # %%
-# Fit the path. The codes may go to a file too, and a checkpoint lets a long fit survive a crash.
+# Fit the paths, and note the most memory that each fit takes. The codes may go to a file too, and a
+# checkpoint lets a long fit survive a crash.
 
 
-def peak_memory():
-    """Return the most memory that this process has had so far, in MB."""
-    unit = 2**20 if sys.platform == "darwin" else 2**10
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
+def measure(function):
+    """Return the result of a function, and the most MB that it has allocated at once."""
+    tracemalloc.start()
+    result = function()
+    peak = tracemalloc.get_traced_memory()[1] / MB
+    tracemalloc.stop()
+    return result, peak
 
 
-model = RobustNMF(spots + 1, init="random", random_state=0, tol=1e-3)
-begin, before = time.perf_counter(), peak_memory()
-codes = model.fit_transform(
-    path,
-    codes_path=Path(folder.name) / "codes.npy",
-    checkpoint=Path(folder.name) / "fit.ckpt",
-)
-print(f"{model.n_iter_} passes in {time.perf_counter() - begin:.1f} s")
-print(f"{peak_memory() - before:.0f} MB more memory than before the fit; "
-      f"the table has {frames * side**2 * 8 / 2**20:.0f} MB as floats")  # fmt: skip
-print(f"codes: {type(codes).__name__} {codes.shape}")
+def fit_file(path):
+    """Fit a file by its path, with codes and checkpoints in files."""
+    model = RobustNMF(spots + 1, random_state=0, tol=1e-2)
+    model.fit_transform(path, codes_path=f"{path}.codes", checkpoint=f"{path}.ckpt")
+    return model
+
+
+def fit_loaded(path):
+    """Load a file and fit the array."""
+    return RobustNMF(spots + 1, random_state=0, tol=1e-2).fit(np.load(path))
+
+
+RobustNMF(2, max_iter=2, tol=0).fit(np.load(paths[25])[:100])  # compiles what it needs, once
+from_path, in_memory = {}, {}
+with threadpool_limits(2):  # every thread has blocks of its own
+    for size in sizes[:2]:
+        from_path[size] = measure(lambda size=size: fit_file(paths[size]))
+        in_memory[size] = measure(lambda size=size: fit_loaded(paths[size]))
 
 # %%
-# Which frames were broken?
+# The largest file under a bound, which the system enforces where it can (Linux).
 
-flagged = model.sample_importances_ < 0.5 * model.sample_importances_.max()
-both = np.isin(np.flatnonzero(flagged), broken).sum()
-print(f"{flagged.sum()} frames without a say, {both} of them among the {len(broken)} broken ones")
 
-figure, axes = plt.subplots(2, spots + 1, figsize=(11, 3.4), layout="constrained")
-for ax, part in zip(axes[0], model.components_, strict=True):
-    ax.imshow(part.reshape(side, side))
-for ax, pattern in zip(axes[1], [*patterns, np.ones(side * side)], strict=True):
-    ax.imshow(pattern.reshape(side, side), vmin=0)
-for ax in axes.ravel():
+@contextmanager
+def memory_bound(size):
+    """Let this process take so many MB more than it has now."""
+    try:
+        import resource
+
+        data = int(Path("/proc/self/statm").read_text().split()[5]) * resource.getpagesize()
+    except (ImportError, FileNotFoundError):
+        print("This system cannot bound the memory of a process.")
+        yield
+        return
+    before = resource.getrlimit(resource.RLIMIT_DATA)
+    resource.setrlimit(resource.RLIMIT_DATA, (data + size * MB, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_DATA, before)
+
+
+bound = 300
+with memory_bound(bound), threadpool_limits(2):
+    try:
+        print("loading the file of 400 MB:", np.load(paths[400]).shape)
+    except MemoryError as error:
+        print("loading the file of 400 MB: MemoryError:", error)
+    begin = time.perf_counter()
+    from_path[400] = measure(lambda: fit_file(paths[400]))
+    print(f"fitting its path: {from_path[400][0].n_iter_} passes in "
+          f"{time.perf_counter() - begin:.0f} s")  # fmt: skip
+
+# %%
+# Memory against the size of the file. The result of a path is that of an array, up to rounding in
+# single precision.
+
+print("  file   from its path   in memory")
+for size, (_, peak) in from_path.items():
+    loaded = f"{in_memory[size][1]:6.0f} MB" if size in in_memory else "        -"
+    print(f"{size:3d} MB       {peak:6.0f} MB   {loaded}")
+pair = [fits[100][0].components_ for fits in (from_path, in_memory)]
+print(f"largest difference of components {np.abs(pair[0] - pair[1]).max() / pair[1].max():.0e}")
+
+figure, ax = plt.subplots(figsize=(7, 4), layout="constrained")
+ax.plot(sizes, [from_path[size][1] for size in sizes], "o-", label="fit of the path")
+ax.plot(
+    sizes[:2], [in_memory[size][1] for size in sizes[:2]], "s-", label="fit of the loaded array"
+)
+ax.plot((0, 400), (0, 400), color="0.7", label="the table itself")
+ax.axhline(bound, color="C3", ls="--", label="bound for the largest file")
+ax.set(xlabel="size of the file (MB)", ylabel="most memory allocated (MB)", xlim=0, ylim=0)
+ax.legend()
+
+# %%
+# What was learned from the largest file, and which frames were broken.
+
+model, is_broken = from_path[400][0], broken[400]
+print(f"{model.outliers_[is_broken].sum():,} of {is_broken.sum():,} broken frames left out, and "
+      f"{model.outliers_[~is_broken].sum():,} of {(~is_broken).sum():,} others")  # fmt: skip
+unit = [p / np.linalg.norm(p, axis=1, keepdims=True) for p in (patterns, model.components_)]
+order = (unit[0] @ unit[1].T).argmax(axis=1)
+figure, axes = plt.subplots(2, spots, figsize=(9, 3.4), layout="constrained")
+for ax, part in zip(axes.ravel(), [*model.components_[order], *patterns], strict=True):
+    ax.imshow(part.reshape(side, side), vmin=0)
     ax.set(xticks=[], yticks=[])
 axes[0, 0].set_ylabel("learned")
 axes[1, 0].set_ylabel("true")

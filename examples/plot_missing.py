@@ -3,8 +3,9 @@ Missing values
 ==============
 
 NaN in X marks a missing value. It is left out of the loss, samples are weighted by their other
-values, and ``inverse_transform`` fills it in. Other imputers copy from samples that are broken;
-here these are down-weighted.
+values, and ``inverse_transform`` fills it in. Broken samples spoil what a mean or plain NMF fills
+in; here they are down-weighted. Nearest neighbours do almost as well where, as here, every row has
+many that are like it.
 """
 
 # %%
@@ -51,7 +52,7 @@ scored = hidden & ~garbled[:, None]
 spread = np.std(truth[scored])
 for name, guess in filled.items():
     error = np.sqrt(np.mean((guess - truth)[scored] ** 2)) / spread
-    print(f"{name:20s}error of hidden values {error:.3f} spreads")
+    print(f"{name:20s}error of hidden values {error:.3f} standard deviations")
 
 # %%
 figure, axes = plt.subplots(2, 2, figsize=(10, 5), sharex=True, sharey=True, layout="constrained")

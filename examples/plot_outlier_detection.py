@@ -35,7 +35,8 @@ outliers = detector.predict(X) == -1
 print(f"{outliers.sum()} found, {np.sum(outliers & bad)} of them among the 40 that are bad")
 
 # %%
-# Beside two detectors of scikit-learn, by how well scores rank the bad samples:
+# Beside two detectors of scikit-learn, by how well scores rank the bad samples (one is perfect).
+# Curves are shown where they differ.
 
 scores = {
     "RobustNMFDetector": -detector.score_samples(X),
@@ -46,6 +47,8 @@ figure, ax = plt.subplots(figsize=(5, 4.5), layout="constrained")
 for name, score in scores.items():
     RocCurveDisplay.from_predictions(bad, score, name=name, ax=ax)
     print(f"{name:20s}{roc_auc_score(bad, score):.3f}")
+ax.set(aspect="auto", xlim=(-0.01, 0.3), xlabel="share of good samples called outliers")
+ax.set_ylabel("share of bad samples found")
 
 # %%
 # Why is the worst one an outlier? Its residual, feature by feature.

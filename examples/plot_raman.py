@@ -54,8 +54,8 @@ spikes[bad] = False
 warnings.filterwarnings("ignore", category=OutlierWarning)
 models = {
     "plain": RobustNMF(3, weighting="uniform", random_state=0).fit(X),
-    "samples": RobustNMF(3, random_state=0).fit(X),
-    "samples and channels": RobustNMF(3, loss="biweight", random_state=0).fit(X),
+    "weights of samples": RobustNMF(3, random_state=0).fit(X),
+    "weights of samples and channels": RobustNMF(3, loss="biweight", random_state=0).fit(X),
 }
 
 
@@ -71,17 +71,17 @@ def match_spectra(components):
 figure, axes = plt.subplots(1, 3, figsize=(12, 3.4), sharey=True, layout="constrained")
 for ax, (name, model) in zip(axes, models.items(), strict=True):
     learned, cosines = match_spectra(model.components_)
-    print(f"{name:22s}cosines with the true spectra {np.round(cosines, 3)}")
+    print(f"{name:33s}cosines with the true spectra {np.round(cosines, 3)}")
     for i, (true, part) in enumerate(zip(spectra, learned, strict=True)):
         ax.plot(axis, true / true.max() + 1.2 * i, color="0.7", lw=4)
         ax.plot(axis, part + 1.2 * i, color="C0", lw=1)
-    ax.set(title=name, xlabel="wave number", yticks=[])
+    ax.set(title=name, xlabel="wave number (1/cm)", yticks=[])
 
 # %%
 # Channels without weight are the spikes, and ``inverse_transform`` of the codes is the table
 # without them.
 
-model = models["samples and channels"]
+model = models["weights of samples and channels"]
 weights = model.entry_weights(X)
 ignored = (weights < 0.1) & ~bad[:, None]
 print(f"{(ignored & spikes).sum()} of {spikes.sum()} spikes were ignored, "
@@ -95,6 +95,6 @@ figure, ax = plt.subplots(figsize=(9, 3), layout="constrained")
 ax.plot(axis, X[number], color="0.7", label="as measured")
 ax.plot(axis, repaired[number], color="C0", label="repaired")
 ax.plot(axis, clean[number], "k--", lw=1, label="true")
-ax.set(xlabel="wave number", ylabel="intensity")
+ax.set(xlabel="wave number (1/cm)", ylabel="intensity")
 ax.legend()
 plt.show()

@@ -3,13 +3,12 @@ Choosing the number of parts
 ============================
 
 Hide entries all over the table, predict them with one part, two, three... Too few parts miss
-structure and too many follow noise; both show in what was hidden. Bad samples would choose the
-rank if errors were squared and summed: :func:`robustnmf.select_rank` caps what a sample
-contributes.
+structure and too many follow noise; both show in what was hidden. If errors were squared and
+summed, bad samples would decide: :func:`robustnmf.select_rank` bounds what a sample contributes.
 """
 
 # %%
-# Five parts, noise, and a tenth of the samples from nowhere.
+# Five parts with some noise, and a tenth of the samples that is nothing but noise.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -30,7 +29,7 @@ print(f"least error at {curve.best}, recommended {curve.recommended}")
 
 figure, ax = plt.subplots(figsize=(6, 4), layout="constrained")
 curve.plot(ax=ax)
-ax.set_title("hidden entries, as select_rank sees them")
+ax.set_title("error of entries that were hidden")
 
 # %%
 # The errors of the fit itself fall with every part, and the bad samples are most of them.
@@ -41,6 +40,6 @@ figure, ax = plt.subplots(figsize=(6, 4), layout="constrained")
 ax.plot(ranks, [m.energies_.sum() for m in models], "o-", color="C3", label="all samples")
 ax.plot(ranks, [m.energies_[30:].sum() for m in models], "o-", label="good samples")
 ax.set(xlabel="number of parts", ylabel="squared error of plain NMF", yscale="log")
-ax.set_title("entries that were fitted")
+ax.set_title("error of entries that were fitted")
 ax.legend()
 plt.show()

@@ -70,6 +70,13 @@ for name, model in {"plain": plain, "robust": robust}.items():
     for topic in model.components_:
         print("  ", ", ".join(words[np.argsort(-topic)[:8]]))
 
+figure, axes = plt.subplots(2, 3, figsize=(9, 4.6), layout="constrained")
+for ax, topic in zip(axes.ravel(), robust.components_, strict=True):
+    top = np.argsort(-topic)[:8][::-1]
+    ax.barh(words[top], 100 * topic[top] / topic.sum())
+figure.suptitle("topics of robust NMF")
+figure.supxlabel("percent of the words of a topic")
+
 # %%
 # How well the topics describe the documentation alone: divergence, relative to topics that were
 # learned without spam.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import os
 import re
 import subprocess
@@ -145,6 +146,8 @@ TASKS = {
     "a stream": {"partial_fit"},
     "a file larger than memory": {"codes_path", "checkpoint"},
     "a cluster": {"dask"},
+    "a GPU": {"cuda", "cupy", "torch", "save", "load"},
+    "faces from the user's files": {"VARIABLE", "load_dataset"},
     "a weighting of one's own": {"Separable"},
     "topics": {"CountVectorizer", "kullback-leibler"},
     "audio": {"stft", "itakura-saito"},
@@ -168,6 +171,30 @@ def names_in(path):
 @pytest.mark.parametrize("task", TASKS)
 def test_every_task_has_an_example(task):
     assert TASKS[task] <= set().union(*map(names_in, EXAMPLES))
+
+
+def test_every_example_has_a_place_in_the_gallery():
+    source = ast.parse((ROOT / "docs/gallery.py").read_text())
+    (order,) = (
+        ast.literal_eval(node.value)
+        for node in source.body
+        if isinstance(node, ast.Assign) and node.targets[0].id == "ORDER"
+    )
+    assert sorted(f"plot_{name}" for name in order) == [path.stem for path in EXAMPLES]
+
+
+def test_the_times_of_a_gpu_are_those_that_were_measured():
+    """The example about GPUs states seconds; a script that is downloaded has no result files."""
+    measured = json.loads((ROOT / "benchmarks/results/defaults_gpu.json").read_text())
+    source = (ROOT / "examples/plot_gpu.py").read_text()
+    stated = ast.literal_eval(re.search(r"^H200 = (\{.*?\})$", source, re.M | re.S)[1])
+    assert measured["gpu"] == "NVIDIA H200"
+    assert stated == {
+        (*(int(side.replace(",", "")) for side in row["table"].split(" x ")), row["rank"]): row[
+            "fit, s"
+        ]
+        for row in measured["rows"]
+    }
 
 
 def test_the_reference_has_every_public_name():

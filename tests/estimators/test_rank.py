@@ -121,6 +121,7 @@ def test_a_plot():
     selection = rank.RankSelection(np.array([1, 2]), np.array([[2.0, 1.0], [2.2, 1.1]]))
     axes = selection.plot()
     assert "recommended: 2" in axes.get_title()
+    assert all(float(place).is_integer() for place in axes.get_xticks())
 
 
 def test_equal_rows_do_not_tell_what_is_hidden():

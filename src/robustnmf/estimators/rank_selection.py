@@ -114,12 +114,15 @@ class RankSelection:
         from sklearn.utils._optional_dependencies import check_matplotlib_support
 
         check_matplotlib_support("RankSelection.plot")
+        from matplotlib.ticker import MaxNLocator
+
         if ax is None:
             from matplotlib import pyplot
 
             ax = pyplot.subplots()[1]
         ax.errorbar(self.ranks, self.mean, self.standard_error, marker="o", capsize=3)
         ax.axvline(self.recommended, color="#d6336c", ls="--", lw=1)
+        ax.xaxis.set_major_locator(MaxNLocator(integer=True))
         ax.set_xlabel("number of components")
         ax.set_ylabel("error of hidden entries")
         ax.set_title(f"recommended: {self.recommended}")
