@@ -8,6 +8,7 @@ import scipy.sparse
 
 from robustnmf import RobustNMF, select_rank
 from robustnmf.estimators import _rank_errors, rank
+from robustnmf.estimators.rank_selection import has_risen, is_far_from_stable
 
 
 def planted(k, seed, *, noise=0.05, outliers=0.1, shape=(120, 25)):
@@ -39,6 +40,53 @@ def test_a_batch_of_ranks_is_its_single_fits():
         # Products of one member and of a batch round differently.
         slack = 1e-6 * np.nanmax(alone)
         np.testing.assert_allclose(together[k - 1], alone[0], rtol=1e-6, atol=slack)
+
+
+def test_no_larger_ranks_are_tried_once_errors_have_risen():
+    selection = select_rank(planted(2, 0, noise=0.3), range(1, 13), random_state=0)
+    assert selection.recommended == 2
+    tried = len(selection.ranks)
+    assert tried < 12
+    assert selection.left_out == tuple(range(tried + 1, 13))
+    assert selection.reason.endswith(f"Errors had risen, so that more than {tried} were not tried.")
+    assert not selection.at_edge
+    again = select_rank(planted(2, 0, noise=0.3), range(1, tried + 1), random_state=0)
+    np.testing.assert_allclose(again.errors, selection.errors, rtol=1e-6)
+    assert again.left_out == ()
+
+
+def test_errors_have_risen_if_three_ranks_are_clearly_worse():
+    folds = np.array([[0.9], [1.0], [1.1]])
+    jitter = np.array([[0.0], [0.01], [-0.01]]) * [0, 0, 0, 1, 1, 1]
+    assert has_risen(folds * [3, 2, 1, 1.5, 1.6, 1.7] + jitter)
+    assert not has_risen(folds * [3, 2, 1, 1.5, 1.6])  # two ranks only
+    assert not has_risen(folds * [3, 2, 1, 1.5, 1.02, 1.7] + jitter)  # as good as the best
+    assert not has_risen(folds * [3, 2, 1, 1.5, 1.6, 1.7] + 50 * jitter)  # not in all folds
+
+
+def test_ranks_are_batches_in_increasing_order():
+    ranks = np.arange(1, 12)
+    batches = rank._batches(ranks, 5)
+    np.testing.assert_array_equal(np.concatenate(batches), ranks)
+    assert [len(batch) for batch in batches] == [5, 6]
+    assert [len(batch) for batch in rank._batches(ranks, 3)] == [3, 3, 3, 2]
+    assert [len(batch) for batch in rank._batches(ranks[:1], 3)] == [1]
+
+
+def test_silhouettes_end_where_ranks_are_far_from_stable():
+    assert is_far_from_stable(np.array([np.nan, 1.0, 0.9, 0.4, 0.3, 0.2]))
+    assert not is_far_from_stable(np.array([np.nan, 1.0, 0.9, 0.4, 0.6, 0.2]))
+    assert not is_far_from_stable(np.array([np.nan, 1.0, 0.4]))
+    errors = np.array([[3.0, 1.1, 1.0, 1.1], [3.2, 1.12, 1.01, 1.12]])
+    selection = rank.RankSelection(np.arange(1, 5), errors, np.array([np.nan, 1.0, 0.4, np.nan]))
+    np.testing.assert_array_equal(selection.is_stable, [True, True, False, False])
+
+
+def test_components_that_stay_may_be_more_than_the_first_ranks():
+    X = planted(3, 0, shape=(60, 15))
+    held = np.random.default_rng(0).random((6, 15))
+    selection = select_rank(X, range(1, 9), n_folds=2, random_state=0, fixed_components=held)
+    assert np.isfinite(selection.errors).all()
 
 
 def test_other_losses_and_missing_values():

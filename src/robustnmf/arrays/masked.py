@@ -10,11 +10,15 @@ plain sum over the known entries.
 from __future__ import annotations
 
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from robustnmf.arrays.blocks import Block
 from robustnmf.arrays.namespace import Array, as_float64, namespace, to_numpy
+
+if TYPE_CHECKING:
+    from robustnmf.arrays.missing_entries import MissingEntries
 
 
 class MaskedBlock(Block):
@@ -41,6 +45,13 @@ class MaskedBlock(Block):
         """The block with missing values filled in, once the engine has filled them."""
         assert self.filled is not None
         return self.filled
+
+    @cached_property
+    def missing(self) -> MissingEntries | None:
+        """A list of the missing entries, where they are few and the rows those of NumPy."""
+        from robustnmf.arrays.missing_entries import MissingEntries  # numba takes long to import
+
+        return MissingEntries.of(self.known)
 
     @cached_property
     def whole(self) -> Array:

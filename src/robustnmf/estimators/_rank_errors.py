@@ -54,16 +54,17 @@ def _fit_ranks(model: RobustNMF, X: Any, ranks: np.ndarray) -> tuple[FitPlan, li
         model, parts, source_for(X, type(model).__name__), None, None, None,
         weightings=len(ranks), screened=False,
     )  # fmt: skip
+    width = plan.start.basis.shape[1]
     with plan.engine.thread_pool():
         if parts.loss.has_auto and init_of(model) == "robust":
             every = [_screened_start(plan, int(k)) or plan.start for k in ranks]
         else:
-            smaller = [
-                start_of(model, plan.engine, plan.problem, int(k), None, None)[0]
-                for k in ranks[:-1]
-            ]
-            every = [*smaller, plan.start]
-    starts = [_padded(start, int(ranks[-1])) for start in every]
+            every = [
+                plan.start if k == width
+                else start_of(model, plan.engine, plan.problem, int(k), None, None)[0]
+                for k in ranks
+            ]  # fmt: skip
+    starts = [_padded(start, width) for start in every]
     weightings = [parts.weighting.rescaled(1.0 / plan.unit)] * len(ranks)
     fitted = fit(
         plan.engine,

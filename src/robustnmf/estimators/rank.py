@@ -18,7 +18,10 @@ features from the other samples, and their product predicts what is hidden.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from functools import partial
+from itertools import pairwise
 from numbers import Integral, Real
 from typing import Any
 
@@ -28,12 +31,24 @@ from sklearn.utils import check_array, check_random_state
 
 from robustnmf.estimators._rank_errors import capped_mean, held_out_errors, hidden_errors
 from robustnmf.estimators.consensus import ConsensusNMF
-from robustnmf.estimators.rank_selection import RankSelection
+from robustnmf.estimators.rank_selection import RankSelection, has_risen, is_far_from_stable
 from robustnmf.estimators.robust import RobustNMF
 from robustnmf.sources.array import native
 
 NO_FILTER = 2.0
 """Density threshold that leaves no component out: the largest distance of unit vectors is less."""
+
+BATCH_RANKS = 3
+"""Ranks that are fitted as one batch. All of them cost as much as the largest one."""
+
+SMALL = 100_000
+"""Entries of X up to which calls cost more than the arithmetic, and more ranks are a batch."""
+
+SMALL_BATCH_RANKS = 5
+"""Ranks of a batch then."""
+
+LEAST_RANKS = 2
+"""Ranks that are a batch of their own; fewer ones at the end are fitted with those before."""
 
 
 def select_rank(
@@ -49,8 +64,9 @@ def select_rank(
 ) -> RankSelection:
     """Compare numbers of components by how well they predict hidden entries.
 
-    All ranks of a fold are one batch that reads X once a pass: smaller ones have components that
-    are zero and stay that.
+    Several ranks at a time are one batch that reads X once a pass: smaller ones have components
+    that are zero and stay that. Ranks are compared in increasing order. If the errors of the last
+    three are clearly larger than the least, no larger ones are tried.
 
     Parameters
     ----------
@@ -58,6 +74,7 @@ def select_rank(
         Nonnegative data; NaN where a value is not known. Of sparse X whole blocks are hidden, and
         ranks need to be no larger than what is left of samples and features, about two thirds.
     ranks : iterable of int, default=range(1, 11)
+        Numbers of components to compare; the largest ones may be left out.
     n_folds : int, default=5
         How many times entries are hidden, other ones each time.
     hidden : float, default=0.1
@@ -103,41 +120,79 @@ def select_rank(
     rng = check_random_state(random_state)
     seed = int(rng.randint(2**31 - 1))
     parameters = {"max_iter": 300, "tol": 1e-3} | parameters
-    models = [
-        RobustNMF(int(max(checked_ranks)), random_state=seed + fold, **parameters)
-        for fold in range(n_folds)
-    ]
-    errors = _errors(table, models, checked_ranks, hidden, rng)
-    silhouette = None
-    if stability:
-        silhouette = _silhouettes(table, checked_ranks, n_runs, seed, parameters)
-    return RankSelection(checked_ranks, capped_mean(errors), silhouette)
+    errors = _errors(table, checked_ranks, n_folds, hidden, rng, seed, parameters)
+    count = errors.shape[1]
+    left_out = tuple(checked_ranks[count:].tolist())
+    selection = RankSelection(checked_ranks[:count], errors, left_out=left_out)
+    if not stability:
+        return selection
+    # Ranks with larger errors are not recommended, however stable. The first of them shows how
+    # silhouettes go on.
+    last = int(np.flatnonzero(selection.is_near)[-1])
+    silhouette = np.full(count, np.nan)
+    silhouette[: last + 2] = _silhouettes(
+        table, selection.ranks[: last + 2], n_runs, seed, parameters
+    )
+    return replace(selection, silhouette=silhouette)
 
 
 def _errors(
-    table: Any, models: list[RobustNMF], ranks: np.ndarray, hidden: float, rng: Any
+    table: Any,
+    ranks: np.ndarray,
+    n_folds: int,
+    hidden: float,
+    rng: Any,
+    seed: int,
+    parameters: dict[str, Any],
 ) -> np.ndarray:
-    """Compute errors of hidden entries (folds, ranks, samples); one model for each fold."""
-    if scipy.sparse.issparse(table):
-        by_fold = [
-            held_out_errors(model, table, *_drawn(rng, table.shape, hidden), ranks)
-            for model in models
+    """Compute capped errors of hidden entries (folds, ranks), for ranks until errors have risen."""
+    is_sparse = scipy.sparse.issparse(table)
+    compute: list[Callable[..., np.ndarray]]  # errors (ranks, samples) of a fold
+    if is_sparse:
+        held = [_drawn(rng, table.shape, hidden) for _ in range(n_folds)]
+        compute = [partial(held_out_errors, table=table, rows=i, columns=j) for i, j in held]
+    else:
+        masks = _hidden_entries(table, n_folds, hidden, rng)
+        compute = [partial(hidden_errors, table=table, out=mask) for mask in masks]
+    fixed = parameters.get("fixed_components")
+    least = 1 if fixed is None else len(fixed)
+    of_samples = np.empty((n_folds, 0, table.shape[0]))
+    small = not is_sparse and table.size <= SMALL
+    for batch in _batches(ranks, SMALL_BATCH_RANKS if small else BATCH_RANKS):
+        k = max(int(batch[-1]), least)
+        more = [
+            of_fold(RobustNMF(k, random_state=seed + fold, **parameters), ranks=batch)
+            for fold, of_fold in enumerate(compute)
         ]
-        return np.stack(by_fold)
+        of_samples = np.concatenate([of_samples, np.stack(more)], axis=1)
+        errors = capped_mean(of_samples)
+        if has_risen(errors):
+            break
+    return errors
+
+
+def _batches(ranks: np.ndarray, size: int) -> list[np.ndarray]:
+    """Split ranks into those that are fitted together, in increasing order."""
+    edges = list(range(0, len(ranks) - LEAST_RANKS + 1, size)) or [0]
+    return [ranks[at:stop] for at, stop in pairwise([*edges, len(ranks)])]
+
+
+def _hidden_entries(
+    table: np.ndarray, n_folds: int, hidden: float, rng: Any
+) -> Iterator[np.ndarray]:
+    """Yield which entries (samples, features) each fold hides."""
     first, copies = _distinct_rows(table)
     known = np.flatnonzero(~np.isnan(table[first]))
     each = max(1, round(hidden * len(known)))
-    if len(models) * each > len(known):
+    if n_folds * each > len(known):
         raise ValueError(
-            f"X has {len(known)} known entries, too few to hide other ones in {len(models)} folds."
+            f"X has {len(known)} known entries, too few to hide other ones in {n_folds} folds."
         )
     order = rng.permutation(known)
-    by_fold = []
-    for fold, model in enumerate(models):
+    for fold in range(n_folds):
         out = np.zeros((len(first), table.shape[1]), dtype=bool)
         out.flat[order[fold * each : (fold + 1) * each]] = True
-        by_fold.append(hidden_errors(model, table, out[copies], ranks))
-    return np.stack(by_fold)
+        yield out[copies]
 
 
 def _distinct_rows(table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -161,18 +216,22 @@ def _silhouettes(
     """Compute the mean silhouette (ranks,) of the components of several runs; NaN for rank one.
 
     No component is left out: those that do not come back are what shows that a rank is too large.
+    NaN, too, for ranks above several that are far from stable.
     """
     means = np.full(len(ranks), np.nan)
     for at, rank in enumerate(ranks):
-        if rank > 1:
-            model = ConsensusNMF(
-                RobustNMF(int(rank), **parameters), n_runs=n_runs, density_threshold=NO_FILTER,
-                random_state=seed,
-            )  # fmt: skip
-            with warnings.catch_warnings():
-                # They say nothing about the rank: runs are short, and every rank would repeat them.
-                warnings.simplefilter("ignore")
-                means[at] = float(np.mean(model.fit(table).silhouette_))
+        if is_far_from_stable(means[:at]):
+            break
+        if rank == 1:
+            continue
+        model = ConsensusNMF(
+            RobustNMF(int(rank), **parameters), n_runs=n_runs, density_threshold=NO_FILTER,
+            random_state=seed,
+        )  # fmt: skip
+        with warnings.catch_warnings():
+            # They say nothing about the rank: runs are short, and every rank would repeat them.
+            warnings.simplefilter("ignore")
+            means[at] = float(np.mean(model.fit(table).silhouette_))
     return means
 
 

@@ -13,6 +13,18 @@ STABLE = 0.8
 NEAR_LEAST = 0.1
 """Share of the range of errors by which that of a stable rank may exceed the least."""
 
+RISEN_RANKS = 3
+"""Number of the largest ranks so far whose errors have all clearly risen if no more are tried."""
+
+RISEN = 2.0
+"""Standard errors of the difference to the least error from which on an error is clearly larger."""
+
+FAR_FROM_STABLE = 0.5
+"""Mean silhouette, as a share of the largest, below which larger ranks are not stable either."""
+
+UNSTABLE_RANKS = 3
+"""Number of ranks in a row that are far from stable if no larger ones are run."""
+
 
 @dataclass(frozen=True)
 class RankSelection:
@@ -25,7 +37,10 @@ class RankSelection:
         Capped mean error of the hidden entries.
     silhouette : ndarray (n_ranks,) or None
         Mean silhouette of the components of several runs, with ``stability=True``; NaN for one
-        component.
+        component, and for large ranks that are not recommended anyway: their errors are too large,
+        or three smaller ones in a row had less than half of the largest silhouette.
+    left_out : tuple of int
+        Larger ranks that were not compared, because errors had clearly risen before them.
     best : int
         The rank with the least mean error.
     recommended : int
@@ -44,6 +59,7 @@ class RankSelection:
     ranks: np.ndarray
     errors: np.ndarray
     silhouette: np.ndarray | None = None
+    left_out: tuple[int, ...] = ()
 
     @property
     def mean(self) -> np.ndarray:
@@ -66,7 +82,11 @@ class RankSelection:
     @property
     def reason(self) -> str:
         """Why the rank is recommended, in a sentence."""
-        return self._choice[1]
+        reason = self._choice[1]
+        if not self.left_out:
+            return reason
+        larger = f"more than {self.ranks[-1]}"
+        return f"{reason} Errors had risen, so that {larger} were not tried."
 
     @property
     def at_edge(self) -> bool:
@@ -80,7 +100,14 @@ class RankSelection:
             return np.ones(len(self.ranks), dtype=bool)
         # A single component has no silhouette, and nothing to be confused with.
         largest = max(float(np.nanmax(self.silhouette)), 0.0)
-        return np.isnan(self.silhouette) | (self.silhouette >= STABLE * largest)
+        return (self.ranks == 1) | (self.silhouette >= STABLE * largest)
+
+    @property
+    def is_near(self) -> np.ndarray:
+        """Which ranks (n_ranks,) have an error near the least: those that may be recommended."""
+        mean, least = self.mean, int(np.argmin(self.mean))
+        reach = max(self.standard_error[least], NEAR_LEAST * (mean.max() - mean[least]))
+        return mean <= mean[least] + reach
 
     @property
     def _choice(self) -> tuple[int, str]:
@@ -88,8 +115,7 @@ class RankSelection:
         mean, least = self.mean, int(np.argmin(self.mean))
         within = mean <= mean[least] + self.standard_error[least]
         if self.silhouette is not None:
-            near = within | (mean <= mean[least] + NEAR_LEAST * (mean.max() - mean[least]))
-            (stable,) = np.nonzero(near & self.is_stable)
+            (stable,) = np.nonzero(self.is_near & self.is_stable)
             if len(stable):
                 # Folds are hard or easy for all ranks, so that differences tell them apart better.
                 best = stable[np.argmin(mean[stable])]
@@ -132,3 +158,24 @@ class RankSelection:
             second.plot(self.ranks, self.silhouette, marker="s", color="C1")
             second.set_ylabel("silhouette of the components (stability)", color="C1")
         return ax
+
+
+def has_risen(errors: np.ndarray) -> bool:
+    """Return whether errors (folds, ranks) of the largest ranks are clearly above the least.
+
+    By more than folds differ: one standard error of the least, and two of the difference.
+    """
+    mean = errors.mean(axis=0)
+    least = int(np.argmin(mean))
+    if least >= errors.shape[1] - RISEN_RANKS:
+        return False
+    differences = errors[:, -RISEN_RANKS:] - errors[:, [least]]
+    deviations = np.maximum(RISEN * differences.std(axis=0, ddof=1), errors[:, least].std(ddof=1))
+    return bool((differences.mean(axis=0) > deviations / len(errors) ** 0.5).all())
+
+
+def is_far_from_stable(silhouette: np.ndarray) -> bool:
+    """Return whether the last silhouettes of all ranks so far (n_ranks,) are small; not NaN."""
+    known = silhouette[~np.isnan(silhouette)]
+    last = known[-UNSTABLE_RANKS:]
+    return len(last) == UNSTABLE_RANKS and bool((last < FAR_FROM_STABLE * known.max()).all())

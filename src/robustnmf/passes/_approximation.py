@@ -25,6 +25,9 @@ from robustnmf.solvers import CHUNK_NUMBERS, by_coordinates, nonnegative_least_s
 from robustnmf.weightings import Batch
 
 MAX_STEPS = 200
+QUADRATIC_STEPS = 3
+"""Steps for a quadratic loss: one solves it, the others recover digits of ill-conditioned rows."""
+
 STORED_ENTRIES = 2**17
 """Stored entries of sparse rows that are encoded at a time, in several arrays of float64."""
 
@@ -136,7 +139,10 @@ class ApproximationPass(Pass):
         xp = namespace(self.basis)
         values, slopes = self._at(block, codes, weighting)
         solved, present = codes.T, values >= 0
-        for _ in range(MAX_STEPS):
+        # Further steps on a quadratic would only add rounding errors, and never be small enough.
+        is_quadratic = self.loss.quadratic and slopes is None
+        is_solved_exactly = is_quadratic and self.penalty.overlap_penalty is None
+        for _ in range(QUADRATIC_STEPS if is_solved_exactly else MAX_STEPS):
             # Rounding error of a value: its entries are differences of terms of this size.
             bound = values + VALUE_ROUNDING * (block.row_sizes(self.loss.degree) + values)
             linear, grams = self._model(block, codes, slopes)

@@ -9,16 +9,29 @@ With M one where an entry is known and zero where it is not (X is zero there too
 
 Every row has a Gram matrix of its own now, so the approximation is formed instead: six
 products with a block where complete rows take two.
+
+Coordinate sweeps take the approximation for the missing entries, and have one Gram matrix then.
+Where few entries are missing, they need the approximation at these alone, and two products with a
+block are enough:
+
+.. math:: M \odot A C = A C - (1 - M) \odot A C
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
+
 from robustnmf.arrays import Array, Block, MaskedBlock, as_float64, namespace
 from robustnmf.passes._approximation import ApproximationPass
-from robustnmf.solvers import Ratio
+from robustnmf.solvers import Quadratic, Ratio
 from robustnmf.weightings import Batch
+
+LARGE = 16.0
+"""Squared norm of the approximation at missing entries, over that of a row, from which on its
+energy is computed from the known entries: rounding in the difference would be as many times larger.
+"""
 
 
 class MaskedCache(NamedTuple):
@@ -29,39 +42,98 @@ class MaskedCache(NamedTuple):
     projected: Array
 
 
+class ListCache(NamedTuple):
+    """Approximation at missing entries (members, missing), and its squares summed over rows."""
+
+    values: Array
+    squares: Array
+    projected: Array
+
+
 class MaskedPass(ApproximationPass):
     """Pass for the squared error of rows with missing entries."""
 
     fill_value = 0.0
 
-    def evaluate(self, block: Block, codes: Array) -> tuple[Array, MaskedCache]:
-        return codes, MaskedCache(*self._approximation(block, codes), block.project(self.basis))
+    def evaluate(self, block: Block, codes: Array) -> tuple[Array, MaskedCache | ListCache]:
+        return codes, self._cache(block, codes, block.project(self.basis))
 
     def update_codes(
         self, block: Block, codes: Array, weighting: Batch
-    ) -> tuple[Array, MaskedCache]:
-        transposed = namespace(codes).matrix_transpose(self.basis)
+    ) -> tuple[Array, MaskedCache | ListCache]:
+        assert isinstance(block, MaskedBlock)
         projected = block.project(self.basis)
-        positive = self._approximation(block, codes)[0] @ transposed
-        positive = self.add_penalty_gradient(block, codes, positive)
-        terms = Ratio(projected, positive, self.bound, present=self.present)
-        codes = self.update(codes, terms)
-        return codes, MaskedCache(*self._approximation(block, codes), projected)
+        if self._lists_missing(block):
+            codes = self._sweep(block, codes, projected)
+        else:
+            transposed = namespace(codes).matrix_transpose(self.basis)
+            positive = self._approximation(block, codes)[0] @ transposed
+            positive = self.add_penalty_gradient(block, codes, positive)
+            terms = Ratio(projected, positive, self.bound, present=self.present)
+            codes = self.update(codes, terms)
+        return codes, self._cache(block, codes, projected)
 
-    def energies(self, block: Block, codes: Array, cache: MaskedCache) -> Array:
-        inner = namespace(codes).vecdot(as_float64(codes), as_float64(cache.projected))
-        rest = as_float64(cache.squares) - 2 * inner
+    def energies(self, block: Block, codes: Array, cache: MaskedCache | ListCache) -> Array:
+        if isinstance(cache, ListCache):
+            rest = self._rest(block, codes, cache)
+        else:
+            inner = namespace(codes).vecdot(as_float64(codes), as_float64(cache.projected))
+            rest = as_float64(cache.squares) - 2 * inner
         return self.loss.expanded_energies(block, codes, self.basis, rest)
 
-    def row_values(self, block: Block, codes: Array, cache: MaskedCache, weighting: Batch) -> Array:
+    def row_values(
+        self, block: Block, codes: Array, cache: MaskedCache | ListCache, weighting: Batch
+    ) -> Array:
         return block.of_known(self.penalised(block, codes, self.energies(block, codes, cache)))
 
     def sums(
-        self, block: Block, codes: Array, weights: Array, cache: MaskedCache
+        self, block: Block, codes: Array, weights: Array, cache: MaskedCache | ListCache
     ) -> tuple[Array, Array]:
         weighted = block.kernels.scaled_rows(codes, weights)
         transposed = namespace(codes).matrix_transpose(weighted)
-        return block.cross(weighted), transposed @ cache.approximation
+        if isinstance(cache, MaskedCache):
+            return block.cross(weighted), transposed @ cache.approximation
+        assert isinstance(block, MaskedBlock)
+        assert block.missing is not None
+        known = (transposed @ codes) @ self.basis - block.missing.cross(weighted, cache.values)
+        known[:, :, block.missing.unknown] = 0.0  # and no rounding
+        return block.cross(weighted), known
+
+    def _lists_missing(self, block: Block) -> bool:
+        """Return whether steps need the approximation at the missing entries alone."""
+        assert isinstance(block, MaskedBlock)
+        return self.bounded and not self.penalty and block.missing is not None
+
+    def _cache(self, block: Block, codes: Array, projected: Array) -> MaskedCache | ListCache:
+        """Compute what energies and sums need of the approximation."""
+        if not self._lists_missing(block):
+            return MaskedCache(*self._approximation(block, codes), projected)
+        assert isinstance(block, MaskedBlock)
+        assert block.missing is not None
+        return ListCache(*block.missing.values(codes, self.basis), projected)
+
+    def _sweep(self, block: MaskedBlock, codes: Array, projected: Array) -> Array:
+        """Update codes (members, rows, k), with the approximation for the missing entries."""
+        assert block.missing is not None
+        linear = block.missing.fill(codes, self.basis)[0]
+        linear += projected
+        # Zeros are the best codes, and the only ones that do not depend on the missing entries.
+        linear[~projected.any(axis=-1)] = 0.0
+        return self.update(codes, Quadratic(linear, self.gram, present=self.present))
+
+    def _rest(self, block: Block, codes: Array, cache: ListCache) -> Array:
+        """Compute the terms of energies (members, rows) that depend on codes."""
+        rest = block.kernels.quadratic_part(codes, cache.projected, self.gram) - cache.squares
+        large = cache.squares > LARGE * block.of_known(block.sq_norms)
+        for member in np.flatnonzero(large.any(axis=1)):
+            rows = np.flatnonzero(large[member])
+            part = codes[member, rows]
+            assert isinstance(block, MaskedBlock)
+            approximation = part @ self.basis[member]
+            squares = block.kernels.hide(approximation, block.known[rows])[1]
+            inner = np.vecdot(as_float64(part), as_float64(cache.projected[member, rows]))
+            rest[member, rows] = as_float64(squares) - 2 * inner
+        return rest
 
     def _approximation(self, block: Block, codes: Array) -> tuple[Array, Array]:
         """Compute the approximation with zeros for missing entries, and its squared row norms."""

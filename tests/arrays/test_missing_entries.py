@@ -1,0 +1,62 @@
+"""Missing entries as a list give what products of whole tables give."""
+
+import numpy as np
+import pytest
+
+from robustnmf import RobustNMF
+from robustnmf.arrays import missing_entries
+from robustnmf.arrays.missing_entries import LEAST_FEATURES, MissingEntries
+from tests.problems import noisy_low_rank, with_holes
+
+X = with_holes(noisy_low_rank(60, LEAST_FEATURES, 4, seed=3), share=0.1)
+
+
+def hidden_products(known, codes, basis):
+    """The approximation at missing entries, zeros elsewhere."""
+    return np.where(known, 0.0, codes @ basis)
+
+
+def test_products_with_the_missing_entries():
+    rng = np.random.default_rng(0)
+    known = ~np.isnan(X)
+    codes, basis = rng.random((2, 60, 3)), rng.random((2, 3, LEAST_FEATURES))
+    listed = MissingEntries.of(known)
+    hidden = hidden_products(known, codes, basis)
+    filled, values = listed.fill(codes, basis)
+    np.testing.assert_allclose(filled, hidden @ basis.swapaxes(1, 2))
+    np.testing.assert_allclose(values, hidden[:, ~known])
+    values, squares = listed.values(codes, basis)
+    np.testing.assert_allclose(squares, (hidden**2).sum(axis=2))
+    np.testing.assert_allclose(listed.cross(codes, values), codes.swapaxes(1, 2) @ hidden)
+
+
+def test_many_missing_entries_and_few_features_are_not_listed():
+    rng = np.random.default_rng(0)
+    assert MissingEntries.of(rng.random((20, LEAST_FEATURES)) < 0.5) is None
+    assert MissingEntries.of(rng.random((20, LEAST_FEATURES - 1)) < 0.9) is None
+    assert MissingEntries.of(rng.random((20, LEAST_FEATURES)) < 0.9) is not None
+
+
+def spoiled(kind):
+    """The table with rows and columns that have no known entries, or a missing one that is huge."""
+    table = X.copy()
+    if kind == "unknown":
+        table[3], table[:, 5], table[7, ~np.isnan(table[7])] = np.nan, np.nan, 0.0
+    if kind == "large":
+        table[:, 0] *= 300.0
+        table[::4, 0] = np.nan
+    return table
+
+
+@pytest.mark.parametrize("weighting", ["trimmed", "uniform"])
+@pytest.mark.parametrize("kind", ["plain", "unknown", "large"])
+def test_fits_are_those_of_whole_products(kind, weighting, monkeypatch):
+    table = spoiled(kind)
+    model = RobustNMF(4, weighting=weighting, max_iter=40, tol=1e-9, random_state=0)
+    listed = model.fit_transform(table) @ model.components_
+    history = np.array(model.objective_history_)
+    assert (np.diff(history) <= 1e-12 * history[0]).all()
+    monkeypatch.setattr(missing_entries, "LARGEST_SHARE", -1.0)
+    whole = model.fit_transform(table) @ model.components_
+    np.testing.assert_allclose(listed, whole, rtol=1e-6, atol=1e-8 * whole.max())
+    np.testing.assert_allclose(history, model.objective_history_, rtol=1e-7)
