@@ -56,10 +56,6 @@ table = results.pivot(
     index="robustnmf__n_components", columns="robustnmf__weighting", values="score"
 )
 print(table.round(3))
-figure, axes = plt.subplots(1, 2, figsize=(9, 3.4), width_ratios=(2, 1), layout="constrained")
-table.plot.bar(rot=0, ax=axes[0])
-axes[0].set(xlabel="parts", ylabel="accuracy", title="cross-validation", ylim=(0.4, 0.9))
-axes[0].legend(title="", ncols=3)
 
 # %%
 # The test images, once: for the pipeline that was chosen, and for the one that would have been
@@ -73,6 +69,10 @@ scores = {
 }
 for name, score in scores.items():
     print(f"{name:15s}accuracy on {len(y_test)} clean test images {score:.3f}")
+figure, axes = plt.subplots(1, 2, figsize=(9, 3.4), width_ratios=(2, 1), layout="constrained")
+table.plot.bar(rot=0, ax=axes[0])
+axes[0].set(xlabel="parts", ylabel="accuracy", title="cross-validation", ylim=(0.4, 0.9))
+axes[0].legend(title="", ncols=3)
 axes[1].bar(list(scores), list(scores.values()), color=["C2", "C0"])
 axes[1].set(title="test images", ylim=(0.4, 1))
 
