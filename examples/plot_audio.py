@@ -58,7 +58,9 @@ for name, model in {"plain": plain, "robust": robust}.items():
     print(f"{name:7s} divergence from the clean frames {-model.score(power):.1f}")
 
 # %%
-# Learned spectra (blue) beside those of the notes, each alone (grey).
+# Learned spectra (blue) beside those of the notes, each alone (grey). This recording is one that
+# robust weights suit: in 14 variants (one to three notes at a time, other attacks, noise, starts)
+# plain NMF missed a note in all, and the robust fit in ten (a correlation below 0.4).
 
 notes = []
 for pitch in pitches:
