@@ -157,8 +157,8 @@ def _errors(
     fixed = parameters.get("fixed_components")
     least = 1 if fixed is None else len(fixed)
     of_samples = np.empty((n_folds, 0, table.shape[0]))
-    small = not is_sparse and table.size <= SMALL
-    for batch in _batches(ranks, SMALL_BATCH_RANKS if small else BATCH_RANKS):
+    size = SMALL_BATCH_RANKS if (table.nnz if is_sparse else table.size) <= SMALL else BATCH_RANKS
+    for batch in _batches(ranks, size):
         k = max(int(batch[-1]), least)
         more = [
             of_fold(RobustNMF(k, random_state=seed + fold, **parameters), ranks=batch)
