@@ -8,6 +8,7 @@ import scipy.sparse
 
 from robustnmf import RobustNMF, select_rank
 from robustnmf.estimators import _rank_errors, rank
+from robustnmf.estimators._hidden import distinct_rows
 from robustnmf.estimators.rank_selection import has_risen, is_far_from_stable
 
 
@@ -175,10 +176,10 @@ def test_a_plot():
 def test_equal_rows_do_not_tell_what_is_hidden():
     X = planted(2, 3, noise=1.5, outliers=0, shape=(25, 30))
     rows = np.random.default_rng(0).integers(25, size=25)
-    first, copies = rank._distinct_rows(X[rows])
+    first, copies = distinct_rows(X[rows])
     np.testing.assert_array_equal(X[rows][first][copies], X[rows])
     assert len(first) == len(set(rows))
-    np.testing.assert_array_equal(rank._distinct_rows(X)[1], np.arange(25))
+    np.testing.assert_array_equal(distinct_rows(X)[1], np.arange(25))
     repeated = np.concatenate([X, X, X])
     selection = select_rank(repeated, [1, 2, 4, 8, 12], n_folds=3, random_state=0)
     assert selection.best == 2  # 8, if other entries are hidden in each copy
@@ -247,3 +248,13 @@ def test_small_tables_are_refused_or_chosen_for():
         select_rank(X[:2, :2], [1], random_state=0)
     with pytest.raises(TypeError, match="instead of n_components"):
         select_rank(X, [1], n_components=2)
+
+
+def test_progress_is_printed_if_asked_for(capsys):
+    X = planted(2, 3, noise=0.1, outliers=0, shape=(40, 8))
+    select_rank(X, [1, 2], n_folds=2, random_state=0)
+    assert capsys.readouterr().out == ""
+    select_rank(X, [1, 2], n_folds=2, random_state=0, stability=True, n_runs=2, verbose=1)
+    said = capsys.readouterr().out
+    assert "errors of 1 to 2 components, of up to 2" in said
+    assert "stability of 2 components" in said

@@ -199,7 +199,9 @@ def _choose_rank(
         say(f"choosing among {largest} numbers of parts, on {rows.shape[0]} samples")
     is_whole = rows.shape[0] == table.data.shape[0]
     with errors_in_options(table if is_whole else None, options.data):
-        selection = choose_rank(rows, parameters, options.seed, options.max_ranks)
+        selection = choose_rank(
+            rows, parameters, options.seed, options.max_ranks, verbose=int(say is _say)
+        )
     say(selection.reason)
     return selection
 

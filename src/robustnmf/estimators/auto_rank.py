@@ -40,7 +40,11 @@ def default_rank(shape: tuple[int, int]) -> int:
 
 
 def choose_rank(
-    rows: Any, parameters: dict[str, Any], random_state: Any, max_rank: int = MAX_RANK
+    rows: Any,
+    parameters: dict[str, Any],
+    random_state: Any,
+    max_rank: int = MAX_RANK,
+    verbose: int = 0,
 ) -> RankSelection:
     """Compare numbers of components on rows (rows, features), for ``n_components="auto"``.
 
@@ -54,6 +58,8 @@ def choose_rank(
         None is zero: the number is the same for every fit of the same X.
     max_rank : int, default=15
         Largest number that is compared, if X allows so many.
+    verbose : int, default=0
+        Whether to print how far the comparison is.
     """
     # It fits models itself, which import this file.
     from robustnmf.estimators.rank import largest_rank, select_rank
@@ -71,7 +77,8 @@ def choose_rank(
             warnings.simplefilter("ignore")  # of the fits of other numbers than the one chosen
             return select_rank(
                 rows, ranks, stability=True, n_runs=RUNS,
-                random_state=0 if random_state is None else random_state, **parameters,
+                random_state=0 if random_state is None else random_state, verbose=verbose,
+                **parameters,
             )  # fmt: skip
     except ValueError as error:
         raise ValueError(
@@ -106,7 +113,9 @@ def choose_rank_of(model: Any, parts: ModelSpec, rows: Any) -> RankSelection:
     """Choose the number of components of an estimator; warn if it is the largest compared."""
     parameters = {"init": init_of(model), **parts._asdict()}
     parameters |= {name: getattr(model, name) for name in PASSED_ON if hasattr(model, name)}
-    selection = choose_rank(rows, parameters, model.random_state)
+    selection = choose_rank(
+        rows, parameters, model.random_state, verbose=getattr(model, "verbose", 0)
+    )
     if selection.at_edge and selection.recommended == MAX_RANK:
         warn(
             f"n_components='auto' chose {MAX_RANK} components, the most that it compares; more may "

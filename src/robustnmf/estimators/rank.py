@@ -18,7 +18,7 @@ features from the other samples, and their product predicts what is hidden.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
@@ -29,6 +29,7 @@ import numpy as np
 import scipy.sparse
 from sklearn.utils import check_array, check_random_state
 
+from robustnmf.estimators._hidden import held_counts, hide_entries, hold_out
 from robustnmf.estimators._rank_errors import capped_mean, held_out_errors, hidden_errors
 from robustnmf.estimators.consensus import ConsensusNMF
 from robustnmf.estimators.rank_selection import RankSelection, has_risen, is_far_from_stable
@@ -60,6 +61,7 @@ def select_rank(
     stability: bool = False,
     n_runs: int = 20,
     random_state: Any = None,
+    verbose: int = 0,
     **parameters: Any,
 ) -> RankSelection:
     """Compare numbers of components by how well they predict hidden entries.
@@ -87,6 +89,8 @@ def select_rank(
         Runs of each rank for the stability.
     random_state : int, RandomState or None
         What is hidden, and where fits start.
+    verbose : int, default=0
+        Whether to print how far the comparison is.
     **parameters
         Of :class:`RobustNMF`, for example ``loss="kullback-leibler"``.
 
@@ -120,7 +124,8 @@ def select_rank(
     rng = check_random_state(random_state)
     seed = int(rng.randint(2**31 - 1))
     parameters = {"max_iter": 300, "tol": 1e-3} | parameters
-    errors = _errors(table, checked_ranks, n_folds, hidden, rng, seed, parameters)
+    tell = print_progress if verbose else say_nothing
+    errors = _errors(table, checked_ranks, n_folds, hidden, rng, seed, parameters, tell)
     count = errors.shape[1]
     left_out = tuple(checked_ranks[count:].tolist())
     selection = RankSelection(checked_ranks[:count], errors, left_out=left_out)
@@ -131,7 +136,7 @@ def select_rank(
     last = int(np.flatnonzero(selection.is_near)[-1])
     silhouette = np.full(count, np.nan)
     silhouette[: last + 2] = _silhouettes(
-        table, selection.ranks[: last + 2], n_runs, seed, parameters
+        table, selection.ranks[: last + 2], n_runs, seed, parameters, tell
     )
     return replace(selection, silhouette=silhouette)
 
@@ -144,15 +149,16 @@ def _errors(
     rng: Any,
     seed: int,
     parameters: dict[str, Any],
+    tell: Callable[[str], None],
 ) -> np.ndarray:
     """Compute capped errors of hidden entries (folds, ranks), for ranks until errors have risen."""
     is_sparse = scipy.sparse.issparse(table)
     compute: list[Callable[..., np.ndarray]]  # errors (ranks, samples) of a fold
     if is_sparse:
-        held = [_drawn(rng, table.shape, hidden) for _ in range(n_folds)]
+        held = [hold_out(rng, table.shape, hidden) for _ in range(n_folds)]
         compute = [partial(held_out_errors, table=table, rows=i, columns=j) for i, j in held]
     else:
-        masks = _hidden_entries(table, n_folds, hidden, rng)
+        masks = hide_entries(table, n_folds, hidden, rng)
         compute = [partial(hidden_errors, table=table, out=mask) for mask in masks]
     fixed = parameters.get("fixed_components")
     least = 1 if fixed is None else len(fixed)
@@ -166,6 +172,7 @@ def _errors(
         ]
         of_samples = np.concatenate([of_samples, np.stack(more)], axis=1)
         errors = capped_mean(of_samples)
+        tell(f"errors of {ranks[0]} to {batch[-1]} components, of up to {ranks[-1]}")
         if has_risen(errors):
             break
     return errors
@@ -177,41 +184,13 @@ def _batches(ranks: np.ndarray, size: int) -> list[np.ndarray]:
     return [ranks[at:stop] for at, stop in pairwise([*edges, len(ranks)])]
 
 
-def _hidden_entries(
-    table: np.ndarray, n_folds: int, hidden: float, rng: Any
-) -> Iterator[np.ndarray]:
-    """Yield which entries (samples, features) each fold hides."""
-    first, copies = _distinct_rows(table)
-    known = np.flatnonzero(~np.isnan(table[first]))
-    each = max(1, round(hidden * len(known)))
-    if n_folds * each > len(known):
-        raise ValueError(
-            f"X has {len(known)} known entries, too few to hide other ones in {n_folds} folds."
-        )
-    order = rng.permutation(known)
-    for fold in range(n_folds):
-        out = np.zeros((len(first), table.shape[1]), dtype=bool)
-        out.flat[order[fold * each : (fold + 1) * each]] = True
-        yield out[copies]
-
-
-def _distinct_rows(table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the indices of distinct rows, and which of them every row (samples,) is equal to.
-
-    Equal rows have the same entries hidden: otherwise one would tell what is hidden in the other,
-    and the more components, the better (as in a bootstrap of X).
-    """
-    rows = np.ascontiguousarray(table)
-    keys = rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))).ravel()
-    _, first, copies = np.unique(keys, return_index=True, return_inverse=True)
-    order = np.argsort(first)  # in the order of X
-    place = np.empty_like(order)
-    place[order] = np.arange(len(order))
-    return first[order], place[copies.ravel()]
-
-
 def _silhouettes(
-    table: Any, ranks: np.ndarray, n_runs: int, seed: int, parameters: dict[str, Any]
+    table: Any,
+    ranks: np.ndarray,
+    n_runs: int,
+    seed: int,
+    parameters: dict[str, Any],
+    tell: Callable[[str], None],
 ) -> np.ndarray:
     """Compute the mean silhouette (ranks,) of the components of several runs; NaN for rank one.
 
@@ -232,7 +211,17 @@ def _silhouettes(
             # They say nothing about the rank: runs are short, and every rank would repeat them.
             warnings.simplefilter("ignore")
             means[at] = float(np.mean(model.fit(table).silhouette_))
+        tell(f"stability of {rank} components, of up to {ranks[-1]}")
     return means
+
+
+def print_progress(text: str) -> None:
+    """Print a line at once."""
+    print(f"  {text}", flush=True)
+
+
+def say_nothing(text: str) -> None:
+    """Print nothing."""
 
 
 def is_integer(value: object) -> bool:
@@ -244,24 +233,7 @@ def largest_rank(X: Any, hidden: float = 0.1) -> int:
     """The largest rank that :func:`select_rank` can compare with others on this X."""
     if not scipy.sparse.issparse(X):
         return min(X.shape)
-    return min(n - held for n, held in zip(X.shape, _held(X.shape, hidden), strict=True))
-
-
-def _held(shape: tuple[int, ...], hidden: float) -> list[int]:
-    """How many samples and features to hold out, for this share of the entries to be hidden."""
-    return [max(1, round(n * hidden**0.5)) for n in shape]
-
-
-def _drawn(
-    rng: np.random.RandomState, shape: tuple[int, ...], hidden: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """Samples and features to hold out, at random: True where held out."""
-    masks = []
-    for n, held in zip(shape, _held(shape, hidden), strict=True):
-        mask = np.zeros(n, dtype=bool)
-        mask[rng.permutation(n)[:held]] = True
-        masks.append(mask)
-    return masks[0], masks[1]
+    return min(n - held for n, held in zip(X.shape, held_counts(X.shape, hidden), strict=True))
 
 
 def _checked(X: Any) -> Any:
