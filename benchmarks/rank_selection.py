@@ -7,8 +7,8 @@ the samples replaced by noise five times as large. ``select_rank`` chooses among
 
 Then tables of 200 x 40 of six kinds with 2 to 12 parts, and four without a known number of parts,
 as ``robustnmf fit -k auto`` chooses: among 1 to 15, by errors and stability of ten runs. Rules that
-save time were chosen on seeds 0 and 1; seed 2 was not looked at before. ``--before`` adds the results
-of an earlier version: a result file that this script has written with it.
+save time were chosen on seeds 0 and 1; seed 2 was not looked at before. ``--before`` adds the
+results of an earlier version: a result file that this script has written with it.
 """
 
 from __future__ import annotations
