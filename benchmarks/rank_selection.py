@@ -34,7 +34,7 @@ from robustnmf.estimators.rank import largest_rank
 
 RANKS, NOISES, PROBLEMS = (2, 3, 4, 5, 6), (0.05, 0.2), 5
 KINDS = ("gamma", "clustered", "counts", "heavy", "sparse", "outliers")
-SAMPLES, FEATURES, PARTS, SEEDS = 200, 40, (2, 4, 6, 9, 12), {0: "chosen on", 2: "held out"}
+SHAPE, PARTS, SEEDS = (200, 40), (2, 4, 6, 9, 12), {0: "chosen on", 2: "held out"}
 LARGEST, RUNS = 15, 10
 TABLES = {"iris": load_iris, "wine": load_wine, "wdbc": load_breast_cancer, "digits": load_digits}
 
@@ -49,10 +49,10 @@ def low_rank_table(k: int, noise: float, seed: int) -> np.ndarray:
     return np.maximum(X, 0.0)
 
 
-def planted_table(kind: str, k: int, seed: int) -> Any:
-    """Draw a table (200, 40) with k parts; sparse for the kind of that name."""
+def planted_table(kind: str, k: int, seed: int, shape: tuple[int, int] = SHAPE) -> Any:
+    """Draw a table of a shape with k parts; sparse for the kind of that name."""
     rng = np.random.default_rng([KINDS.index(kind), k, seed])
-    n, m = SAMPLES, FEATURES
+    n, m = shape
     codes, basis = rng.gamma(0.5, size=(n, k)), rng.gamma(0.5, size=(k, m))
     if kind == "clustered":  # every sample has most of one part
         codes *= 0.1

@@ -109,7 +109,9 @@ def test_words_of_the_user_stay(tmp_path, capsys):
 
 
 def test_sparse_tables_that_a_loss_cannot_read(tmp_path, capsys):
-    scipy.sparse.save_npz(tmp_path / "x.npz", scipy.sparse.csr_array(np.maximum(X, 0)))
+    scipy.sparse.save_npz(
+        tmp_path / "x.npz", scipy.sparse.csr_array(np.where(SPOTS, 0.0, np.abs(X)))
+    )
     assert fit(tmp_path / "x.npz", "-k", 2, "-o", tmp_path / "o", "--loss", "biweight") == 1
     error = capsys.readouterr().err
     assert "Use --loss frobenius or kullback-leibler, or a file with a dense table" in error

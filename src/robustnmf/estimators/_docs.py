@@ -24,7 +24,7 @@ n_components : int, "auto" or None, default=None
     Rank k: number of parts; more than there are features are allowed. None: ten, or one for
     every three features where these are few, and no more than samples; scikit-learn's NMF
     takes all features, but then outliers have parts of their own. "auto": chosen from X, as
-    ``select_rank(X, range(1, 16), stability=True, n_runs=10)`` recommends it, on at most 5,000
+    ``select_rank(X, range(1, 16), stability=True, n_runs=10)`` recommends it, on at most 2,000
     samples; this takes as long as some dozen fits, and X needs to be large enough to hide some
     entries of it. Either takes it from a custom start, if there is one.""",
     "common": """\

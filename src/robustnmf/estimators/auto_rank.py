@@ -16,8 +16,8 @@ from robustnmf.sources import Source, source_for
 MAX_RANK = 15
 """Largest number of components that is compared."""
 
-MAX_ROWS = 5000
-"""Samples by which the number of components is chosen."""
+MAX_ROWS = 2000
+"""Samples by which the number of components is chosen; more do not choose better ones."""
 
 RUNS = 10
 """Random starts of every number of components, to see whether components come back."""

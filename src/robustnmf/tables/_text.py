@@ -147,8 +147,8 @@ def _find_empty(frame: pandas.DataFrame, ids: list[str]) -> np.ndarray:
 
 
 def _names_in(frame: pandas.DataFrame, column: int) -> list[str]:
-    """Return the names of samples that a column holds."""
-    return list(frame.iloc[:, column])
+    """Return the names of samples that a column holds; missing ones are empty."""
+    return list(frame.iloc[:, column].fillna(""))
 
 
 def _find_separator(lines: list[str], separator: str | None, default: str) -> tuple[int, str]:
