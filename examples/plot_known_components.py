@@ -45,6 +45,10 @@ print("known components unchanged:", np.allclose(fixed.components_[:2], known))
 # %%
 # Above, what was learned of the two unknown spectra (grey: the true ones). Below, the amounts of
 # the third dye, which resembles a known one, in the samples that are not contaminated.
+#
+# These dyes and amounts were chosen among 27 settings to show a difference. In some of the others
+# it was no better to hold the known components than to learn all four, and in one it was worse
+# (cosine 0.80 against 0.99).
 
 figure, axes = plt.subplots(2, 3, figsize=(9, 5.4), sharey="row", layout="constrained")
 for (above, below), (name, model) in zip(axes.T, models.items(), strict=True):
@@ -52,9 +56,8 @@ for (above, below), (name, model) in zip(axes.T, models.items(), strict=True):
     cosines = unit[0] @ unit[1].T
     chosen = cosines.argmax(axis=1)
     learned = model.components_[chosen]
-    found = model.transform(X)[~bad][:, chosen] * learned.max(
-        axis=1
-    )  # in units of the true spectra
+    found = model.transform(X)[~bad][:, chosen]
+    found *= learned.max(axis=1)  # in units of the true spectra
     likeness = [np.corrcoef(*pair)[0, 1] for pair in zip(amounts[~bad, 2:].T, found.T, strict=True)]
     print(f"{name:20s}cosines of spectra {np.round(cosines.max(axis=1), 3)}, "
           f"correlations of amounts {np.round(likeness, 3)}")  # fmt: skip
