@@ -200,7 +200,9 @@ def rounding(weighting, energies, dtype, degree=2.0, table=X):
     """
     some = np.where(table > 0, table, 1.0)
     sizes = (np.where(table > 0, some**degree, 0.0)).sum(axis=1) + energies
-    sizes, energies = sizes[energies > 0], energies[energies > 0]  # rows of zeros do not count
+    # Rows of zeros do not count, though a divergence may leave 1e-20 of its floor in their energy.
+    counts = (energies > 0) & (table > 0).any(axis=1)
+    sizes, energies = sizes[counts], energies[counts]
     weights = np.ones(len(sizes)) if weighting.per_entry else weighting.weights(energies)
     # Samples without weight still are terms of the sum.
     beyond = 0.0 if weighting.per_entry else abs(float(weighting.value(energies)))
