@@ -134,4 +134,4 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
 clean:
-	rm -rf $(VENV) demo dist docs/_build docs/auto_examples docs/generated .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) demo dist docs/_build docs/auto_examples docs/generated docs/sg_execution_times.rst .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -6,6 +6,7 @@ import ast
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import threading
@@ -41,6 +42,9 @@ PAGES = [
     "generated/robustnmf.RobustNMF.html",
     "contributing.html",
 ]
+BUILT = ("_build", "auto_examples", "generated", "sg_execution_times.rst")
+"""What a build writes beside the sources of the pages."""
+
 NEEDS = {"plot_dask": "dask", "plot_pipeline": "pandas"}
 
 
@@ -56,12 +60,12 @@ def site(tmp_path_factory):
     """The pages on a server of this machine; examples are not run for them."""
     pytest.importorskip("sphinx_gallery", reason="the packages of the extra docs are missing")
     folder = tmp_path_factory.mktemp("html")
-    # A copy, as examples are written beside the sources.
+    # A copy, as examples are written beside the sources; without what an earlier build wrote there,
+    # such as the page of an example that is gone.
     work = tmp_path_factory.mktemp("work")
-    for name in ("docs", "examples", "results", "benchmarks", "src"):
+    for name in ("examples", "results", "benchmarks", "src"):
         (work / name).symlink_to(ROOT / name)
-    (work / "docs").unlink()
-    subprocess.run(["cp", "-r", str(ROOT / "docs"), str(work / "docs")], check=True)
+    shutil.copytree(ROOT / "docs", work / "docs", ignore=shutil.ignore_patterns(*BUILT))
     for name in ("README.md", "CONTRIBUTING.md", "ARCHITECTURE.md", "CHANGELOG.md"):
         (work / name).symlink_to(ROOT / name)
     done = subprocess.run(
