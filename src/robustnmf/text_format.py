@@ -69,24 +69,23 @@ def detect_separator(lines: Sequence[str], default: str) -> str:
     """
     best, highest = default, 0.0
     for separator in (default, *(other for other in DETECTED if other != default)):
-        rows = [row for row in split(lines, separator) if row]
-        width, count = Counter(map(len, rows)).most_common(1)[0] if rows else (0, 0)
-        if width < 2:
-            continue
-        cells = [cell for row in rows for cell in row]
-        numbers = sum(map(_is_number_or_missing, cells)) / len(cells)
-        if count / len(rows) + numbers > highest + 1e-9:
-            best, highest = separator, count / len(rows) + numbers
-    return best if highest or not _are_spaced_numbers(lines) else " "
+        width, of_width, numbers = _split_shares(lines, separator)
+        if width > 1 and of_width + numbers > highest + 1e-9:
+            best, highest = separator, of_width + numbers
+    if highest:
+        return best
+    width, of_width, numbers = _split_shares(lines, " ")
+    return " " if width > 1 and min(of_width, numbers) > 0.5 else best
 
 
-def _are_spaced_numbers(lines: Sequence[str]) -> bool:
-    """Whether spaces split most lines into equally many fields, most of them numbers."""
-    rows = [row for row in split(lines, " ") if row]
-    width, count = Counter(map(len, rows)).most_common(1)[0] if rows else (0, 0)
+def _split_shares(lines: Sequence[str], separator: str) -> tuple[int, float, float]:
+    """Return the usual number of fields, the share of lines with so many, and that of numbers."""
+    rows = [row for row in split(lines, separator) if row]
+    if not rows:
+        return 0, 0.0, 0.0
+    width, count = Counter(map(len, rows)).most_common(1)[0]
     cells = [cell for row in rows for cell in row]
-    n_numbers = sum(map(_is_number_or_missing, cells))
-    return width > 1 and 2 * count > len(rows) and 2 * n_numbers > len(cells)
+    return width, count / len(rows), sum(map(_is_number_or_missing, cells)) / len(cells)
 
 
 def split(lines: Iterable[str], separator: str) -> Iterator[list[str]]:

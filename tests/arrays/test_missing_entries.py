@@ -22,10 +22,9 @@ def test_products_with_the_missing_entries():
     codes, basis = rng.random((2, 60, 3)), rng.random((2, 3, LEAST_FEATURES))
     listed = MissingEntries.of(known)
     hidden = hidden_products(known, codes, basis)
-    filled, values = listed.fill(codes, basis)
-    np.testing.assert_allclose(filled, hidden @ basis.swapaxes(1, 2))
-    np.testing.assert_allclose(values, hidden[:, ~known])
+    np.testing.assert_allclose(listed.fill(codes, basis), hidden @ basis.swapaxes(1, 2))
     values, squares = listed.values(codes, basis)
+    np.testing.assert_allclose(values, hidden[:, ~known])
     np.testing.assert_allclose(squares, (hidden**2).sum(axis=2))
     np.testing.assert_allclose(listed.cross(codes, values), codes.swapaxes(1, 2) @ hidden)
 

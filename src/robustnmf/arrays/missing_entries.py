@@ -6,7 +6,7 @@ entries are those over all entries, which Gram matrices give, less those over th
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -43,16 +43,12 @@ class MissingEntries(NamedTuple):
         indices = np.nonzero(~known)[1].astype(np.int32)
         return cls(indptr, indices, ~known.any(axis=0))
 
-    def fill(self, codes: Array, basis: Array) -> tuple[Array, Array]:
-        """Compute the part of ``codes basis basis^T`` (members, rows, k) of the missing entries.
-
-        Also returns the approximation at these (members, missing).
-        """
-        values = np.empty((len(codes), len(self.indices)), dtype=codes.dtype)
+    def fill(self, codes: Array, basis: Array) -> Array:
+        """Compute the part of ``codes basis basis^T`` (members, rows, k) of the missing entries."""
         filled = np.empty(codes.shape, dtype=codes.dtype)
         directions = np.ascontiguousarray(basis.swapaxes(1, 2))
-        _fill(self.indptr, self.indices, np.ascontiguousarray(codes), directions, values, filled)
-        return filled, values
+        _fill(self.indptr, self.indices, np.ascontiguousarray(codes), directions, filled)
+        return filled
 
     def values(self, codes: Array, basis: Array) -> tuple[Array, Array]:
         """Compute the approximation at the missing entries (members, missing).
@@ -73,9 +69,16 @@ class MissingEntries(NamedTuple):
 
 
 @njit(**OPTIONS)
-def _fill(
-    indptr: Array, indices: Array, codes: Array, directions: Array, values: Array, filled: Array
-) -> None:
+def _dot(one: Array, other: Array) -> Any:
+    """Compute the product of two vectors (k,), in their own precision."""
+    total = one.dtype.type(0)
+    for c in range(len(one)):
+        total += one[c] * other[c]
+    return total
+
+
+@njit(**OPTIONS)
+def _fill(indptr: Array, indices: Array, codes: Array, directions: Array, filled: Array) -> None:
     """Compute the approximation at missing entries, times the directions (members, features, k)."""
     members, rows, k = codes.shape
     for b in range(members):
@@ -84,10 +87,7 @@ def _fill(
                 filled[b, i, c] = 0
             for p in range(indptr[i], indptr[i + 1]):
                 j = indices[p]
-                value = codes.dtype.type(0)
-                for c in range(k):
-                    value += codes[b, i, c] * directions[b, j, c]
-                values[b, p] = value
+                value = _dot(codes[b, i], directions[b, j])
                 for c in range(k):
                     filled[b, i, c] += value * directions[b, j, c]
 
@@ -97,15 +97,12 @@ def _square(
     indptr: Array, indices: Array, codes: Array, directions: Array, values: Array, squares: Array
 ) -> None:
     """Compute the approximation at missing entries, and sum its squares over rows in float64."""
-    members, rows, k = codes.shape
+    members, rows, _ = codes.shape
     for b in range(members):
         for i in range(rows):
             total = 0.0
             for p in range(indptr[i], indptr[i + 1]):
-                j = indices[p]
-                value = codes.dtype.type(0)
-                for c in range(k):
-                    value += codes[b, i, c] * directions[b, j, c]
+                value = _dot(codes[b, i], directions[b, indices[p]])
                 values[b, p] = value
                 total += np.float64(value) * np.float64(value)
             squares[b, i] = total

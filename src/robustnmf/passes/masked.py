@@ -115,7 +115,7 @@ class MaskedPass(ApproximationPass):
     def _sweep(self, block: MaskedBlock, codes: Array, projected: Array) -> Array:
         """Update codes (members, rows, k), with the approximation for the missing entries."""
         assert block.missing is not None
-        linear = block.missing.fill(codes, self.basis)[0]
+        linear = block.missing.fill(codes, self.basis)
         linear += projected
         # Zeros are the best codes, and the only ones that do not depend on the missing entries.
         linear[~projected.any(axis=-1)] = 0.0

@@ -28,9 +28,14 @@ def map_plot(fit: Fit, indices: np.ndarray) -> Plot:
     More parts are the corners of a polygon (RadViz: Hoffman et al., 1997): a sample lies at the
     mean of the corners, weighted by the squared shares of the parts in it.
     """
-    count = fit.codes.shape[1]
-    corners = part_corners(fit.part_shares(indices)) if count > 2 else None
-    x, y, titles = _places(fit, indices, corners)
+    corners = None
+    if fit.codes.shape[1] > 2:
+        shares = fit.part_shares(indices)
+        corners = part_corners(shares)
+        x, y = _places_between(corners, shares).T
+        titles = ("", "")
+    else:
+        x, y, titles = _places_by_amount(fit, indices)
     traces: list[dict[str, Any]] = []
     groups: list[tuple[str, np.ndarray, Any]]
     if fit.table.colors is None:
@@ -99,20 +104,22 @@ def _points(
     }  # fmt: skip
 
 
-def _places(
-    fit: Fit, indices: np.ndarray, corners: np.ndarray | None
+def _places_by_amount(
+    fit: Fit, indices: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, tuple[str, str]]:
-    """Return where samples are drawn (len(indices),) twice, and the titles of the axes."""
-    if corners is not None:
-        squares = fit.part_shares(indices) ** 2
-        totals = squares.sum(axis=1, keepdims=True)
-        plane = squares / np.where(totals > 0, totals, 1.0) @ corners
-        return plane[:, 0], plane[:, 1], ("", "")
+    """Return where samples of one or two parts are (len(indices),) twice, and titles of axes."""
     codes = np.asarray(fit.codes[indices], dtype=float)
     if codes.shape[1] == 1:
         energies = np.asarray(fit.model.energies_)[indices]
         return codes[:, 0], energies, ("amount of part 1", "energy")
     return codes[:, 0], codes[:, 1], ("amount of part 1", "amount of part 2")
+
+
+def _places_between(corners: np.ndarray, shares: np.ndarray) -> np.ndarray:
+    """Return where samples (samples, 2) with shares (samples, k) of the parts are."""
+    squares = shares**2
+    totals = squares.sum(axis=1, keepdims=True)
+    return squares / np.where(totals > 0, totals, 1.0) @ corners
 
 
 def part_corners(shares: np.ndarray) -> np.ndarray:

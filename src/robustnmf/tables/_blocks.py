@@ -5,14 +5,13 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from robustnmf.tables._frame import colors, find_column, table_from_frame
-from robustnmf.tables._numbers import column_numbers, number_columns
+from robustnmf.tables._frame import colors, convert_frame, find_column
+from robustnmf.tables._numbers import column_numbers, count_by_name
 from robustnmf.tables._stored import StoredRows, exceeds_memory
 from robustnmf.tables._table import NumberedNames, Table
 
@@ -56,20 +55,23 @@ def table_from_blocks(
     remaining = iter(blocks)
     first = next(remaining)
     ids = None if ids_of is None else ids_of(first)
-    table = table_from_frame(first, id_column, ids, notes, decimal, fixed=fixed, color_by=color_by)
-    color_column = None if color_by is None else find_column(first, color_by)
-    columns, _ = number_columns(first, (id_column, color_column), decimal, fixed=fixed)
-    formats = [(column.position, column.decimal) for column in columns]
-    if not formats:
+    table, columns = convert_frame(
+        first, id_column, ids, notes, decimal, fixed=fixed, color_by=color_by
+    )
+    if not columns:
         return table
-    n_rows, n_texts = 0, np.zeros(len(formats), dtype=np.int64)
-    color_blocks = []
+    assert isinstance(table.data, np.ndarray)
+    formats = [(column.position, column.decimal) for column in columns]
+    n_rows, n_texts = len(first), np.array([column.n_texts for column in columns])
+    color_column = None if color_by is None else find_column(first, color_by)
+    color_blocks = [] if color_column is None else [first.iloc[:, color_column]]
     with tempfile.TemporaryFile(dir=folder) as file:
-        for block in chain([first], remaining):
+        table.data.tofile(file)
+        for block in remaining:
             rows, n_new = _convert(block, formats)
             rows.tofile(file)
             n_rows, n_texts = n_rows + len(rows), n_texts + n_new
-            if ids is not None and ids_of is not None and block is not first:
+            if ids is not None and ids_of is not None:
                 ids += ids_of(block)
             if color_column is not None:
                 color_blocks.append(block.iloc[:, color_column])
@@ -77,16 +79,13 @@ def table_from_blocks(
         if not n_rows:
             return table
         array = np.memmap(file, dtype=np.float64, mode="r", shape=(n_rows, len(formats)))
-    made_missing: dict[str, int] = {}
-    for name, count in zip(table.features, n_texts.tolist(), strict=True):
-        if count:
-            made_missing[name] = made_missing.get(name, 0) + count
     note = (
         "the table is large: it is converted to a temporary file, and read from there block by "
         f"block; the first {len(first)} rows decided which columns hold numbers"
     )
     return replace(
-        table, data=StoredRows(array, None), made_missing=made_missing,
+        table, data=StoredRows(array, None),
+        made_missing=count_by_name(table.features, n_texts.tolist()),
         notes=[f"{n_rows} samples, {len(formats)} features", *table.notes[1:], note],
         ids=NumberedNames(range(n_rows)) if ids is None else ids,
         colors=_join_colors(color_blocks, decimal) if color_blocks else None,

@@ -10,6 +10,7 @@ from robustnmf.tables._numbers import (
     MIN_NUMBER_SHARE,
     NumberColumn,
     column_numbers,
+    count_by_name,
     holds_objects,
     number_columns,
 )
@@ -67,16 +68,30 @@ def table_from_frame(
 ) -> Table:
     """Return the columns of numbers as a table; say in its notes what was taken for data.
 
-    Samples are named by ``ids``, or else by the column at ``id_column``, or numbered. Unless the
-    decimal mark is ``fixed``, columns whose numbers have the other one are read by it.
+    Samples are named by ``ids``, which the column at ``id_column`` holds if that is given, or
+    numbered. Unless the decimal mark is ``fixed``, columns whose numbers have the other one are
+    read by it.
     """
+    return convert_frame(frame, id_column, ids, notes, decimal, fixed=fixed, color_by=color_by)[0]
+
+
+def convert_frame(
+    frame: pandas.DataFrame,
+    id_column: int | None,
+    ids: list[str] | None,
+    notes: list[str],
+    decimal: str,
+    *,
+    fixed: bool,
+    color_by: str | None,
+) -> tuple[Table, list[NumberColumn]]:
+    """Return a data frame as :func:`table_from_frame` does, and the columns behind its features."""
     notes = list(notes)
     color_column = None
     if color_by is not None:
         color_column = find_column(frame, color_by)
         notes.append(f"samples are coloured by the column {color_by!r}, which is no feature")
     if id_column is not None:
-        ids = [str(value) for value in frame.iloc[:, id_column]] if ids is None else ids
         name = frame.columns[id_column]
         notes.append(
             f"samples are named by the column {name!r}"
@@ -89,19 +104,17 @@ def table_from_frame(
             "names the samples, use --id"
         )
     columns, left_out = number_columns(frame, (id_column, color_column), decimal, fixed=fixed)
-    made_missing: dict[str, int] = {}
-    for column in columns:
-        if column.n_texts:
-            made_missing[column.name] = made_missing.get(column.name, 0) + column.n_texts
+    names = [column.name for column in columns]
     notes += _number_notes(columns, decimal)
     numbers = [column.numbers for column in columns]
     data = np.column_stack(numbers) if numbers else np.empty((len(frame), 0))
     notes.insert(0, f"{data.shape[0]} samples, {data.shape[1]} features")
-    return Table(
-        data, NumberedNames(range(len(frame))) if ids is None else ids,
-        [column.name for column in columns], notes, left_out=left_out, made_missing=made_missing,
+    table = Table(
+        data, NumberedNames(range(len(frame))) if ids is None else ids, names, notes,
+        left_out=left_out, made_missing=count_by_name(names, (c.n_texts for c in columns)),
         colors=None if color_column is None else colors(frame.iloc[:, color_column], decimal),
     )  # fmt: skip
+    return table, columns
 
 
 def _number_notes(columns: list[NumberColumn], decimal: str) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -60,6 +60,15 @@ def number_columns(
         n_texts = int((np.isnan(numbers) & known).sum())
         columns.append(NumberColumn(i, name, own_decimal, numbers, n_texts, example))
     return columns, left_out
+
+
+def count_by_name(names: Iterable[str], counts: Iterable[int]) -> dict[str, int]:
+    """Return the sums of counts by name, without those that are zero."""
+    sums: dict[str, int] = {}
+    for name, count in zip(names, counts, strict=True):
+        if count:
+            sums[name] = sums.get(name, 0) + count
+    return sums
 
 
 def distinct_texts(frame: pandas.DataFrame) -> Iterator[str]:
