@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_allclose
+from scipy.sparse import csr_array
 
 from robustnmf import RobustNMF, select_rank
 from robustnmf.report.fitted_data import Fit
@@ -18,7 +19,7 @@ from robustnmf.report.fitted_page import contents
 from robustnmf.report.fitted_plots import codes_plot, draw_samples
 from robustnmf.report.fitted_samples import contribution_shares, samples_table
 from robustnmf.report.page import Plot, Row, page
-from robustnmf.tables import Table
+from robustnmf.tables import StoredRows, Table, count_missing
 from tests.browsing import complaints, narrow, overflow, wait_until
 from tests.problems import noisy_low_rank
 
@@ -155,6 +156,23 @@ def test_numbers_have_a_scale_of_colours():
     plot = map_plot(fit_of(X, colors=values), np.arange(90))
     assert any(trace.get("name", "").startswith("missing or infinite") for trace in plot.data)
     assert "Infinity" not in plot.html()
+
+
+def test_missing_values_do_not_make_a_sample_more_outlying():
+    table = X.copy()
+    table[40:60, :4] = np.nan
+    fit = fit_of(table)
+    n_outliers = int(fit.outliers.sum())
+    assert n_outliers >= 6
+    assert fit.outliers[fit.order[:n_outliers]].all()
+    assert_allclose(fit.weights[40:60][~fit.outliers[40:60]], 1.0)
+    energies = fit.model.energies_[fit.order[n_outliers:]]
+    assert (np.diff(energies) <= 0).all()
+    assert "80 of 720 values are missing (11.1%)." in page("title", contents(fit))
+    stored = StoredRows(table, None)
+    for data in (table, csr_array(table), stored, stored.choose([0, 7])):
+        width = 4 if data.shape[1] == 8 else 1
+        assert count_missing(data).tolist() == [0] * 40 + [width] * 20 + [0] * 30
 
 
 def test_at_most_some_samples_are_drawn_and_outliers_among_them(fit):

@@ -114,6 +114,24 @@ def test_the_run_is_recorded(folder):
     assert any("--scale robust" in text for text in record["warnings"])
 
 
+def test_a_single_part_is_in_the_singular(folder, capsys):
+    arguments = [str(folder / "t.csv"), "-k", "1", "-o", str(folder / "single")]
+    assert main(["fit", *arguments, "--max-iter", "1"]) == 0
+    assert "1 part in 1 iteration, " in capsys.readouterr().out
+    assert "split into 1 part in 1 iteration." in (folder / "single" / "report.html").read_text()
+
+
+def test_missing_values_are_counted(folder, capsys):
+    frame = pd.read_csv(folder / "t.csv")
+    frame.loc[3:5, "b"] = np.nan
+    frame.to_csv(folder / "missing.csv", index=False)
+    out = folder / "missing"
+    assert main(["fit", str(folder / "missing.csv"), "-k", "2", "-o", str(out)]) == 0
+    assert "3 of 480 values are missing (0.6%)" in capsys.readouterr().out
+    record = json.loads((out / "run.json").read_text())
+    assert record["results"]["missing_values"] == 3
+
+
 def test_a_rank_at_the_edge_is_noted():
     def selected(best, count):
         errors = np.abs(np.arange(1, count + 1) - best) + np.zeros((3, 1))

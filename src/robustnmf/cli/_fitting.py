@@ -40,6 +40,7 @@ def run_fit(options: argparse.Namespace) -> int:
     # Imported now: they take seconds, and what cannot be read is said at once.
     from robustnmf.report.fitted import check_image_shape, summary, write
     from robustnmf.report.h5ad import check_table, write_h5ad
+    from robustnmf.report.names import counted
 
     if options.write_h5ad is not None:
         check_table(table, options.data)
@@ -57,13 +58,15 @@ def run_fit(options: argparse.Namespace) -> int:
     if options.write_h5ad is not None:
         write_h5ad(fit, options.write_h5ad, options.data, options.layer)
         paths[options.write_h5ad.name] = options.write_h5ad
+    if fit.missing.any():
+        say(f"  {fit.missing_text}")
     if options.json:
         files = {name: str(path) for name, path in paths.items()}
         print(json.dumps({**numbers, "files": files}))
         return 0
-    say(f"{numbers['components']} parts in {numbers['iterations']} iterations, "
-        f"{fit.seconds:.1f} s; "
-        f"{len(numbers['outliers'])} of {numbers['samples']} samples are outliers")  # fmt: skip
+    say(f"{counted(numbers['components'], 'part')} in "
+        f"{counted(numbers['iterations'], 'iteration')}, {fit.seconds:.1f} s; "
+        f"outliers: {len(numbers['outliers'])} of {numbers['samples']} samples")  # fmt: skip
     if options.write_h5ad is not None:
         say(f"AnnData: {options.write_h5ad}")
     if options.output is not None:
@@ -233,7 +236,8 @@ def run_record(options: argparse.Namespace, fit: Fit, numbers: dict[str, Any]) -
         "notes": list(fit.table.notes),
         "left_out": {name: numbers[name] for name in left_out},
         "results": {name: numbers[name] for name in results}
-        | {"outliers": len(numbers["outliers"]), "blank": numbers["blank"]},
+        | {"outliers": len(numbers["outliers"]), "blank": numbers["blank"],
+           "missing_values": numbers["missing_values"]},
         "warnings": fit.warnings,
         **surroundings(None),
     }  # fmt: skip

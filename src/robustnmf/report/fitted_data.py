@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from robustnmf.report.names import display_name
+from robustnmf.report.names import display_name, format_percent
+from robustnmf.tables import count_missing
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -48,9 +50,19 @@ class Fit:
 
     @cached_property
     def weights(self) -> np.ndarray:
-        """Importance of every sample over the largest (n_samples,)."""
-        importances = self.model.sample_importances_
-        return importances / max(float(importances.max()), np.finfo(float).tiny)
+        """Weight of every sample over the largest (n_samples,).
+
+        Importances also have a factor for the share of known values, which says nothing about how
+        well a sample is described; it is divided out.
+        """
+        known = self.table.data.shape[1] - self.missing
+        weights = np.asarray(self.model.sample_importances_) / np.maximum(known, 1)
+        return weights / max(float(weights.max()), np.finfo(float).tiny)
+
+    @cached_property
+    def missing(self) -> np.ndarray:
+        """Number of missing values of every sample (n_samples,)."""
+        return count_missing(self.table.data)
 
     @cached_property
     def outliers(self) -> np.ndarray:
@@ -67,7 +79,14 @@ class Fit:
     @cached_property
     def order(self) -> np.ndarray:
         """Indices of the samples, the most outlying first (n_samples,)."""
-        return np.lexsort((-self.model.energies_, self.weights, self.blank))
+        weights = np.round(self.weights, 6)  # equal ones differ by rounding
+        return np.lexsort((-self.model.energies_, weights, ~self.outliers, self.blank))
+
+    @property
+    def missing_text(self) -> str:
+        """How many values are missing, in words."""
+        count, size = int(self.missing.sum()), math.prod(self.table.data.shape)
+        return f"{count:,} of {size:,} values are missing ({format_percent(count / size)})"
 
     def feature_name(self, feature: int) -> str:
         """Return the name of a feature as pages show it; those without one are numbered."""
