@@ -9,7 +9,8 @@ import robustnmf
 from robustnmf.cli import main
 from robustnmf.cli._notes import edge_note, units_note
 from robustnmf.estimators import RankSelection
-from robustnmf.report.encoded import encode_samples, find_outliers
+from robustnmf.estimators._explanation import find_outliers
+from robustnmf.report.encoded import encode_samples
 from tests.problems import noisy_low_rank
 
 pd = pytest.importorskip("pandas", reason="tables need the packages of the extra cli")
