@@ -158,7 +158,7 @@ def _parts_text(fit: Fit) -> str:
     """Say in words what the pictures of components show."""
     count = len(fit.model.components_)
     text = "Every sample is a sum of these parts, each in its own amount."
-    if fit.image_shape is None and _axis(fit.table) is None:
+    if fit.image_shape is None and feature_axis(fit.table) is None:
         text += " Bars: the largest features of a part."
     if fit.scale is not None:
         text += " Features are in units of their scale; basis.csv has the units of the file."
@@ -167,7 +167,7 @@ def _parts_text(fit: Fit) -> str:
     return text
 
 
-def _axis(table: Table) -> np.ndarray | None:
+def feature_axis(table: Table) -> np.ndarray | None:
     """Return the names of features as numbers (features,), if they increase, as wavelengths do."""
     if not table.named or len(table.features) < MIN_AXIS:
         return None
@@ -185,7 +185,7 @@ def _parts(fit: Fit) -> list[Content]:
         images = components.reshape(-1, *fit.image_shape)
         images = images / np.maximum(images.max(axis=(1, 2), keepdims=True), 1e-300)
         return [Picture(_png(mosaic(images)), f"{counted(len(images), 'part')} as images")]
-    axis = _axis(fit.table)
+    axis = feature_axis(fit.table)
     plots: list[Content] = []
     for j, part in enumerate(components):
         title = {"text": f"part {j + 1}", "x": 0.02, "xanchor": "left"}
