@@ -16,7 +16,7 @@ from robustnmf import RobustNMF, select_rank
 from robustnmf.report.fitted_data import Fit
 from robustnmf.report.fitted_map import MAX_CATEGORIES, map_plot, part_corners
 from robustnmf.report.fitted_page import contents
-from robustnmf.report.fitted_plots import codes_plot, draw_samples
+from robustnmf.report.fitted_plots import codes_plot, draw_samples, energies_plot, log_axis
 from robustnmf.report.fitted_samples import contribution_shares, samples_table
 from robustnmf.report.page import Plot, Row, page
 from robustnmf.tables import StoredRows, Table, count_missing
@@ -181,6 +181,57 @@ def test_at_most_some_samples_are_drawn_and_outliers_among_them(fit):
     assert fit.outliers[drawn].sum() == fit.outliers.sum()
     _, count = codes_plot(fit)
     assert count == 90
+
+
+def test_outliers_are_drawn_above_their_cutoffs_and_no_other_sample():
+    table = X.copy()
+    table[20:30] *= 0.1  # small samples have lower cutoffs
+    table[28] = table[28, ::-1]
+    fit = fit_of(table)
+    traces = {trace["name"]: trace for trace in energies_plot(fit).data}
+    cutoffs = dict(zip(traces["cutoff"]["x"], traces["cutoff"]["y"], strict=True))
+    above = {
+        name: [y > cutoffs[x] for x, y in zip(trace["x"], trace["y"], strict=True)]
+        for name, trace in traces.items()
+    }
+    assert all(above["outliers"])
+    assert not any(above["follow the parts"])
+    assert len(set(cutoffs.values())) > 1
+    # The cutoff of this weighting is that of the residual of an entry.
+    plot = energies_plot(fit_of(table, weighting="huber"))
+    assert "cutoff" not in {trace["name"] for trace in plot.data}
+
+
+@pytest.mark.parametrize(
+    ("values", "texts"),
+    [
+        ([120.0, 350.0, 900.0], ["200", "500"]),
+        ([300.0, 400.0], ["300", "350", "400"]),
+        ([3.0, 3.0], ["3"]),
+        ([0.02, 8000.0], None),
+    ],
+)
+def test_ticks_have_all_their_digits(values, texts):
+    axis = log_axis(np.array(values))
+    if texts is None:
+        assert axis["dtick"] == 1  # powers of ten alone
+    else:
+        assert axis.get("ticktext", texts) == texts
+        assert axis["type"] == ("log" if len(texts) > 1 else "linear")
+    assert "D2" not in axis.values()
+
+
+@pytest.mark.parametrize("k", [1, 2])
+def test_a_sample_that_is_far_off_leaves_room_for_the_others_in_the_map(k):
+    table = X.copy()
+    table[0] *= 1e5
+    plot = map_plot(fit_of(table, k), np.arange(len(table)))
+    trace = next(trace for trace in plot.data if trace["name"] == "follow the parts")
+    for name in ("x", "y"):
+        is_log = plot.layout[f"{name}axis"].get("type") == "log"
+        all_values = np.concatenate([trace[name] for trace in plot.data])
+        scaled, values = (np.log(v) if is_log else np.array(v) for v in (all_values, trace[name]))
+        assert np.ptp(np.quantile(values, [0.05, 0.95])) > 0.05 * np.ptp(scaled)
 
 
 def test_spectra_are_lines():

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from robustnmf.arrays import to_numpy
 from robustnmf.report.names import display_name, format_percent
-from robustnmf.tables import count_missing
+from robustnmf.tables import StoredRows, count_missing
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -68,6 +70,21 @@ class Fit:
     def outliers(self) -> np.ndarray:
         """Whether a sample is an outlier (n_samples,); blank samples are none."""
         return np.asarray(self.model.outliers_) & ~self.blank
+
+    @cached_property
+    def cutoffs(self) -> np.ndarray | None:
+        """Energy above which each sample has less weight (n_samples,), if the weighting has one.
+
+        Small samples can have lower cutoffs than others.
+        """
+        model, data = self.model, self.table.data
+        if not model.weighting_.uses_row_sizes:
+            return None
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of names of features, which are those of the fit
+            source = model._checked(data.source if isinstance(data, StoredRows) else data)
+        sizes = model._engine(source).row_sizes(model._problem.loss.degree)
+        return np.asarray(model.weighting_.for_row_sizes(to_numpy(sizes) * model._unit).cutoff)
 
     @cached_property
     def blank(self) -> np.ndarray:

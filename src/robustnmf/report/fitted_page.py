@@ -65,10 +65,7 @@ def contents(fit: Fit) -> list[Content]:
             samples_table(fit),
         ]),
         ("Energies", "energies", [
-            Paragraph(
-                "Samples beyond the cutoff have less or no weight; small ones have lower cutoffs."
-                + _energies_note(fit)
-            ),
+            Paragraph(_energies_text(fit)),
             energies_plot(fit),
         ]),
         ("Codes", "codes", [
@@ -138,7 +135,12 @@ def _map_text(fit: Fit) -> str:
     )
     colors = "" if fit.color_by is None else f" by {display_name(fit.color_by)}; outliers are x"
     text = f"Samples {place}, coloured{colors or ' by whether they follow the parts'}."
-    if fit.codes.shape[1] > 2:
+    if fit.codes.shape[1] <= 2:
+        text += (
+            " An axis is logarithmic if a few samples are far off; values near zero are then drawn "
+            "at its end."
+        )
+    else:
         text += (
             " The larger the share of a part, the nearer a sample is to it; samples of many parts "
             "are in the middle."
@@ -146,12 +148,11 @@ def _map_text(fit: Fit) -> str:
     return text
 
 
-def _energies_note(fit: Fit) -> str:
-    """Say in words what outliers are where weights have no cutoff."""
-    cutoff = getattr(getattr(fit.model, "weighting_", None), "cutoff", None)
-    if isinstance(cutoff, (int, float)):
-        return ""
-    return " This weighting has no cutoff: outliers have less than a tenth of an equal weight."
+def _energies_text(fit: Fit) -> str:
+    """Say in words which samples are outliers by their energies."""
+    if fit.cutoffs is None:
+        return "This weighting has no cutoff: outliers have less than a tenth of an equal weight."
+    return "Samples above their cutoff have less or no weight; small samples have lower cutoffs."
 
 
 def _parts_text(fit: Fit) -> str:
