@@ -365,7 +365,7 @@ def fit_wine(folder: Path) -> None:
     frame = wine.frame.rename(columns={"target": "class"})
     frame["class"] = wine.target_names[wine.target]
     frame.to_csv(folder / "wine.csv", index=False)
-    options = ["-k", "3", "--scale", "robust", "--color-by", "class", "--quiet"]
+    options = ["-k", "auto", "--color-by", "class", "--quiet"]
     run_command(["fit", str(folder / "wine.csv"), "-o", str(folder / "out"), *options])
 
 

@@ -1,5 +1,8 @@
 """Displays draw what they hold, on the axes they are given."""
 
+import itertools
+import warnings
+
 import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
@@ -50,12 +53,27 @@ def test_the_objective_is_drawn_on_given_axes(model):
 @every_model
 def test_components_are_bars_or_images(model):
     bars = plot_basis(model, feature_names=[f"f{i}" for i in range(12)])
-    assert bars.axes_[0].get_xticklabels()[0].get_text() == "f0"
+    assert bars.axes_[2].get_xticklabels()[0].get_text() == "f0"
     images = plot_basis(model, image_shape=(3, 4), order="F")
     shown = images.axes_[0].images[0].get_array()
     np.testing.assert_array_equal(shown.T.ravel(), images.components[0])
     with pytest.raises(ValueError, match="holds 15 pixels"):
         plot_basis(model, image_shape=(3, 5))
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 6])
+def test_names_below_components_leave_room_for_the_panels(k):
+    names = [f"{i} of a rather long name" for i in range(12)]
+    display = plot_basis(RobustNMF(k, random_state=0).fit(X), feature_names=names)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # of axes without size
+        display.figure_.canvas.draw()
+    height = display.figure_.bbox.height
+    boxes = [ax.get_window_extent() for ax in display.axes_[:k]]
+    texts = [ax.get_tightbbox() for ax in display.axes_[:k]]
+    assert min(box.height for box in boxes) > 0.8 * display.figure_.dpi
+    assert all(box.y0 >= 0 and box.y1 <= height for box in texts)
+    assert not any(one.overlaps(other) for one, other in itertools.combinations(texts, 2))
 
 
 @every_model

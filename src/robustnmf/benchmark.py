@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import math
 import tempfile
 import time
 from collections import Counter
@@ -17,9 +18,10 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from robustnmf._warn import warn
 from robustnmf.experiments.contamination.benchmark import plan
 from robustnmf.experiments.contamination.benchmark import run as run_plan
-from robustnmf.experiments.contamination.cells import Row, rows_of
+from robustnmf.experiments.contamination.cells import Row, failures, rows_of
 from robustnmf.experiments.contamination.estimators import GROUP, score_estimators
 from robustnmf.experiments.contamination.methods import OURS, PLAIN
 from robustnmf.experiments.contamination.store import ScenarioStore
@@ -63,14 +65,17 @@ class BenchmarkResult:
         Returns
         -------
         errors : dict of float
-            By method, the best first. One is plain NMF that was fitted to the clean samples.
+            By method, the best first. One is plain NMF that was fitted to the clean samples; NaN
+            is a method that failed in all scenarios.
         """
         errors: dict[str, list[float]] = {}
         for _, score in self.rows:
             if score.relative_error == score.relative_error:  # not NaN
                 errors.setdefault(score.method, []).append(score.relative_error)
         means = {method: sum(values) / len(values) for method, values in errors.items()}
-        return dict(sorted(means.items(), key=lambda pair: pair[1]))
+        failed = {score.method for _, score in self.rows if score.failure} - set(means)
+        ordered = dict(sorted(means.items(), key=lambda pair: pair[1]))
+        return ordered | dict.fromkeys(sorted(failed), math.nan)
 
     def write(self, folder: str | PathLike) -> list[Path]:
         """Write the page, tables (CSV, Markdown), figures and all scores to a folder.
@@ -113,8 +118,9 @@ def run(
         By the name they have in the tables. Each needs ``fit(X)``, after which ``components_``
         (n_components, n_features) is its nonnegative basis, and ``get_params`` and ``set_params``
         of scikit-learn's ``BaseEstimator``, as it is cloned. With ``sample_importances_``
-        (n_samples,) the table of lost samples has it, too. A ValueError in ``fit`` is reported as a
-        failure of that scenario; other errors end the run.
+        (n_samples,) the table of lost samples has it, too. An error in ``fit``, and components that
+        are negative or not finite, are failures of that scenario: a warning names them, and the
+        tables leave the scenario out.
     datasets : sequence of str, optional
         Tables: "digits", "iris" and generated ones ("synthetic", "three_clusters", "counts", ...)
         need no files. By default those of ``quick``, or all that are on this machine.
@@ -179,6 +185,8 @@ def run(
         rows = rows_of(run_of, store)
         machines = store.machines()
     _check_names(rows, estimators)
+    for text in failures([row for row in rows if row[1].method in estimators]):
+        warn(text, UserWarning)
     from robustnmf import __version__
 
     record = {

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse
+from sklearn.datasets import load_wine
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
 
@@ -123,3 +124,19 @@ def test_explanations_of_float32_and_of_holes_sum_to_the_energy():
         energies = -model.score_samples(table)
         sums = np.nansum(np.abs(model.explain(table)), axis=1)
         np.testing.assert_allclose(sums, energies, rtol=1e-3, atol=1e-3 * energies.max())
+
+
+@pytest.mark.parametrize("loss", ["frobenius", "kullback-leibler", "itakura-saito"])
+@pytest.mark.parametrize("errors", [{"proline": 99999.0}, {"proline": 50000.0, "ash": 900.0}])
+def test_an_explanation_names_a_bad_entry_that_determines_the_codes(errors, loss):
+    wine = load_wine()
+    table = wine.data.copy()
+    for name, value in errors.items():
+        table[100, wine.feature_names.index(name)] = value
+    model = RobustNMF(3, loss=loss, random_state=0).fit(table)
+    assert model.outliers_[100]
+    contributions = model.explain(table[100:101])[0]
+    largest = np.argsort(-contributions)[: len(errors)]
+    assert {wine.feature_names[j] for j in largest} == set(errors)
+    assert contributions[largest].sum() > 0.95 * np.abs(contributions).sum()
+    assert np.abs(contributions).sum() == pytest.approx(-model.score_samples(table)[100])

@@ -32,9 +32,14 @@ class Wrong(Means):
         return self
 
 
-class Negative(Means):
+class Constant(BaseEstimator):
+    """Components that hold one value."""
+
+    def __init__(self, value):
+        self.value = value
+
     def fit(self, X, y=None):
-        self.components_ = -np.ones((2, X.shape[1]))
+        self.components_ = np.full((2, X.shape[1]), self.value)
         return self
 
 
@@ -89,21 +94,25 @@ def test_importances_are_scored():
     ("estimator", "text"),
     [
         (Means(error=ValueError), "on purpose"),
+        (Means(error=RuntimeError), "RuntimeError: on purpose"),
         (Wrong(), "has shape"),
-        (Negative(), "negative"),
+        (Constant(-1.0), "negative values, NaN"),
+        (Constant(np.nan), "negative values, NaN"),
         (Weighing(), "sample_importances_ of 'mine' has shape (5,), but (n_samples,), here ("),
     ],
 )
-def test_failures_are_reported(estimator, text):
-    result = benchmark.run({"mine": estimator}, **SMALL)
+def test_failures_are_reported_and_the_run_goes_on(estimator, text):
+    with pytest.warns(UserWarning, match="mine failed in 1 of 1 scenarios") as record:
+        result = benchmark.run({"mine": estimator, "means": Means()}, **SMALL)
+    (warning,) = record
+    assert text in str(warning.message)
+    errors = result.mean_errors()
+    assert list(errors)[-1] == "mine"
+    assert np.isnan(errors["mine"])
+    assert np.isfinite(errors["means"])
     (failure,) = (row["failure"] for row in result.scores if row["method"] == "mine")
     assert text in failure
     assert any(text in note for outcome in result.outcomes for note in outcome.notes)
-
-
-def test_other_errors_end_the_run():
-    with pytest.raises(RuntimeError, match="on purpose"):
-        benchmark.run({"mine": Means(error=RuntimeError)}, **SMALL)
 
 
 def test_files_are_those_of_the_benchmark(tmp_path):

@@ -189,7 +189,7 @@ def test_a_baseline_that_fails_says_so_and_spares_the_others(monkeypatch):
     assert np.isfinite(scores[FACTOR_FIRST].relative_error)
     rows = [(SMALL, score) for score in scores.values()]
     notes = tables.outcomes(rows)[0].notes
-    assert "IsolationForest, plain NMF failed in 1 scenarios" in notes[0]
+    assert "IsolationForest, plain NMF failed in 1 of 1 scenarios" in notes[0]
 
 
 def test_the_plan_has_clean_tables_at_every_rank_and_bad_samples_at_their_own():

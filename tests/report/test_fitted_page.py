@@ -10,15 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_allclose
+from scipy.sparse import csr_array
 
 from robustnmf import RobustNMF, select_rank
 from robustnmf.report.fitted_data import Fit
 from robustnmf.report.fitted_map import MAX_CATEGORIES, map_plot, part_corners
 from robustnmf.report.fitted_page import contents
-from robustnmf.report.fitted_plots import codes_plot, draw_samples
+from robustnmf.report.fitted_plots import codes_plot, draw_samples, energies_plot, log_axis
 from robustnmf.report.fitted_samples import contribution_shares, samples_table
 from robustnmf.report.page import Plot, Row, page
-from robustnmf.tables import Table
+from robustnmf.tables import StoredRows, Table, count_missing
 from tests.browsing import complaints, narrow, overflow, wait_until
 from tests.problems import noisy_low_rank
 
@@ -157,12 +158,80 @@ def test_numbers_have_a_scale_of_colours():
     assert "Infinity" not in plot.html()
 
 
+def test_missing_values_do_not_make_a_sample_more_outlying():
+    table = X.copy()
+    table[40:60, :4] = np.nan
+    fit = fit_of(table)
+    n_outliers = int(fit.outliers.sum())
+    assert n_outliers >= 6
+    assert fit.outliers[fit.order[:n_outliers]].all()
+    assert_allclose(fit.weights[40:60][~fit.outliers[40:60]], 1.0)
+    energies = fit.model.energies_[fit.order[n_outliers:]]
+    assert (np.diff(energies) <= 0).all()
+    assert "80 of 720 values are missing (11.1%)." in page("title", contents(fit))
+    stored = StoredRows(table, None)
+    for data in (table, csr_array(table), stored, stored.choose([0, 7])):
+        width = 4 if data.shape[1] == 8 else 1
+        assert count_missing(data).tolist() == [0] * 40 + [width] * 20 + [0] * 30
+
+
 def test_at_most_some_samples_are_drawn_and_outliers_among_them(fit):
     drawn = draw_samples(fit, 40)
     assert len(drawn) == len(set(drawn)) == 40
     assert fit.outliers[drawn].sum() == fit.outliers.sum()
     _, count = codes_plot(fit)
     assert count == 90
+
+
+def test_outliers_are_drawn_above_their_cutoffs_and_no_other_sample():
+    table = X.copy()
+    table[20:30] *= 0.1  # small samples have lower cutoffs
+    table[28] = table[28, ::-1]
+    fit = fit_of(table)
+    traces = {trace["name"]: trace for trace in energies_plot(fit).data}
+    cutoffs = dict(zip(traces["cutoff"]["x"], traces["cutoff"]["y"], strict=True))
+    above = {
+        name: [y > cutoffs[x] for x, y in zip(trace["x"], trace["y"], strict=True)]
+        for name, trace in traces.items()
+    }
+    assert all(above["outliers"])
+    assert not any(above["follow the parts"])
+    assert len(set(cutoffs.values())) > 1
+    # The cutoff of this weighting is that of the residual of an entry.
+    plot = energies_plot(fit_of(table, weighting="huber"))
+    assert "cutoff" not in {trace["name"] for trace in plot.data}
+
+
+@pytest.mark.parametrize(
+    ("values", "texts"),
+    [
+        ([120.0, 350.0, 900.0], ["200", "500"]),
+        ([300.0, 400.0], ["300", "350", "400"]),
+        ([3.0, 3.0], ["3"]),
+        ([0.02, 8000.0], None),
+    ],
+)
+def test_ticks_have_all_their_digits(values, texts):
+    axis = log_axis(np.array(values))
+    if texts is None:
+        assert axis["dtick"] == 1  # powers of ten alone
+    else:
+        assert axis.get("ticktext", texts) == texts
+        assert axis["type"] == ("log" if len(texts) > 1 else "linear")
+    assert "D2" not in axis.values()
+
+
+@pytest.mark.parametrize("k", [1, 2])
+def test_a_sample_that_is_far_off_leaves_room_for_the_others_in_the_map(k):
+    table = X.copy()
+    table[0] *= 1e5
+    plot = map_plot(fit_of(table, k), np.arange(len(table)))
+    trace = next(trace for trace in plot.data if trace["name"] == "follow the parts")
+    for name in ("x", "y"):
+        is_log = plot.layout[f"{name}axis"].get("type") == "log"
+        all_values = np.concatenate([trace[name] for trace in plot.data])
+        scaled, values = (np.log(v) if is_log else np.array(v) for v in (all_values, trace[name]))
+        assert np.ptp(np.quantile(values, [0.05, 0.95])) > 0.05 * np.ptp(scaled)
 
 
 def test_spectra_are_lines():

@@ -99,7 +99,7 @@ def test_choices_are_those_of_the_registries():
     assert tuple(losses.LOSSES) == LOSSES
     assert tuple(weightings.WEIGHTINGS) == WEIGHTINGS
     assert tuple(inits.INITS) == INITS
-    assert {"none", *KINDS} == set(SCALES)
+    assert {"auto", "none", *KINDS} == set(SCALES)
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from robustnmf.report.fitted_data import Fit
 from robustnmf.report.fitted_plots import MAX_POINTS
 from robustnmf.report.fitted_samples import MAX_SAMPLES
 from robustnmf.tables import Table
+from robustnmf.weightings import L21
 from tests.problems import noisy_low_rank
 
 pd = pytest.importorskip("pandas", reason="tables need the packages of the extra cli")
@@ -56,7 +57,7 @@ def fit_of_size(n):
     model = CountedModel(
         components_=rng.random((2, 6)), importances=rng.random(n), energies_=rng.random(n),
         outliers_=rng.random(n) < 0.1, n_iter_=3, objective_history_=np.ones(3),
-        effective_sample_size_=float(n),
+        effective_sample_size_=float(n), weighting_=L21(),
         explain=lambda rows: rows, save=lambda path: path.write_bytes(b""),
     )  # fmt: skip
     table = Table(rng.random((n, 6)), [f"{i:07}" for i in range(n)], list("abcdef"), ["a note"])

@@ -1,15 +1,18 @@
 """Runs of ``robustnmf fit``: units, records, what is replaced, and advice."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import robustnmf
 from robustnmf.cli import main
-from robustnmf.cli._notes import edge_note, units_note
+from robustnmf.cli._notes import class_note, edge_note, units_ratio
 from robustnmf.estimators import RankSelection
-from robustnmf.report.encoded import encode_samples, find_outliers
+from robustnmf.estimators._explanation import find_outliers
+from robustnmf.report.encoded import encode_samples
+from robustnmf.tables import Table
 from tests.problems import noisy_low_rank
 
 pd = pytest.importorskip("pandas", reason="tables need the packages of the extra cli")
@@ -83,11 +86,57 @@ def test_forged_scales_are_refused(folder):
             encode_samples(model, np.ones((2, 3)))
 
 
-def test_features_of_large_units_are_noted_with_the_remedy(folder, capsys):
-    assert fit(folder, "plain") == 0
-    assert "use --scale robust" in capsys.readouterr().err
-    assert "use --scale robust" in (folder / "plain" / "report.html").read_text()
-    assert units_note(np.ones((5, 3))) == ""
+def test_features_of_several_units_are_scaled_by_default(folder, capsys):
+    arguments = [str(folder / "t.csv"), "-k", "2", "-o"]
+    assert main(["fit", *arguments, str(folder / "auto")]) == 0
+    text = "times the median one (--scale none keeps the units): every feature is divided by its"
+    assert text in capsys.readouterr().out
+    assert text in (folder / "auto" / "report.html").read_text()
+    assert fit(folder, "chosen", "--scale", "robust") == 0
+    assert fit(folder, "plain", "--scale", "none") == 0
+    codes = [(folder / out / "codes.csv").read_bytes() for out in ("auto", "chosen", "plain")]
+    assert codes[0] == codes[1] != codes[2]
+    assert units_ratio(np.ones((5, 3))) == 1.0
+
+
+@pytest.mark.parametrize("kind", ["counts", "spectra", "divergence"])
+def test_features_of_one_unit_are_not_scaled_by_default(kind, folder, capsys):
+    X = 100 * noisy_low_rank(40, 24, 2) * np.where(np.arange(24) == 5, 3000.0, 1.0)
+    names = [f"f{j}" for j in range(24)] if kind != "spectra" else [f"{j}.5" for j in range(24)]
+    pd.DataFrame(X.round() if kind == "counts" else X, columns=names).to_csv(
+        folder / f"{kind}.csv", index=False
+    )
+    out = folder / f"unit_{kind}"
+    loss = "kullback-leibler" if kind == "divergence" else "frobenius"
+    arguments = [str(folder / f"{kind}.csv"), "-k", "2", "-o", str(out), "--loss", loss]
+    assert main(["fit", *arguments]) == 0
+    assert json.loads((out / "run.json").read_text())["scale"] is None
+    assert ("use --scale robust" in capsys.readouterr().err) == (kind != "divergence")
+
+
+def test_columns_of_texts_and_classes_are_offered_as_colours(folder, capsys):
+    data = str(folder / "t.csv")
+    assert main(["fit", data, "-k", "2", "-o", str(folder / "offer")]) == 0
+    assert "for example --color-by kind" in capsys.readouterr().out
+    assert main(["fit", data, "-k", "2", "-o", str(folder / "taken"), "--color-by", "kind"]) == 0
+    assert "for example --color-by" not in capsys.readouterr().out
+    frame = pd.read_csv(data).drop(columns="kind")
+    frame["wine class"] = np.arange(80) % 3
+    frame.to_csv(folder / "class.csv", index=False)
+    data = str(folder / "class.csv")
+    assert main(["fit", data, "-k", "2", "-o", str(folder / "asked"), "--quiet"]) == 0
+    text = "'wine class' holds 3 different integers and is a feature; if it is the class of the"
+    assert f"{text} samples, use --color-by 'wine class'" in capsys.readouterr().err
+    arguments = ["-o", str(folder / "known"), "--quiet", "--color-by", "wine class"]
+    assert main(["fit", data, "-k", "2", *arguments]) == 0
+    assert "different integers" not in capsys.readouterr().err
+
+
+def test_one_of_many_small_integers_is_a_class_by_its_name_alone():
+    rows = np.arange(40)[:, None] % [2, 3, 4] + 0.0
+    table = Table(rows, [str(i) for i in range(40)], ["a", "b", "c"])
+    assert class_note(rows, table) == ""
+    assert "'Class' holds 3 " in class_note(rows, replace(table, features=["a", "Class", "c"]))
 
 
 def test_results_are_replaced_only_by_force(folder, capsys):
@@ -110,8 +159,26 @@ def test_the_run_is_recorded(folder):
     assert record["parameters"]["n_init"] == 2
     assert record["left_out"]["columns_left_out"] == ["kind"]
     assert record["results"]["samples"] == 80
-    assert record["scale"] is None
-    assert any("--scale robust" in text for text in record["warnings"])
+    assert record["options"]["scale"] == "auto"
+    assert len(record["scale"]) == 6
+
+
+def test_a_single_part_is_in_the_singular(folder, capsys):
+    arguments = [str(folder / "t.csv"), "-k", "1", "-o", str(folder / "single")]
+    assert main(["fit", *arguments, "--max-iter", "1"]) == 0
+    assert "1 part in 1 iteration, " in capsys.readouterr().out
+    assert "split into 1 part in 1 iteration." in (folder / "single" / "report.html").read_text()
+
+
+def test_missing_values_are_counted(folder, capsys):
+    frame = pd.read_csv(folder / "t.csv")
+    frame.loc[3:5, "b"] = np.nan
+    frame.to_csv(folder / "missing.csv", index=False)
+    out = folder / "missing"
+    assert main(["fit", str(folder / "missing.csv"), "-k", "2", "-o", str(out)]) == 0
+    assert "3 of 480 values are missing (0.6%)" in capsys.readouterr().out
+    record = json.loads((out / "run.json").read_text())
+    assert record["results"]["missing_values"] == 3
 
 
 def test_a_rank_at_the_edge_is_noted():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 import time
 import warnings
 from collections.abc import Callable
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from robustnmf.cli._messages import errors_in_options, in_options
-from robustnmf.cli._notes import edge_note, units_note
+from robustnmf.cli._notes import choose_scale, class_note, edge_note
 from robustnmf.cli._shared import (
     UsageError,
     check_new,
@@ -37,9 +38,13 @@ def run_fit(options: argparse.Namespace) -> int:
     say = _say_nothing if options.json or options.quiet else _say
     _check_outputs(options)
     table = read(options, say)
+    if table.left_out and options.color_by is None:
+        say("  samples can be coloured by a column of texts, for example --color-by "
+            f"{shlex.quote(table.left_out[0])}")  # fmt: skip
     # Imported now: they take seconds, and what cannot be read is said at once.
     from robustnmf.report.fitted import check_image_shape, summary, write
     from robustnmf.report.h5ad import check_table, write_h5ad
+    from robustnmf.report.names import counted
 
     if options.write_h5ad is not None:
         check_table(table, options.data)
@@ -57,13 +62,15 @@ def run_fit(options: argparse.Namespace) -> int:
     if options.write_h5ad is not None:
         write_h5ad(fit, options.write_h5ad, options.data, options.layer)
         paths[options.write_h5ad.name] = options.write_h5ad
+    if fit.missing.any():
+        say(f"  {fit.missing_text}")
     if options.json:
         files = {name: str(path) for name, path in paths.items()}
         print(json.dumps({**numbers, "files": files}))
         return 0
-    say(f"{numbers['components']} parts in {numbers['iterations']} iterations, "
-        f"{fit.seconds:.1f} s; "
-        f"{len(numbers['outliers'])} of {numbers['samples']} samples are outliers")  # fmt: skip
+    say(f"{counted(numbers['components'], 'part')} in "
+        f"{counted(numbers['iterations'], 'iteration')}, {fit.seconds:.1f} s; "
+        f"outliers: {len(numbers['outliers'])} of {numbers['samples']} samples")  # fmt: skip
     if options.write_h5ad is not None:
         say(f"AnnData: {options.write_h5ad}")
     if options.output is not None:
@@ -128,17 +135,22 @@ def _fit(
         messages.append(text)
         warn(text)
 
+    rows = draw_rows(table.data, MAX_ROWS, options.seed)
+    question = "" if options.color_by else class_note(rows, table)
+    if question:
+        note(question)
     scale = unscaled = None
-    if options.scale != "none":
+    kind, reason = options.scale, ""
+    if kind == "auto":
+        kind, reason = choose_scale(rows, table, options)
+        if reason and kind == "none":
+            note(reason)
+    if kind != "none":
         if writes_data(options.write_h5ad, options.data):
             unscaled = table.data
-        table, scale = scale_features(table, options.scale, options.seed, keep=unscaled is not None)
-        table.notes.append(f"every feature is divided by its scale ({options.scale})")
+        table, scale = scale_features(table, kind, options.seed, keep=unscaled is not None)
+        table.notes.append(f"{reason}every feature is divided by its scale ({kind})")
         say(f"  {table.notes[-1]}")
-    else:
-        hint = units_note(draw_rows(table.data, MAX_ROWS, options.seed))
-        if hint:
-            note(hint)
     parameters = {"loss": options.loss, "init": options.init, "weighting": options.weighting}
     selection = None
     rank = options.components
@@ -233,7 +245,8 @@ def run_record(options: argparse.Namespace, fit: Fit, numbers: dict[str, Any]) -
         "notes": list(fit.table.notes),
         "left_out": {name: numbers[name] for name in left_out},
         "results": {name: numbers[name] for name in results}
-        | {"outliers": len(numbers["outliers"]), "blank": numbers["blank"]},
+        | {"outliers": len(numbers["outliers"]), "blank": numbers["blank"],
+           "missing_values": numbers["missing_values"]},
         "warnings": fit.warnings,
         **surroundings(None),
     }  # fmt: skip

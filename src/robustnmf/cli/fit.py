@@ -26,7 +26,7 @@ and have less or no weight in the fit. Written to the folder that -o names:
 """
 EXAMPLES = """examples:
   robustnmf fit spectra.csv -k 6 -o out/             6 parts; open out/report.html
-  robustnmf fit wine.csv -k auto --scale robust --color-by class -o out/
+  robustnmf fit wine.csv -k auto --color-by class -o out/
   robustnmf fit german.csv -k 5 --sep ";" --decimal , -o out/
   robustnmf fit faces.npy -k 25 --image-shape 32x32 -o out/
   robustnmf fit filtered_feature_bc_matrix/ -k 12 --loss kullback-leibler -o out/
@@ -41,7 +41,7 @@ WEIGHTINGS = ("uniform", "l21", "huber", "fuzzy", "entropy", "cauchy", "trimmed"
 INITS = ("random", "nndsvd", "nndsvda", "nndsvdar", "robust")
 """Names of the registries, which take a second to import; a test compares."""
 
-SCALES = ("none", "max", "std", "robust")
+SCALES = ("auto", "none", "max", "std", "robust")
 
 
 def add(commands: Commands) -> None:
@@ -66,10 +66,11 @@ def add(commands: Commands) -> None:
     model.add_argument("--weighting", default="trimmed", choices=WEIGHTINGS, metavar="WEIGHTING",
                        help=f"weights of samples: {', '.join(WEIGHTINGS)} (default "
                        "trimmed; uniform is plain NMF)")  # fmt: skip
-    model.add_argument("--scale", default="none", choices=SCALES, metavar="SCALE",
+    model.add_argument("--scale", default="auto", choices=SCALES, metavar="SCALE",
                        help="divide every feature by its scale first: none, max, std, robust (its "
-                       "interquartile range); parts are written in the units of the file. For "
-                       "features of different units, robust is recommended")  # fmt: skip
+                       "interquartile range), auto (default: robust if the sizes of features "
+                       "differ a hundredfold, else none); parts are written in the units of the "
+                       "file")  # fmt: skip
     model.add_argument("--init", default="robust", choices=INITS, metavar="INIT",
                        help=f"start: {', '.join(INITS)} (default robust)")  # fmt: skip
     model.add_argument("--n-init", type=positive_integer, default=1, metavar="N",

@@ -33,6 +33,9 @@ GOOD, BAD = "#1c6dd0", "#d6336c"
 MAX_NAMES = 40
 """Most features whose names are written below bars."""
 
+NAME_HEIGHT = 0.07
+"""Inches that a character of such a name takes, as it stands upright."""
+
 __all__ = [
     "BasisDisplay",
     "EntryWeightsDisplay",
@@ -143,8 +146,13 @@ class BasisDisplay:
         has_images = self.image_shape is not None
         columns = min(count, int(np.ceil(np.sqrt(count * (1.5 if has_images else 0.5)))))
         rows = -(-count // columns)
-        size = (1.6 * columns, 1.7 * rows) if has_images else (5.0 * columns, 1.5 * rows + 0.4)
-        self.figure_ = plt.figure(figsize=size, layout="constrained") if figure is None else figure
+        width, height = (1.6, 1.7 * rows) if has_images else (5.0, 1.5 * rows + 0.4)
+        names = [] if has_images else self._shown_names()
+        # Names stand below the last panel of every column, in one row or two.
+        height += NAME_HEIGHT * max(map(len, names), default=0) * (1 + (count % columns > 0))
+        if figure is None:
+            figure = plt.figure(figsize=(width * columns, height), layout="constrained")
+        self.figure_ = figure
         self.axes_ = self.figure_.subplots(rows, columns, squeeze=False).ravel()
         for ax in self.axes_[count:]:
             ax.set_axis_off()
@@ -155,16 +163,19 @@ class BasisDisplay:
             else:
                 ax.bar(np.arange(features), part, color=GOOD)
                 ax.margins(x=0.01)
-                self._name_features(ax)
+                ax.tick_params(labelsize=7)
+                if names:
+                    is_last = i >= count - columns
+                    labels = names if is_last else [""] * features
+                    ax.set_xticks(np.arange(features), labels, rotation=90)
             ax.set_title(f"component {i}", fontsize=8)
         return self
 
-    def _name_features(self, ax: Axes) -> None:
-        """Write the names of features below the bars, if there is room for them."""
-        ax.tick_params(labelsize=7)
-        if self.feature_names is not None and len(self.feature_names) <= MAX_NAMES:
-            ax.set_xticks(np.arange(len(self.feature_names)))
-            ax.set_xticklabels([label(name) for name in self.feature_names], rotation=90)
+    def _shown_names(self) -> list[str]:
+        """Return the names of features to write below the bars; none if they are too many."""
+        if self.feature_names is None or len(self.feature_names) > MAX_NAMES:
+            return []
+        return [label(name) for name in self.feature_names]
 
 
 class ObjectiveDisplay:

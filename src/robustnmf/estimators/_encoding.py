@@ -9,14 +9,15 @@ from sklearn.base import TransformerMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from robustnmf.arrays import host_dtype, namespace, to_numpy
+from robustnmf.arrays import host_dtype, namespace
 from robustnmf.compatibility import ModelSpec
 from robustnmf.encoding import encode, entry_weights, objective
 from robustnmf.engine import Engine
+from robustnmf.estimators._explanation import explain_rows
 from robustnmf.estimators._input import check_weights
 from robustnmf.losses import Loss
 from robustnmf.problem import Problem
-from robustnmf.sources import Source, in_memory_engine, source_for
+from robustnmf.sources import Source, source_for
 from robustnmf.structures import Free
 from robustnmf.weightings import Weighting
 
@@ -121,7 +122,9 @@ class EncodingMixin(TransformerMixin):
         """What every feature adds to the energy of every sample.
 
         Positive where the sample has more than its approximation, negative where it has less;
-        the absolute values of a row sum to its energy. Large ones are what makes it an outlier.
+        the absolute values of a row sum to its energy. Large ones are what makes it an outlier. If
+        an outlier would be normal without one to three of its features, its approximation is
+        computed from the other features: bad entries would distort it.
 
         Parameters
         ----------
@@ -142,20 +145,7 @@ class EncodingMixin(TransformerMixin):
         np.int64(1)
         """
         source = self._checked(X)
-        rows = source.dense_rows()
-        basis = to_numpy(self.components_) / self._scale
-        engine = in_memory_engine(
-            rows, self._problem, self.weighting_, len(basis), scale=self._scale
-        )
-        codes, _ = encode(engine, self._problem, self._scaled_weighting, basis)
-        data = rows / self._scale
-        approximation = codes.astype(data.dtype) @ basis
-        known = ~np.isnan(data)
-        entries = self._problem.loss.entries(np.where(known, data, approximation), approximation)
-        # What is known stands for what is not, as in energies.
-        counts = np.maximum(known.sum(axis=1, keepdims=True), 1)
-        entries = entries.astype(np.float64) * (self._unit * data.shape[1] / counts)
-        return source.give_back(np.where(known, np.sign(data - approximation) * entries, np.nan))
+        return source.give_back(explain_rows(self, source.dense_rows()))
 
     @available_if(_weighs_entries)
     def entry_weights(self, X: Any) -> np.ndarray:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from robustnmf.arrays import to_numpy
+from robustnmf.estimators._explanation import find_outliers
 from robustnmf.tables import StoredRows, divide
-from robustnmf.weightings._base import LOST
 
 if TYPE_CHECKING:
     from robustnmf.estimators._base import BaseRobustNMF
@@ -32,21 +32,6 @@ def encode_samples(model: BaseRobustNMF, data: Any) -> tuple[np.ndarray, np.ndar
     sizes = to_numpy(engine.row_sizes(model._problem.loss.degree)) * model._unit
     energies = to_numpy(energies) * model._unit
     return to_numpy(codes), energies, find_outliers(model, energies, sizes)
-
-
-def find_outliers(model: BaseRobustNMF, energies: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    """Find the outliers among samples of these energies and sizes (n,), by the rule of the fit."""
-    weighting = model.weighting_
-    if weighting.uses_row_sizes:
-        ones = np.ones_like(energies)
-        return np.asarray(weighting.outliers(energies, ones, ones, sizes))
-    fitted = to_numpy(model.energies_)
-    if weighting.per_entry:  # energies of samples do not tell the weights of their entries
-        inside = fitted[~to_numpy(model.outliers_)]
-        return energies > (inside.max() if len(inside) else np.inf)
-    # Weights are compared with those of the fit: new samples alone may all be outliers.
-    weights = weighting.weights(np.concatenate([fitted, energies]))
-    return weights[len(fitted) :] < LOST * weights[: len(fitted)].mean()
 
 
 def _scale_of(model: Any) -> np.ndarray | None:

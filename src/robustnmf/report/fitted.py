@@ -34,6 +34,7 @@ def summary(fit: Fit) -> dict[str, Any]:
         "objective": float(model.objective_history_[-1]),
         "effective_sample_size": float(model.effective_sample_size_),
         "blank": int(fit.blank.sum()),
+        "missing_values": int(fit.missing.sum()),
         "outliers": [fit.table.ids[i] for i in fit.order[fit.outliers[fit.order]]],
         "seconds": round(fit.seconds, 3),
         **read_summary(fit.table),

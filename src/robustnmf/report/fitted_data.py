@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
+import warnings
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from robustnmf.report.names import display_name
+from robustnmf.arrays import to_numpy
+from robustnmf.report.names import display_name, format_percent
+from robustnmf.tables import StoredRows, count_missing
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -48,14 +52,39 @@ class Fit:
 
     @cached_property
     def weights(self) -> np.ndarray:
-        """Importance of every sample over the largest (n_samples,)."""
-        importances = self.model.sample_importances_
-        return importances / max(float(importances.max()), np.finfo(float).tiny)
+        """Weight of every sample over the largest (n_samples,).
+
+        Importances also have a factor for the share of known values, which says nothing about how
+        well a sample is described; it is divided out.
+        """
+        known = self.table.data.shape[1] - self.missing
+        weights = np.asarray(self.model.sample_importances_) / np.maximum(known, 1)
+        return weights / max(float(weights.max()), np.finfo(float).tiny)
+
+    @cached_property
+    def missing(self) -> np.ndarray:
+        """Number of missing values of every sample (n_samples,)."""
+        return count_missing(self.table.data)
 
     @cached_property
     def outliers(self) -> np.ndarray:
         """Whether a sample is an outlier (n_samples,); blank samples are none."""
         return np.asarray(self.model.outliers_) & ~self.blank
+
+    @cached_property
+    def cutoffs(self) -> np.ndarray | None:
+        """Energy above which each sample has less weight (n_samples,), if the weighting has one.
+
+        Small samples can have lower cutoffs than others.
+        """
+        model, data = self.model, self.table.data
+        if not model.weighting_.uses_row_sizes:
+            return None
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of names of features, which are those of the fit
+            source = model._checked(data.source if isinstance(data, StoredRows) else data)
+        sizes = model._engine(source).row_sizes(model._problem.loss.degree)
+        return np.asarray(model.weighting_.for_row_sizes(to_numpy(sizes) * model._unit).cutoff)
 
     @cached_property
     def blank(self) -> np.ndarray:
@@ -67,7 +96,14 @@ class Fit:
     @cached_property
     def order(self) -> np.ndarray:
         """Indices of the samples, the most outlying first (n_samples,)."""
-        return np.lexsort((-self.model.energies_, self.weights, self.blank))
+        weights = np.round(self.weights, 6)  # equal ones differ by rounding
+        return np.lexsort((-self.model.energies_, weights, ~self.outliers, self.blank))
+
+    @property
+    def missing_text(self) -> str:
+        """How many values are missing, in words."""
+        count, size = int(self.missing.sum()), math.prod(self.table.data.shape)
+        return f"{count:,} of {size:,} values are missing ({format_percent(count / size)})"
 
     def feature_name(self, feature: int) -> str:
         """Return the name of a feature as pages show it; those without one are numbered."""

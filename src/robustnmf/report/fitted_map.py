@@ -9,12 +9,16 @@ import numpy as np
 from scipy.cluster.hierarchy import leaves_list, linkage
 
 from robustnmf.report.fitted_data import Fit
-from robustnmf.report.fitted_plots import BLUE, GRAY, LEGEND, MARGIN, RED, rounded
+from robustnmf.report.fitted_plots import BLUE, GRAY, LEGEND, MARGIN, RED, log_axis, rounded
 from robustnmf.report.names import display_name
 from robustnmf.report.page import Plot
 
 MAX_CATEGORIES = 11
 """Colours of the map; what is rarer is drawn as others."""
+
+FAR_OFF, NEAR_ZERO = 20, 1e-3
+"""How many times the 90th percentile of the samples the largest is, for an axis of the map to be
+logarithmic, and what share of the median is drawn as its end."""
 
 PALETTE = (
     BLUE, "#e8590c", "#2b8a3e", "#9c36b5", "#b08900", "#0c8599", "#a61e4d", "#5c940d", "#5f3dc4",
@@ -34,8 +38,12 @@ def map_plot(fit: Fit, indices: np.ndarray) -> Plot:
         corners = part_corners(shares)
         x, y = _places_between(corners, shares).T
         titles = ("", "")
+        x_axis: dict[str, Any] = {}
+        y_axis: dict[str, Any] = {}
     else:
         x, y, titles = _places_by_amount(fit, indices)
+        x, x_axis = _spread_out(x)
+        y, y_axis = _spread_out(y)
     traces: list[dict[str, Any]] = []
     groups: list[tuple[str, np.ndarray, Any]]
     if fit.table.colors is None:
@@ -75,7 +83,8 @@ def map_plot(fit: Fit, indices: np.ndarray) -> Plot:
             | {"type": kind, "name": "outliers", "marker": marker}
         )
     layout: dict[str, Any] = {
-        "xaxis": {"title": {"text": titles[0]}}, "yaxis": {"title": {"text": titles[1]}},
+        "xaxis": {"title": {"text": titles[0]}, **x_axis},
+        "yaxis": {"title": {"text": titles[1]}, **y_axis},
         "height": 440, "margin": MARGIN, "legend": LEGEND, "template": "none",
         "showlegend": True, "hovermode": "closest",
     }  # fmt: skip
@@ -113,6 +122,19 @@ def _places_by_amount(
         energies = np.asarray(fit.model.energies_)[indices]
         return codes[:, 0], energies, ("amount of part 1", "energy")
     return codes[:, 0], codes[:, 1], ("amount of part 1", "amount of part 2")
+
+
+def _spread_out(values: np.ndarray) -> tuple[np.ndarray, dict[str, Any]]:
+    """Return values and the settings of their axis: logarithmic if a few dwarf the others.
+
+    On a logarithmic axis, values near zero are drawn at its end.
+    """
+    positive = values[values > 0]
+    if not len(positive) or values.max() <= FAR_OFF * np.quantile(values, 0.9):
+        return values, {}
+    least = max(float(positive.min()), NEAR_ZERO * float(np.median(positive)))
+    values = np.maximum(values, least)
+    return values, log_axis(values)
 
 
 def _places_between(corners: np.ndarray, shares: np.ndarray) -> np.ndarray:

@@ -20,7 +20,7 @@ from robustnmf.report.fitted_plots import (
 )
 from robustnmf.report.fitted_rank import rank_curve
 from robustnmf.report.fitted_samples import samples_table, top_features_table
-from robustnmf.report.names import display_name, display_note
+from robustnmf.report.names import counted, display_name, display_note, format_percent
 from robustnmf.report.page import (
     Bullets,
     Content,
@@ -57,18 +57,15 @@ def contents(fit: Fit) -> list[Content]:
         ]),
         ("Outliers and other samples", "samples", [
             Paragraph(
-                "From the most outlying on. Weight: that in the fit, over the largest. Energy: the "
-                "distance of a sample from what the parts make of it, with the features that have "
-                "most of it: ↑ more than the parts explain, ↓ less. Main part: the one with the "
-                "largest share in the approximation of the sample."
+                "Most unusual samples first. The weight is relative to the largest weight; missing "
+                "values do not lower it. Energy: the distance of a sample from what the parts make "
+                "of it, with the features that have most of it: ↑ more than the parts explain, ↓ "
+                "less. Main part: that with the largest share in the approximation of the sample."
             ),
             samples_table(fit),
         ]),
         ("Energies", "energies", [
-            Paragraph(
-                "Samples beyond the cutoff have less or no weight; small ones have lower cutoffs."
-                + _energies_note(fit)
-            ),
+            Paragraph(_energies_text(fit)),
             energies_plot(fit),
         ]),
         ("Codes", "codes", [
@@ -109,9 +106,11 @@ def _summary_text(fit: Fit) -> str:
     rank = int(fit.model.components_.shape[0])
     reason = "" if fit.selection is None else ", the number that was recommended,"
     words = (
-        f"{n_samples:,} samples with {n_features:,} features were split into {rank} "
-        f"parts{reason} in {fit.model.n_iter_} iterations. "
+        f"{counted(n_samples, 'sample')} with {counted(n_features, 'feature')} were split into "
+        f"{counted(rank, 'part')}{reason} in {counted(fit.model.n_iter_, 'iteration')}. "
     )
+    if fit.missing.any():
+        words += f"{fit.missing_text}. "
     blank = int(fit.blank.sum())
     if blank:
         words += f"{blank:,} of the samples are blank: nothing in them is known or above zero. "
@@ -124,14 +123,9 @@ def _summary_text(fit: Fit) -> str:
     farthest = farthest[fit.outliers[farthest]][:3]
     worst = ", ".join(display_name(fit.table.ids[int(i)]) for i in farthest)
     return words + (
-        f"{count:,} {subject} not follow them ({_percent(count / n_samples)}) and had less or no "
-        f"weight in the fit; the farthest off: {worst}. Effective sample size: {n_eff:,.0f}."
+        f"{count:,} {subject} not follow them ({format_percent(count / n_samples)}) and had less "
+        f"or no weight in the fit; the farthest off: {worst}. Effective sample size: {n_eff:,.0f}."
     )
-
-
-def _percent(share: float) -> str:
-    """Write a share in percent, with two digits where it is small."""
-    return f"{100 * share:.1f}%" if share >= 0.001 else f"{100 * share:.1g}%"
 
 
 def _map_text(fit: Fit) -> str:
@@ -141,7 +135,12 @@ def _map_text(fit: Fit) -> str:
     )
     colors = "" if fit.color_by is None else f" by {display_name(fit.color_by)}; outliers are x"
     text = f"Samples {place}, coloured{colors or ' by whether they follow the parts'}."
-    if fit.codes.shape[1] > 2:
+    if fit.codes.shape[1] <= 2:
+        text += (
+            " An axis is logarithmic if a few samples are far off; values near zero are then drawn "
+            "at its end."
+        )
+    else:
         text += (
             " The larger the share of a part, the nearer a sample is to it; samples of many parts "
             "are in the middle."
@@ -149,19 +148,18 @@ def _map_text(fit: Fit) -> str:
     return text
 
 
-def _energies_note(fit: Fit) -> str:
-    """Say in words what outliers are where weights have no cutoff."""
-    cutoff = getattr(getattr(fit.model, "weighting_", None), "cutoff", None)
-    if isinstance(cutoff, (int, float)):
-        return ""
-    return " This weighting has no cutoff: outliers have less than a tenth of an equal weight."
+def _energies_text(fit: Fit) -> str:
+    """Say in words which samples are outliers by their energies."""
+    if fit.cutoffs is None:
+        return "This weighting has no cutoff: outliers have less than a tenth of an equal weight."
+    return "Samples above their cutoff have less or no weight; small samples have lower cutoffs."
 
 
 def _parts_text(fit: Fit) -> str:
     """Say in words what the pictures of components show."""
     count = len(fit.model.components_)
     text = "Every sample is a sum of these parts, each in its own amount."
-    if fit.image_shape is None and _axis(fit.table) is None:
+    if fit.image_shape is None and feature_axis(fit.table) is None:
         text += " Bars: the largest features of a part."
     if fit.scale is not None:
         text += " Features are in units of their scale; basis.csv has the units of the file."
@@ -170,7 +168,7 @@ def _parts_text(fit: Fit) -> str:
     return text
 
 
-def _axis(table: Table) -> np.ndarray | None:
+def feature_axis(table: Table) -> np.ndarray | None:
     """Return the names of features as numbers (features,), if they increase, as wavelengths do."""
     if not table.named or len(table.features) < MIN_AXIS:
         return None
@@ -187,8 +185,8 @@ def _parts(fit: Fit) -> list[Content]:
     if fit.image_shape is not None:
         images = components.reshape(-1, *fit.image_shape)
         images = images / np.maximum(images.max(axis=(1, 2), keepdims=True), 1e-300)
-        return [Picture(_png(mosaic(images)), f"The {len(images)} parts as images")]
-    axis = _axis(fit.table)
+        return [Picture(_png(mosaic(images)), f"{counted(len(images), 'part')} as images")]
+    axis = feature_axis(fit.table)
     plots: list[Content] = []
     for j, part in enumerate(components):
         title = {"text": f"part {j + 1}", "x": 0.02, "xanchor": "left"}

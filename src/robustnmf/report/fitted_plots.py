@@ -61,24 +61,37 @@ def energies_plot(fit: Fit) -> Plot:
                 "text": [escape(display_name(fit.table.ids[int(i)])) for i in order[points]],
                 "marker": {"color": color, "size": 4},
             })  # fmt: skip
-    cutoff = getattr(getattr(fit.model, "weighting_", None), "cutoff", None)
-    if isinstance(cutoff, (int, float)) and 0 < cutoff < np.inf and count:
-        traces.append({
-            "type": "scatter", "mode": "lines", "name": "cutoff", "hoverinfo": "y",
-            "x": [1, count], "y": [float(cutoff)] * 2, "line": {"color": GRAY, "dash": "dash"},
-        })  # fmt: skip
     drawn = energies[order[places]]
-    spans_decades = count > 0 and float(drawn.max()) > MANY_DECADES * float(drawn.min())
+    if fit.cutoffs is not None and count:
+        cutoffs = fit.cutoffs[order[places]]
+        drawn = np.concatenate([drawn, cutoffs])
+        traces.append({
+            "type": "scatter", "mode": "markers", "name": "cutoff", "hoverinfo": "y",
+            "x": (places + 1).tolist(), "y": rounded(cutoffs),
+            "marker": {"color": GRAY, "size": 4, "symbol": "line-ew-open"},
+        })  # fmt: skip
     layout = {
         "xaxis": {"title": {"text": "samples, in the order of their energies"}},
-        "yaxis": {
-            "title": {"text": "energy"}, "type": "log", "exponentformat": "power",
-            "dtick": 1 if spans_decades else "D2",
-        },
+        "yaxis": {"title": {"text": "energy"}, **log_axis(drawn)},
         "height": 340, "margin": MARGIN | {"l": 70}, "legend": LEGEND | {"y": -0.3},
         "template": "none", "showlegend": True, "hovermode": "closest",
     }  # fmt: skip
     return Plot(traces, layout, "Energies of the samples in increasing order, with the cutoff")
+
+
+def log_axis(values: np.ndarray) -> dict[str, Any]:
+    """Return the settings of a logarithmic axis for positive values, every tick with its number."""
+    axis: dict[str, Any] = {"type": "log", "exponentformat": "power", "dtick": 1}
+    if not len(values) or values.max() > MANY_DECADES * values.min():
+        return axis
+    low, high = np.log10([values.min(), values.max()])
+    margin = 0.05 * max(high - low, 0.1)
+    decades = 10.0 ** np.arange(np.floor(low - margin), np.ceil(high + margin) + 1)
+    ticks = np.outer(decades, [1, 2, 5] if high - low > 0.5 else np.arange(1, 10, 0.5)).ravel()
+    ticks = ticks[(ticks >= 10 ** (low - margin)) & (ticks <= 10 ** (high + margin))]
+    if len(ticks) < 2:
+        return {"type": "linear"}
+    return {"type": "log", "tickvals": rounded(ticks), "ticktext": [f"{t:,.6g}" for t in ticks]}
 
 
 def codes_plot(fit: Fit) -> tuple[Plot, int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from robustnmf.report.fitted_plots import BLUE, RED
+from robustnmf.report.names import counted
 from robustnmf.report.page import Content, Paragraph, Plot
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ def _text(selection: RankSelection) -> str:
     """Say in words how the number of parts was chosen."""
     text = (
         f"Entries were hidden and predicted with {selection.ranks[0]} to {selection.ranks[-1]} "
-        f"parts; {selection.best} predict them best. "
+        f"parts; the error is least with {counted(selection.best, 'part')}. "
     )
     if selection.silhouette is not None:
         text += (

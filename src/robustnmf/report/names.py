@@ -1,4 +1,4 @@
-"""Names of samples and features as pages show them."""
+"""Names of samples and features, and shares, as pages show them."""
 
 from __future__ import annotations
 
@@ -22,3 +22,13 @@ def display_note(note: str) -> str:
     """Return a note as a page shows it: visible, and not too long."""
     note = INVISIBLE.sub("\ufffd", note)
     return note if len(note) <= 5 * MAX_LENGTH else note[: 5 * MAX_LENGTH] + "\u2026"
+
+
+def format_percent(share: float) -> str:
+    """Write a share in percent, with fewer digits where it is small."""
+    return f"{100 * share:.1f}%" if share >= 0.001 else f"{100 * share:.1g}%"
+
+
+def counted(count: int, noun: str) -> str:
+    """Write a number of things, with their noun in the singular for one."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

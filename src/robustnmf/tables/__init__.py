@@ -21,7 +21,13 @@ from robustnmf.tables._columns import choose_columns
 from robustnmf.tables._hdf5 import read_hdf5, read_sparse
 from robustnmf.tables._matrix_market import read_folder, read_matrix_market
 from robustnmf.tables._parquet import read_parquet
-from robustnmf.tables._scale import divide, draw_rows, scale_features, take_rows
+from robustnmf.tables._scale import (
+    count_missing,
+    divide,
+    draw_rows,
+    scale_features,
+    take_rows,
+)
 from robustnmf.tables._stored import StoredRows
 from robustnmf.tables._table import ReadOptions, Table, join_first, make_unique, turn
 from robustnmf.tables._text import OPENERS, read_text
@@ -31,6 +37,7 @@ __all__ = [
     "ReadOptions",
     "StoredRows",
     "Table",
+    "count_missing",
     "divide",
     "draw_rows",
     "read_sparse",

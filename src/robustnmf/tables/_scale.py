@@ -50,6 +50,16 @@ def take_rows(
     return data.take(indices) if isinstance(data, StoredRows) else data[indices]
 
 
+def count_missing(data: np.ndarray | scipy.sparse.csr_array | StoredRows) -> np.ndarray:
+    """Count the missing values of every sample (samples,)."""
+    if isinstance(data, StoredRows):
+        return np.concatenate([count_missing(rows) for rows in data.blocks()])
+    if isinstance(data, np.ndarray):
+        return np.isnan(data).sum(axis=1)
+    samples = np.repeat(np.arange(data.shape[0]), np.diff(data.indptr))
+    return np.bincount(samples[np.isnan(data.data)], minlength=data.shape[0])
+
+
 def feature_scales(data: np.ndarray | scipy.sparse.csr_array, kind: str) -> np.ndarray:
     """Return the scale of every feature (features,): positive, one where a feature is constant."""
     of_column = KINDS[kind]

@@ -41,7 +41,7 @@ class StoredRows:
         self.scale = scale
         self.columns = columns
         is_whole = source is not None and scale is None and columns is None
-        self.source = source if is_whole else self._blocks
+        self.source = source if is_whole else self.blocks
         shape = tuple(int(n) for n in array.shape)
         self.shape: tuple[int, ...] = shape if columns is None else (shape[0], len(columns))
         self.dtype = np.dtype(array.dtype)
@@ -64,7 +64,7 @@ class StoredRows:
             positions = self.columns[positions]
         return StoredRows(self.array, None, scale, positions)
 
-    def _blocks(self) -> Iterator[np.ndarray]:
+    def blocks(self) -> Iterator[np.ndarray]:
         """Yield all rows in blocks: the chosen features, divided by the scale."""
         step = max(1, BLOCK_BYTES // (8 * self.array.shape[1]))
         for start in range(0, self.shape[0], step):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
@@ -209,9 +209,10 @@ def failures(rows: Sequence[Row]) -> list[str]:
     for row in rows:
         if row[1].failure:
             by_method[row[1].method].append(row)
+    totals = Counter(score.method for _, score in rows)
     return [
-        f"{method} failed in {len(failing)} scenarios, which its figures leave out; first "
-        f"{failing[0][0].dataset}, {failing[0][0].corruption}, {failing[0][0].share:.0%}, seed "
-        f"{failing[0][0].seed}: {failing[0][1].failure}"
+        f"{method} failed in {len(failing)} of {totals[method]} scenarios, which its figures "
+        f"leave out; first {failing[0][0].dataset}, {failing[0][0].corruption}, "
+        f"{failing[0][0].share:.0%}, seed {failing[0][0].seed}: {failing[0][1].failure}"
         for method, failing in by_method.items()
     ]

@@ -31,7 +31,7 @@ def score_estimators(
 ) -> dict[str, list[Score]]:
     """Score groups of methods, ``GROUP`` among them, on the data of a scenario.
 
-    An estimator that raises a ValueError has it as the failure of its score.
+    An estimator that raises an error has it as the failure of its score.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # failures and errors show in the tables
@@ -39,7 +39,7 @@ def score_estimators(
         scores = {group: list(GROUPS[group](judge)) for group in groups if group != GROUP}
         if GROUP in groups:
             scores[GROUP] = [
-                attempt(name, partial(_score, judge, name, estimator, match_rank))
+                attempt(name, partial(_score, judge, name, estimator, match_rank), Exception)
                 for name, estimator in estimators.items()
             ]
         return scores

@@ -39,11 +39,11 @@ def two_step(judge: Judge) -> Iterator[Score]:
     yield attempt(ORACLE_FIRST, lambda: _best_by_oracle(judge))
 
 
-def attempt(name: str, score: Callable[[], Score]) -> Score:
-    """Score a baseline; an error it ends with is kept as the failure of the score."""
+def attempt(name: str, score: Callable[[], Score], errors: type[Exception] = ValueError) -> Score:
+    """Score a method; an error it ends with is kept as the failure of the score."""
     try:
         return score()
-    except ValueError as error:  # also LinAlgError
+    except errors as error:  # LinAlgError is a ValueError
         reason = next(iter(str(error).splitlines()), "")
         return Score(name, failure=f"{type(error).__name__}: {reason}")
 
