@@ -7,7 +7,7 @@ import sys
 import pytest
 
 import robustnmf
-from robustnmf import benchmark, corruptions, datasets, displays, metrics
+from robustnmf import benchmark, corruptions, datasets, displays, exceptions, metrics
 from robustnmf.losses import LOSSES
 from robustnmf.structures import STRUCTURES
 from robustnmf.weightings import WEIGHTINGS
@@ -49,6 +49,12 @@ def test_registered_parts_are_public(registry):
     for kind in registry.values():
         assert getattr(robustnmf, kind.__name__) is kind
         assert kind.__name__ in robustnmf.__all__
+
+
+def test_every_warning_is_public():
+    names = [n for n, kind in vars(exceptions).items() if isinstance(kind, type)]
+    assert names
+    assert set(names) <= set(robustnmf.__all__)
 
 
 def test_a_part_is_public_once_it_is_registered(monkeypatch):

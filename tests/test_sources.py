@@ -30,6 +30,11 @@ def as_frame(table, folder):
     return pandas.DataFrame(table, columns=NAMES)
 
 
+def as_sparse_frame(table, folder):
+    pandas = pytest.importorskip("pandas")
+    return as_frame(table, folder).astype(pandas.SparseDtype(float, 0.0))
+
+
 def as_arrow(table, folder):
     pyarrow = pytest.importorskip("pyarrow")
     return pyarrow.table(dict(zip(NAMES, table.T.copy(), strict=True)))
@@ -58,6 +63,7 @@ KINDS = {
     "list": (lambda table, folder: table.tolist(), ArraySource),
     "frame": (as_frame, ArraySource),
     "sparse": (lambda table, folder: scipy.sparse.csr_array(table), SparseSource),
+    "sparse frame": (as_sparse_frame, SparseSource),
     "file": (as_file, FileSource),
     "zarr": (as_zarr, ChunkedSource),
     "hdf5": (as_hdf5, ChunkedSource),
@@ -100,14 +106,14 @@ def test_negative_values_have_one_message(name, tmp_path):
         RobustNMF(3).fit(KINDS[name][0](spoiled, tmp_path))
 
 
-@pytest.mark.parametrize("name", ["frame", "arrow"])
+@pytest.mark.parametrize("name", ["frame", "sparse frame", "arrow"])
 def test_names_of_columns_are_those_of_features(name, tmp_path):
     make = KINDS[name][0]
     model = RobustNMF(3, random_state=0).fit(make(X, tmp_path))
     assert list(model.feature_names_in_) == NAMES
     other = (
         make(X, tmp_path).rename(columns=str.upper)
-        if name == "frame"
+        if name.endswith("frame")
         else make(X, tmp_path).rename_columns([name.upper() for name in NAMES])
     )
     with pytest.raises(ValueError, match="feature names"):
@@ -130,3 +136,14 @@ def test_columns_of_arrow_that_are_no_numbers_are_refused():
     pyarrow = pytest.importorskip("pyarrow")
     with pytest.raises(ValueError, match="column 'b' of X holds string"):
         RobustNMF(1).fit(pyarrow.table({"a": [1.0, 2.0], "b": ["x", "y"]}))
+
+
+def test_sparse_columns_that_leave_out_missing_values_are_read_as_dense():
+    pandas = pytest.importorskip("pandas")
+    missing = X.copy()
+    missing[::7, 3] = np.nan
+    frame = pandas.DataFrame(missing, columns=NAMES)
+    models = [RobustNMF(3, random_state=0).fit(t) for t in (frame, frame.astype("Sparse[float]"))]
+    np.testing.assert_array_equal(models[0].components_, models[1].components_)
+    with pytest.raises(ValueError, match=r"contains NaN.*Pass X.sparse.to_dense\(\)"):
+        models[0].transform(frame.astype(pandas.SparseDtype(float, 0.0)))

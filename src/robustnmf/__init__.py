@@ -40,7 +40,10 @@ if TYPE_CHECKING:
         select_rank as select_rank,
         top_features as top_features,
     )
-    from robustnmf.exceptions import WeightCollapseWarning as WeightCollapseWarning
+    from robustnmf.exceptions import (
+        OutlierWarning as OutlierWarning,
+        WeightCollapseWarning as WeightCollapseWarning,
+    )
     from robustnmf.losses import (
         Alpha as Alpha,
         Beta as Beta,
@@ -91,7 +94,7 @@ _HOMES = {
         "select_rank",
         "top_features",
     ],
-    "exceptions": ["WeightCollapseWarning"],
+    "exceptions": ["OutlierWarning", "WeightCollapseWarning"],
 }
 _REGISTRIES = {"losses": "LOSSES", "structures": "STRUCTURES", "weightings": "WEIGHTINGS"}
 

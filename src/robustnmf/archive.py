@@ -15,11 +15,16 @@ import stat
 import tempfile
 import zipfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, Protocol
 
 import numpy as np
+
+try:
+    import fcntl
+except ImportError:  # Windows, where a file that is open cannot be deleted
+    fcntl = None  # type: ignore[assignment]
 
 TEXT, DIGEST = "told", "digest"
 """Names of the entries for the JSON text and the digest."""
@@ -29,6 +34,9 @@ KINDS = "biufU"
 
 DESCRIPTORS = re.compile(r"/dev/fd|/proc/\d+(/task/\d+)?/fd")
 """Folders of the open file descriptors of a process."""
+
+TEMPORARY = ".robustnmf"
+"""Suffix of files that are being written."""
 
 MAX_LINKS = 40
 """Symbolic links that are followed one after the other, as many as Linux follows."""
@@ -70,6 +78,8 @@ def whole_file(path: Path, *, stream: bool = False) -> Iterator[IO[bytes]]:
             yield device
         return
     with path_beside(path) as beside, open(beside, "wb") as file:
+        with suppress(OSError):  # a file system without locks
+            _lock(file)
         yield file
         file.flush()
         os.fsync(file.fileno())
@@ -79,11 +89,13 @@ def whole_file(path: Path, *, stream: bool = False) -> Iterator[IO[bytes]]:
 def path_beside(path: Path) -> Iterator[Path]:
     """Yield the path of an empty file in the folder of the target, which it replaces at the end.
 
-    Its permissions are those of the target, or of any new file. After an error it is deleted.
+    Its permissions are those of the target, or of any new file. After an error it is deleted; after
+    the end of the process, by the next one that writes to the same target, unless it is locked.
     """
     target = path.resolve()
+    delete_leftovers(target)
     # A name of its own: others may be writing to the same target.
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    handle, name = tempfile.mkstemp(TEMPORARY, f".{target.name}.", target.parent)
     os.close(handle)
     beside = Path(name)
     try:
@@ -94,6 +106,29 @@ def path_beside(path: Path) -> Iterator[Path]:
     except BaseException:
         beside.unlink(missing_ok=True)
         raise
+
+
+def delete_leftovers(path: Path) -> None:
+    """Delete unfinished files for a target that processes left behind when they were killed."""
+    target = path.resolve()
+    name = re.compile(rf"\.{re.escape(target.name)}\.[a-z0-9_]{{8}}{re.escape(TEMPORARY)}")
+    left_behind: list[Path] = []
+    with suppress(OSError):  # a folder that cannot be listed
+        left_behind = [item for item in target.parent.iterdir() if name.fullmatch(item.name)]
+    for left in left_behind:
+        with suppress(OSError):  # others are writing to it
+            with open(left, "rb") as file:
+                _lock(file)
+            left.unlink()
+
+
+def _lock(file: IO[bytes]) -> None:
+    """Lock a file while it is open; raise OSError if another process has locked it.
+
+    HDF5 locks its files in the same way.
+    """
+    if fcntl is not None:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def is_stream(path: Path) -> bool:

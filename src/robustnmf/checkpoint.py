@@ -167,6 +167,7 @@ class Checkpoint:
     def done(self) -> None:
         """Delete the file, as the fit is finished."""
         self.path.unlink(missing_ok=True)
+        archive.delete_leftovers(self.path)
 
 
 def to_json(value: Any) -> Any:

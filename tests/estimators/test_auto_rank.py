@@ -219,8 +219,8 @@ def test_the_most_that_are_compared_are_said_to_be(monkeypatch):
     ("fit", "message"),
     [
         (lambda: ConvexNMF("auto").fit(X), "not for convex structures.* Give a number"),
-        (lambda: RobustNMF("auto").fit(X[:, :1]), "n_samples=60, n_features=1. Give a number"),
-        (lambda: RobustNMF("auto").fit(X[:1]), "n_samples=1, n_features=8. Give a number"),
+        (lambda: RobustNMF("auto").fit(X[:, :1]), "n_samples=60, n_features=1. Use n_components=1"),
+        (lambda: RobustNMF("auto").fit(X[:1]), "n_samples=1, n_features=8. Use n_components=1"),
         (lambda: RobustNMF("auto").fit(X[:2, :2]), "too few to hide .* Give a number"),
         (lambda: RobustNMF("auto").partial_fit(X), "partial_fit needs a number of components"),
         (lambda: fit_path(X, "auto", weightings=["l21"]), "fit_path compares weightings at one"),

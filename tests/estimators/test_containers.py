@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from robustnmf import RobustNMF
+from robustnmf import RobustNMF, RobustNMFDetector, select_rank
 from tests.problems import noisy_low_rank
 
 X = noisy_low_rank(60, 8, 2)
@@ -52,6 +52,13 @@ def test_sparse_chunks_of_dask(kind):
         RobustNMF(2).fit(table)
     advice = re.search(r"Use (X\.map_blocks\(.*\)), or pass", str(error.value))
     RobustNMF(2, random_state=0).fit(eval(advice[1], {"X": table, "numpy": np}))
+
+
+def test_an_anndata_object(both):
+    adata = pytest.importorskip("anndata").AnnData(X)
+    for function in (*both, RobustNMFDetector(2).fit, select_rank):
+        with pytest.raises(TypeError, match=r"X is an AnnData object.*robustnmf.anndata.nmf\("):
+            function(adata)
 
 
 def in_torch(array):

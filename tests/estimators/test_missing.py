@@ -7,7 +7,17 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import get_tags
 
-from robustnmf import Entropy, Fuzzy, RobustNMF, Uniform, WeightCollapseWarning
+from robustnmf import (
+    ConsensusNMF,
+    Entropy,
+    Fuzzy,
+    RobustNMF,
+    RobustNMFDetector,
+    Uniform,
+    WeightCollapseWarning,
+    fit_path,
+    select_rank,
+)
 from robustnmf.estimators import ESTIMATORS
 from robustnmf.losses import LOSSES
 from robustnmf.structures import STRUCTURES
@@ -147,3 +157,70 @@ def test_float32_stays_float32():
     model = quiet(RobustNMF(3).fit, X.astype(np.float32))
     assert model.components_.dtype == np.float32
     assert model.transform(X.astype(np.float32)).dtype == np.float32
+
+
+COMPLETE = np.where(KNOWN, X, 1.0)
+MASKED = np.ma.array(np.where(KNOWN, X, 1000.0), mask=~KNOWN)
+READERS = {
+    "fit": lambda X: RobustNMF(3, random_state=0).fit(X).components_,
+    "fit of float32": lambda X: RobustNMF(3, random_state=0).fit(X.astype(np.float32)).components_,
+    "list of rows": lambda X: RobustNMF(3, random_state=0).fit(list(X)).components_,
+    "blocks": lambda X: (
+        RobustNMF(3, random_state=0).fit(lambda: iter([X[:15], X[15:]])).components_
+    ),
+    "dask": lambda X: dask_fit(X).components_,
+    "transform": lambda X: fitted().transform(X),
+    "transform of dask": lambda X: fitted().transform(dask_array(X)).compute(),
+    "score_samples": lambda X: fitted().score_samples(X),
+    "explain": lambda X: fitted().explain(X),
+    "objective": lambda X: fitted().objective(X),
+    "entry_weights": lambda X: (
+        RobustNMF(3, loss="huber", random_state=0, max_iter=20).fit(X).entry_weights(X)
+    ),
+    "detector": lambda X: RobustNMFDetector(3, random_state=0).fit(X).score_samples(X),
+    "consensus": lambda X: ConsensusNMF(RobustNMF(3), n_runs=4, random_state=0).fit(X).components_,
+    "select_rank": lambda X: select_rank(X, [2, 3], random_state=0).errors,
+    "fit_path": lambda X: fit_path(X, 3, weightings=[Uniform()], random_state=0)[0].components,
+}
+
+
+def fitted():
+    return quiet(RobustNMF(3, random_state=0, max_iter=50).fit, X)
+
+
+def dask_array(X):
+    return pytest.importorskip("dask.array").from_array(X, chunks=(20, 15))
+
+
+def dask_fit(X):
+    return RobustNMF(3, random_state=0).fit(dask_array(X))
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_masked_entries_are_missing_values(name):
+    masked, missing = (quiet(READERS[name], table) for table in (MASKED, X))
+    np.testing.assert_array_equal(masked, missing)
+    assert type(masked) is type(missing)
+
+
+def test_masked_integers_are_missing_values():
+    counts = np.where(KNOWN, 10 * np.where(KNOWN, X, 0), -1).astype(int)
+    models = [
+        quiet(RobustNMF(3, random_state=0).fit, table)
+        for table in (np.ma.masked_less(counts, 0), np.where(counts < 0, np.nan, counts))
+    ]
+    np.testing.assert_array_equal(models[0].components_, models[1].components_)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "arguments", "name"),
+    [
+        ({}, {"sample_weight": np.ma.masked_less(np.arange(40.0), 5)}, "sample_weight"),
+        ({"fixed_components": np.ma.masked_less(COMPLETE[:1], 2)}, {}, "fixed_components"),
+        ({"init": "custom"}, {"W": np.ma.masked_less(np.ones((40, 3)), 2), "H": COMPLETE[:3]}, "W"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_masked_weights_and_factors_are_refused(parameters, arguments, name):
+    with pytest.raises(ValueError, match=f"Input {name} contains NaN"):
+        RobustNMF(3, **parameters).fit(COMPLETE, **arguments)

@@ -45,6 +45,15 @@ CASES = {
 }
 
 
+@pytest.mark.parametrize("shape", [(1, 3), (3, 1)])
+def test_the_advice_on_a_single_row_or_column_is_the_same_and_works(shape, tmp_path, capsys):
+    pd.DataFrame(np.ones(shape)).to_csv(tmp_path / "t.csv", index=False)
+    for components in ("2", "auto"):
+        assert fit(tmp_path / "t.csv", "-k", components, "-o", tmp_path / "out") == 1
+        assert capsys.readouterr().err.endswith(". Use -k 1.\n")
+    assert fit(tmp_path / "t.csv", "-k", "1", "-o", tmp_path / "out") == 0
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_warnings_are_advice_for_the_shell(name):
     data, parameters = CASES[name]

@@ -104,6 +104,59 @@ def test_what_cannot_be_read_again_is_no_place_for_codes_or_checkpoints(tmp_path
     assert [path.name for path in tmp_path.iterdir()] == ["fifo"]
 
 
+KILLED = """
+import sys
+from pathlib import Path
+from robustnmf.archive import whole_file
+with whole_file(Path(sys.argv[1])) as file:
+    file.write(b"half")
+    file.flush()
+    print("writing", flush=True)
+    sys.stdin.read()
+"""
+
+
+def start_writing(path):
+    """Return a process that is in the middle of writing a file."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", KILLED, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert process.stdout.readline() == b"writing\n"
+    return process
+
+
+def test_the_next_write_deletes_what_a_killed_process_left(tmp_path):
+    target, mine = tmp_path / "codes.csv", tmp_path / ".codes.csv.original"
+    mine.write_text("not a temporary file")
+    killed = start_writing(target)
+    killed.kill()
+    killed.wait()
+    assert len([*tmp_path.iterdir()]) == 2
+    with whole_file(target) as file:
+        file.write(b"whole")
+    assert target.read_bytes() == b"whole"
+    assert sorted(tmp_path.iterdir()) == [mine, target]
+
+
+def test_files_that_others_are_writing_are_not_deleted(tmp_path):
+    target = tmp_path / "codes.csv"
+    other = start_writing(target)
+    with whole_file(target) as file:
+        file.write(b"whole")
+    other.communicate()
+    assert other.returncode == 0
+    assert target.read_bytes() == b"half"  # the last one to finish
+    assert [*tmp_path.iterdir()] == [target]
+
+
+def test_a_finished_fit_deletes_what_a_killed_write_of_its_checkpoint_left(tmp_path):
+    killed = start_writing(tmp_path / "state")
+    killed.kill()
+    killed.wait()
+    RobustNMF(2, random_state=0).fit(X, checkpoint=tmp_path / "state")
+    assert [*tmp_path.iterdir()] == []
+
+
 @pytest.mark.parametrize("output", ["-", "/dev/stdout"])
 @pytest.mark.parametrize("redirected", ["pipe", "file"])
 def test_standard_output_holds_the_codes_and_nothing_else(model, output, redirected, tmp_path):

@@ -42,13 +42,14 @@ def texts(frame):
         "german.csv": frame.to_csv(index=False, sep=";", decimal=","),
         "empty.csv": plain + "\n,,,,,,\n,,,,,,\n",
         "missing.csv": "\n".join(lines),
+        "short.csv": "\n".join([*lines[:20], "s,1.5", *lines[20:]]),
         "numbers.csv": frame[["b", "c"]].to_csv(index=False, header=False),
         "spaces.txt": frame[["b", "c"]].to_csv(index=False, sep=" "),
     }
 
 
 NAMES = ["plain.csv", "no_ids.csv", "rows.tsv", "german.csv", "empty.csv", "missing.csv",
-         "numbers.csv", "spaces.txt"]  # fmt: skip
+         "short.csv", "numbers.csv", "spaces.txt"]  # fmt: skip
 
 
 def check_same(path, request, **options):
@@ -59,7 +60,7 @@ def check_same(path, request, **options):
     np.testing.assert_array_equal(np.concatenate(list(table.data.source())), whole.data)
     assert list(table.ids) == list(whole.ids)
     assert list(table.features) == list(whole.features)
-    for name in ("left_out", "made_missing", "text_format", "repeated", "named"):
+    for name in ("left_out", "made_missing", "short_lines", "text_format", "repeated", "named"):
         assert getattr(table, name) == getattr(whole, name)
     assert table.notes[0] == whole.notes[0]
     assert "the first 4 rows decided which columns hold numbers" in " ".join(table.notes)

@@ -5,6 +5,8 @@ import os
 
 import numpy as np
 import pytest
+import scipy.io
+import scipy.sparse
 
 from robustnmf.cli import main
 from robustnmf.tables import read_table
@@ -73,6 +75,92 @@ def test_repeated_names_in_texts_are_noted_and_refused_where_they_matter(tmp_pat
     assert "several features that are called 'c'" in capsys.readouterr().err
 
 
+def write_csv(folder, X, names):
+    np.savetxt(folder / "t.csv", X, delimiter=",", header=",".join(names), comments="")
+    return folder / "t.csv"
+
+
+def write_cell_ranger(folder, X, names):
+    folder = folder / "10x"
+    folder.mkdir()
+    scipy.io.mmwrite(folder / "matrix.mtx", scipy.sparse.coo_array(X.T))
+    genes = "".join(f"ENSG{i}\t{name}\n" for i, name in enumerate(names))
+    (folder / "features.tsv").write_text(genes)
+    (folder / "barcodes.tsv").write_text("".join(f"C{i}\n" for i in range(len(X))))
+    return folder
+
+
+def write_anndata(folder, X, names):
+    pandas, anndata = pytest.importorskip("pandas"), pytest.importorskip("anndata")
+    adata = anndata.AnnData(X, var=pandas.DataFrame(index=[f"{i}" for i in range(len(names))]))
+    adata.var_names = names
+    adata.write_h5ad(folder / "t.h5ad")
+    return folder / "t.h5ad"
+
+
+def write_parquet(folder, X, names):
+    pyarrow = pytest.importorskip("pyarrow", reason="Parquet needs pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet", reason="Parquet needs pyarrow")
+    columns = [pyarrow.array(column) for column in X.T]
+    parquet.write_table(pyarrow.table(columns, names=names), folder / "t.parquet")
+    return folder / "t.parquet"
+
+
+@pytest.mark.filterwarnings("ignore:Variable names are not unique")
+@pytest.mark.parametrize("write", [write_csv, write_cell_ranger, write_anndata, write_parquet])
+def test_a_model_of_repeated_names_is_applied_to_the_same_features(write, tmp_path, capsys):
+    pytest.importorskip("plotly", reason="tables need the packages of the extra cli")
+    file, out = str(write(tmp_path, noisy_low_rank(30, 3, 2), ["a", "a", "b"])), tmp_path / "out"
+    assert main(["fit", file, "-k", "2", "-o", str(out), "--quiet"]) == 0
+    arguments = [str(out / "model.rnmf"), file, "-o", str(tmp_path / "codes.csv")]
+    assert main(["transform", *arguments]) == 0, capsys.readouterr().err
+    learned, applied = (
+        np.loadtxt(path, delimiter=",", skiprows=1, usecols=[1, 2])
+        for path in (out / "codes.csv", tmp_path / "codes.csv")
+    )
+    np.testing.assert_allclose(learned, applied, rtol=1e-6, atol=1e-6)
+
+
+def test_genes_with_the_same_symbol_are_matched_by_their_identifiers(tmp_path):
+    pytest.importorskip("plotly", reason="tables need the packages of the extra cli")
+    file, out = write_cell_ranger(tmp_path, noisy_low_rank(30, 3, 2), ["a", "a", "b"]), tmp_path
+    assert main(["fit", str(file), "-k", "2", "-o", f"{out}/fit", "--quiet"]) == 0
+    apply = ["transform", f"{out}/fit/model.rnmf", str(file), "-o"]
+    assert main([*apply, f"{out}/first.csv"]) == 0
+    genes = (file / "features.tsv").read_text().splitlines()[::-1]
+    (file / "features.tsv").write_text("\n".join(genes) + "\n")
+    counts = scipy.sparse.coo_array(scipy.io.mmread(file / "matrix.mtx").toarray()[::-1])
+    scipy.io.mmwrite(file / "matrix.mtx", counts)
+    assert main([*apply, f"{out}/second.csv"]) == 0
+    assert (out / "first.csv").read_bytes() == (out / "second.csv").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("a,b,c\n1,2,3\n4,5\n6,7,8\n9\n", [3, 5]),
+        ("# from a spectrometer\nsep=;\na;b;c\n\n1;2;3\n4;5\n   \n", [6]),
+        ("1,2,3\n4,5\n6,7,8\n", [2]),
+        ("a,b\ns1,1,2\ns2,3\n", [3]),  # as R writes names of samples
+        ("a,b,c\n1,2,3,\n4,5,6\n7,8,\n9,1\n", [5]),  # lines that end with a separator
+        ("a,b,\n1,2,\n3,4\n5,\n6\n", [5]),
+        ('id,a,b\n"two\nlines",1,2\ns2,3\n', [4]),
+        ("a,b,c\n1,2\n3,4\n", [2, 3]),
+        ("a,b\n1,\n,2\n", []),
+    ],
+)
+def test_lines_with_too_few_fields_are_noted(tmp_path, text, lines):
+    table = read(tmp_path, text)
+    assert table.short_lines == lines
+    notes = [note for note in table.losses if f"(first: line {lines[0]})" in note] if lines else []
+    assert len(notes) == bool(lines)
+
+
+def test_a_text_of_names_of_columns_alone_has_them_as_features(tmp_path):
+    with pytest.raises(ValueError, match="holds no numbers: 0 samples, 3 features"):
+        read(tmp_path, "a,b,c\n")
+
+
 def test_numbers_of_rows_are_noted(tmp_path):
     table = read(tmp_path, "patient,a\n7,1.5\n8,2.5\n9,1\n")
     assert table.features == ["patient", "a"]
@@ -128,7 +216,7 @@ def test_more_parts_than_rows_or_columns_are_refused(tmp_path, capsys):
     np.savetxt(tmp_path / "t.csv", noisy_low_rank(30, 4, 2), delimiter=",")
     arguments = ["fit", str(tmp_path / "t.csv"), "-o", str(tmp_path / "out"), "--quiet", "-k"]
     assert main([*arguments, "1000"]) == 1
-    assert "-k is 1000, but 30 samples with 4 features have 4 parts at" in capsys.readouterr().err
+    assert "has at most 4 components. Lower -k, or use -k auto" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
 

@@ -33,7 +33,8 @@ def test_genes_by_cells_are_turned_and_it_is_said(tmp_path, compressed, genes):
     table = read_table(folder)
     np.testing.assert_array_equal(table.data.toarray(), COUNTS.T)
     assert list(table.ids) == CELLS
-    assert list(table.features) == ["g1", "g2", "g2.1"]
+    assert list(table.features) == ["g1", "g2 (ENSG1)", "g2 (ENSG2)"]
+    assert not table.repeated
     assert table.turned
     assert any("genes x cells and was turned" in note for note in table.notes)
 

@@ -115,6 +115,19 @@ def has_holes(x: Array) -> bool:
     return bool(xp.isnan(xp.sum(x))) and bool(xp.any(xp.isnan(x)))
 
 
+def fill_masked(x: Any) -> Any:
+    """Return x with NaN for the values that a masked array of NumPy hides.
+
+    Masked integers become float64. Lists of masked rows are masked arrays, too; all other x stays
+    as it is.
+    """
+    if isinstance(x, list | tuple) and any(isinstance(row, np.ma.MaskedArray) for row in x):
+        x = np.ma.array(x)
+    if not isinstance(x, np.ma.MaskedArray):
+        return x
+    return np.ma.filled(x.astype(np.float64) if x.dtype.kind in "iub" else x, np.nan)
+
+
 def as_float64(x: Array) -> Array:
     """Return x in float64; without a copy where it is float64 already."""
     xp = namespace(x)

@@ -108,9 +108,10 @@ def _check_rank(rank: int | str, samples: int, features: int) -> None:
     """Refuse more parts than a table has rows or columns, each of which could be one itself."""
     most = min(samples, features)
     if rank != "auto" and int(rank) > most:
+        advice = "Lower -k, or use -k auto" if most > 1 else "Use -k 1"
         raise ValueError(
-            f"-k is {rank}, but {samples} samples with {features} features have {most} parts at "
-            "most. Lower -k, or use -k auto."
+            f"-k is {rank}, but a table of {samples} x {features} (samples x features) has at most "
+            f"{most} component{'s' * (most > 1)}. {advice}."
         )
 
 
@@ -222,7 +223,7 @@ def run_record(options: argparse.Namespace, fit: Fit, numbers: dict[str, Any]) -
     """Return what ``run.json`` holds: what was run, on what, and what was left out."""
     import robustnmf
 
-    left_out = ("columns_left_out", "cells_made_missing")
+    left_out = ("columns_left_out", "cells_made_missing", "short_lines")
     results = ("samples", "features", "components", "iterations", "objective", "seconds")
     chosen = {
         name: str(value) if isinstance(value, Path) else value

@@ -109,9 +109,15 @@ def align_features(
     data = table.data
     if names is None or not table.named:
         return data, []
+    if list(names) == list(table.features):  # repeated names are numbered alike
+        return data, []
     ambiguous = [name for name in names if name in table.repeated]
     if ambiguous:
-        raise ValueError(f"the table has several features that are called {ambiguous[0][:40]!r}.")
+        raise ValueError(
+            f"the table has several features that are called {ambiguous[0][:40]!r}, and not the "
+            "same features in the same order as the model, so that it is not known which is which. "
+            "Choose those of the model with --columns, or give them different names."
+        )
     positions = {name: i for i, name in enumerate(table.features)}
     missing = [name for name in names if name not in positions]
     if missing:
@@ -123,6 +129,4 @@ def align_features(
     known = set(names)
     unknown = [name for name in table.features if name not in known]
     places = [positions[name] for name in names]
-    if places == list(range(len(table.features))):
-        return data, unknown
     return data.choose(places) if isinstance(data, StoredRows) else data[:, places], unknown

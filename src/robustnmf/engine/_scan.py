@@ -15,6 +15,7 @@ from robustnmf.arrays import (
     DenseBlock,
     MaskedBlock,
     Namespace,
+    fill_masked,
     has_holes,
     host_dtype,
     namespace,
@@ -269,10 +270,10 @@ def float_dtype(stored: np.dtype) -> np.dtype:
 
 
 def as_floats(rows: Any) -> np.ndarray:
-    """Rows as they can be computed with: floats stay, all else becomes float64."""
+    """Rows as they can be computed with: floats stay, all else becomes float64, masked is NaN."""
     if scipy.sparse.issparse(rows):
         raise TypeError("a block of X is sparse; blocks need to be dense. Yield block.toarray().")
-    rows = np.asarray(rows)
+    rows = np.asarray(fill_masked(rows))
     if rows.ndim != 2:
         raise ValueError(f"a block of X has shape {rows.shape}, but rows and features are needed.")
     if rows.dtype.kind not in "fiub":

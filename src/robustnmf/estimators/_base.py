@@ -110,12 +110,12 @@ class BaseRobustNMF(
         Parameters
         ----------
         X : table (n_samples, n_features)
-            Nonnegative data, samples in rows; NaN where a value is not known. In memory: an array,
-            nested lists, a data frame of pandas or polars, a table of PyArrow, a sparse matrix of
-            SciPy, or a tensor of PyTorch, CuPy or JAX, which is computed with on its device. Larger
-            than memory: the path of a .npy file, an array of Zarr or a dataset of h5py, a Dask
-            array in chunks of rows, or a function without arguments that yields all blocks of rows
-            every time it is called.
+            Nonnegative data, samples in rows; NaN or masked where a value is missing. In memory: an
+            array, nested lists, a data frame of pandas or polars, a table of PyArrow, a sparse
+            matrix of SciPy, or a tensor of PyTorch, CuPy or JAX, which is computed with on its
+            device. Larger than memory: the path of a .npy file, an array of Zarr or a dataset of
+            h5py, a Dask array in chunks of rows, or a function without arguments that yields all
+            blocks of rows every time it is called.
         y : ignored
         W : array-like (n_samples, n_components), optional
             Codes to start from, with ``init="custom"``; ignored with a warning otherwise.

@@ -12,7 +12,7 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import _check_sample_weight
 
 from robustnmf.archive import is_stream
-from robustnmf.arrays import host_dtype, is_foreign, to_numpy
+from robustnmf.arrays import fill_masked, host_dtype, is_foreign, to_numpy
 from robustnmf.sources import Source
 from robustnmf.structures import Structure
 
@@ -23,7 +23,7 @@ def check_weights(sample_weight: Any, samples: int) -> np.ndarray | None:
     """Sample weights in float64, not negative and not all zero."""
     if sample_weight is None:
         return None
-    sample_weight = to_numpy(sample_weight) if is_foreign(sample_weight) else sample_weight
+    sample_weight = _on_host(sample_weight)
     table = np.broadcast_to(0.0, (samples, 1))  # for its length alone
     weights = _check_sample_weight(sample_weight, table, dtype=np.float64, ensure_non_negative=True)
     if not weights.any():  # older scikit-learn lets this pass
@@ -42,8 +42,7 @@ def check_fixed(
             f"fixed_components and {structure!r} exclude each other: its components are "
             "mixtures of samples and cannot be given. Use structure='free'."
         )
-    fixed = to_numpy(fixed) if is_foreign(fixed) else fixed
-    fixed = check_array(fixed, dtype=dtype, input_name="fixed_components")
+    fixed = check_array(_on_host(fixed), dtype=dtype, input_name="fixed_components")
     if fixed.shape[1] != features or len(fixed) > rank:
         raise ValueError(
             f"fixed_components has shape {fixed.shape}, but needs at most n_components={rank} "
@@ -63,8 +62,7 @@ def check_factor(
             f"init='custom' needs both W (codes) and H (basis); {name} is missing. "
             f"Pass {name} with shape {shape} to fit, or choose another init."
         )
-    factor = to_numpy(factor) if is_foreign(factor) else factor
-    factor = check_array(factor, dtype=host_dtype(like), input_name=name)
+    factor = check_array(_on_host(factor), dtype=host_dtype(like), input_name=name)
     if factor.shape != shape:
         raise ValueError(
             f"{name} has shape {factor.shape}, but {what} must have shape {shape} "
@@ -111,6 +109,11 @@ def check_codes_path(
     with tempfile.TemporaryFile(dir=target.parent):
         pass  # better before a fit than after it
     return target
+
+
+def _on_host(values: Any) -> Any:
+    """Return values as scikit-learn's checks read them: in NumPy, and NaN if masked."""
+    return to_numpy(values) if is_foreign(values) else fill_masked(values)
 
 
 def _same_file(one: Path, other: str | os.PathLike) -> bool:

@@ -67,7 +67,7 @@ def choose_rank(
     if min(rows.shape) < 2:
         raise ValueError(
             "n_components='auto' needs at least two samples and two features, but X has "
-            f"n_samples={rows.shape[0]}, n_features={rows.shape[1]}. Give a number."
+            f"n_samples={rows.shape[0]}, n_features={rows.shape[1]}. Use n_components=1."
         )
     fixed = parameters.get("fixed_components")
     least = 1 if fixed is None else max(1, len(fixed))

@@ -34,7 +34,7 @@ from robustnmf.estimators._rank_errors import capped_mean, held_out_errors, hidd
 from robustnmf.estimators.consensus import ConsensusNMF
 from robustnmf.estimators.rank_selection import RankSelection, has_risen, is_far_from_stable
 from robustnmf.estimators.robust import RobustNMF
-from robustnmf.sources.array import native
+from robustnmf.sources.array import readable
 
 NO_FILTER = 2.0
 """Density threshold that leaves no component out: the largest distance of unit vectors is less."""
@@ -238,7 +238,7 @@ def largest_rank(X: Any, hidden: float = 0.1) -> int:
 
 def _checked(X: Any) -> Any:
     return check_array(
-        native(X), dtype=[np.float64, np.float32], accept_sparse="csr",
+        readable(X), dtype=[np.float64, np.float32], accept_sparse="csr",
         ensure_all_finite="allow-nan", ensure_min_samples=2, ensure_min_features=2,
     )  # fmt: skip
 

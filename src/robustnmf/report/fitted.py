@@ -46,6 +46,7 @@ def read_summary(table: Table) -> dict[str, Any]:
     return {
         "columns_left_out": table.left_out,
         "cells_made_missing": table.made_missing,
+        "short_lines": len(table.short_lines),
         "text_format": table.text_format,
     }
 

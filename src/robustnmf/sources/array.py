@@ -9,6 +9,7 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import _get_feature_names, validate_data
 
 from robustnmf._warn import warn
+from robustnmf.arrays import fill_masked
 from robustnmf.compatibility import ModelSpec
 from robustnmf.engine import DataSummary, Engine, scan
 from robustnmf.problem import Problem
@@ -25,7 +26,7 @@ ACCEPTED = {
 
 
 class ArraySource(Source):
-    """A dense table in memory; NaN marks a missing value."""
+    """A dense table in memory; NaN and masked entries are missing values."""
 
     table: Any
 
@@ -64,7 +65,7 @@ class ArraySource(Source):
         return self
 
     def floats(self, model: Any = None) -> Any:
-        X = native(self.X)
+        X = readable(self.X)
         if model is not None:
             return validate_data(model, X, reset=False, **ACCEPTED)
         _get_feature_names(self.X)  # refuses names of mixed types, before the work, not after it
@@ -104,8 +105,32 @@ class ArraySource(Source):
             )
 
 
-def native(X: Any) -> Any:
-    """Return X in the byte order of this machine, in which scikit-learn recognises float32."""
+def readable(X: Any) -> Any:
+    """Return X as scikit-learn's checks read it without loss.
+
+    Masked values become NaN, sparse columns of a data frame that leave out anything but zeros
+    become dense, and floats have the byte order of this machine, in which scikit-learn recognises
+    float32.
+    """
+    if type(X).__name__ == "AnnData":
+        raise TypeError(
+            "X is an AnnData object, but a table of numbers is needed. Use "
+            "robustnmf.anndata.nmf(adata, n_components), which writes its results into the object, "
+            "or pass adata.X or a layer, for example adata.layers['counts']."
+        )
+    X = fill_masked(X)
+    if has_sparse_columns(X) and not fills_with_zeros(X):
+        return X.sparse.to_dense()
     if isinstance(X, np.ndarray) and X.dtype.kind == "f" and not X.dtype.isnative:
         return X.astype(X.dtype.newbyteorder("="))
     return X
+
+
+def has_sparse_columns(X: Any) -> bool:
+    """Return whether X is a data frame of pandas whose columns are all sparse."""
+    return hasattr(X, "sparse") and X.ndim == 2  # pandas has this attribute for no other frame
+
+
+def fills_with_zeros(X: Any) -> bool:
+    """Return whether all entries that the sparse columns of a data frame leave out are zeros."""
+    return all(dtype.fill_value == 0 for dtype in X.dtypes)

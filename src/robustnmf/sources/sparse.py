@@ -1,4 +1,4 @@
-"""Sparse matrices and arrays of SciPy."""
+"""Sparse matrices and arrays of SciPy, and data frames of sparse columns."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import scipy.sparse
 
 from robustnmf.compatibility import ModelSpec
 from robustnmf.engine import DataSummary, scan_sparse
-from robustnmf.sources.array import ArraySource
+from robustnmf.sources.array import ArraySource, fills_with_zeros, has_sparse_columns
 
 
 class SparseSource(ArraySource):
@@ -17,7 +17,7 @@ class SparseSource(ArraySource):
 
     @classmethod
     def claims(cls, X: Any) -> bool:
-        return scipy.sparse.issparse(X)
+        return scipy.sparse.issparse(X) or (has_sparse_columns(X) and fills_with_zeros(X))
 
     def dense_rows(self) -> np.ndarray:
         return self.table.toarray()
@@ -25,9 +25,10 @@ class SparseSource(ArraySource):
     def _canonical(self, table: Any) -> scipy.sparse.csr_array:
         """Store every entry once; sparse X cannot mark missing values."""
         if np.isnan(table.data).any():
+            dense = "X.toarray()" if scipy.sparse.issparse(self.X) else "X.sparse.to_dense()"
             raise ValueError(
                 f"Input X contains NaN. {self.name} takes missing values in dense X only: what "
-                "sparse X leaves out are zeros. Pass X.toarray(), with NaN for what is missing."
+                f"sparse X leaves out are zeros. Pass {dense}, with NaN for what is missing."
             )
         if not table.has_canonical_format:
             table = table.copy()

@@ -40,7 +40,7 @@ def find_id_column(frame: pandas.DataFrame, id_column: str | None, decimal: str)
     first = frame.iloc[:, 0]
     if columns[0].strip().lower() in ID_NAMES:
         return 0
-    if not holds_objects(first):
+    if not len(first) or not holds_objects(first):
         return None
     n_numbers = sum(is_number(str(value), decimal) for value in first)
     is_names = n_numbers <= MIN_NUMBER_SHARE * len(first) and first.is_unique

@@ -6,6 +6,7 @@ Their files hold genes in rows and cells in columns, with names in two files bes
 from __future__ import annotations
 
 import gzip
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -107,18 +108,23 @@ def _names_beside(file: Path) -> list[str]:
 def _read_names_beside(file: Path, names: tuple[str, ...]) -> list[str] | None:
     """Read the names of genes or cells beside a matrix; None if there is no such file.
 
-    Genes have their identifier, their symbol and their kind in a line; the symbol names them.
+    Genes have their identifier, their symbol and their kind in a line. The symbol names them, with
+    the identifier if several genes have that symbol.
     """
     paths = _files_beside(file, names)
     if not paths:
         return None
-    column = 1 if names is FEATURES else 0
     opener = gzip.open if paths[0].suffix == ".gz" else open
-    texts = []
+    lines_of_fields: list[list[str]] = []
     with opener(paths[0], "rt", encoding="utf-8") as lines:
         while line := lines.readline(MAX_LINE):
-            fields = line.rstrip("\r\n").split("\t")
-            texts.append(fields[min(column, len(fields) - 1)])
-            if len(texts) > MAX_NAMES:
+            lines_of_fields.append(line.rstrip("\r\n").split("\t")[:2])
+            if len(lines_of_fields) > MAX_NAMES:
                 raise ValueError(f"{paths[0]} has too many lines.")
-    return texts
+    if names is not FEATURES:
+        return [fields[0] for fields in lines_of_fields]
+    counts = Counter(fields[-1] for fields in lines_of_fields)
+    return [
+        fields[-1] if counts[fields[-1]] == 1 or len(fields) == 1 else f"{fields[1]} ({fields[0]})"
+        for fields in lines_of_fields
+    ]

@@ -36,7 +36,7 @@ def read_parquet(file: Path, options: ReadOptions) -> Table:
     with opened as source:  # a buffer would keep the whole file
         n_rows, n_columns = source.metadata.num_rows, source.metadata.num_columns
         is_large = needs_blocks(8 * n_rows * n_columns) and not options.transpose
-        frame = next(_read_blocks(source)) if is_large else pandas.read_parquet(file)
+        frame = next(_read_blocks(source)) if is_large else source.read().to_pandas()
         frame.columns = [str(name) for name in frame.columns]
         decimal = options.decimal or detect_decimal(distinct_texts(frame), ",")[0]
         fixed = options.decimal is not None

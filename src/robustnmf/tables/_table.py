@@ -57,6 +57,9 @@ class Table:
         Columns that are no numbers.
     made_missing : dict of str to int
         How many texts of a column count as missing values.
+    short_lines : list of int
+        Numbers of the lines of a text with fewer fields than the table has columns; fields that
+        are not there count as missing values.
     text_format : dict, optional
         Encoding, separator and decimal mark of a text.
     named : bool
@@ -79,6 +82,7 @@ class Table:
     repeated: frozenset[str] = frozenset()
     left_out: list[str] = field(default_factory=list)
     made_missing: dict[str, int] = field(default_factory=dict)
+    short_lines: list[int] = field(default_factory=list)
     text_format: dict[str, str] | None = None
     colors: np.ndarray | None = None
     turned: bool = False
@@ -94,6 +98,13 @@ class Table:
             cells = (f"{count} in {name!r}" for name, count in self.made_missing.items())
             total = sum(self.made_missing.values())
             texts.append(f"texts that count as missing values: {total} ({join_first(cells)})")
+        if self.short_lines:
+            count = len(self.short_lines)
+            lines = "1 line has" if count == 1 else f"{count} lines have"
+            texts.append(
+                f"{lines} fewer fields than the table has columns (first: line "
+                f"{self.short_lines[0]}); the other fields count as missing values"
+            )
         return texts
 
 

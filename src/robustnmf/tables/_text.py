@@ -82,6 +82,12 @@ def read_text(file: Path, options: ReadOptions, *, default: str) -> Table:
                 decimal = csv_options["decimal"] = later
                 frame = pandas.read_csv(file, **csv_options | part)
         frame.columns = names if named else [str(name) for name in frame.columns]
+        is_last_named = named and names[-1] == first[-1]
+        width, short_lines = frame.shape[1], []
+        if not is_last_named and frame.iloc[:, -1].isna().all():
+            width -= 1  # lines end with a separator
+        if is_large or frame.iloc[:, width - 1].isna().any():
+            short_lines = _find_short_lines(file, encoding, n_skipped, separator, width, named)
         if not named and not is_number(first[0], decimal) and not is_missing(first[0]):
             frame.columns = ["", *map(str, range(frame.shape[1] - 1))]
         id_column = find_id_column(frame, options.id_column, decimal)
@@ -97,7 +103,7 @@ def read_text(file: Path, options: ReadOptions, *, default: str) -> Table:
                 blocks, id_column, ids_of, notes, decimal, fixed=fixed, color_by=options.color_by,
                 folder=options.scratch,
             )  # fmt: skip
-            return replace(table, text_format=text_format)
+            return replace(table, text_format=text_format, short_lines=short_lines)
         ids = None
         if id_column is not None:  # as they are written, not as numbers
             as_texts = {"usecols": [id_column], "dtype": str, "keep_default_na": False}
@@ -116,7 +122,7 @@ def read_text(file: Path, options: ReadOptions, *, default: str) -> Table:
     table = table_from_frame(
         frame, id_column, ids, notes, decimal, fixed=fixed, color_by=options.color_by
     )
-    return replace(table, text_format=text_format)
+    return replace(table, text_format=text_format, short_lines=short_lines)
 
 
 def _read_blocks(
@@ -182,6 +188,24 @@ def _read_first_lines(file: Path, encoding: str) -> list[str]:
             if size > FIRST_CHARACTERS:
                 break
     return lines
+
+
+def _find_short_lines(
+    file: Path, encoding: str, n_skipped: int, separator: str, width: int, named: bool
+) -> list[int]:
+    """Return the numbers of the lines with fewer than ``width`` fields, without empty lines."""
+    n_read = n_skipped
+
+    def count(lines: Iterator[str]) -> Iterator[str]:
+        nonlocal n_read
+        for line in lines:
+            n_read += 1
+            yield line
+
+    with OPENERS.get(file.suffix.lower(), open)(file, "rt", encoding=encoding, newline="") as text:
+        rows = split(count(islice(text, n_skipped, None)), separator)
+        filled = ((n_read, len(row)) for row in rows if len(row) > 1 or (row and row[0].strip()))
+        return [line for line, n_fields in islice(filled, int(named), None) if n_fields < width]
 
 
 def _read_fields(file: Path, csv_options: dict[str, Any], line: int) -> list[str]:
