@@ -199,6 +199,7 @@ def plan_fit(
     """
     source = source.checked(parts, learning=True)
     samples, features = source.shape
+    parts.loss.check_features(features)
     problem = Problem(parts.loss, parts.structure, solver_of(model, parts))
     weights = check_weights(sample_weight, samples)
     selection = None
