@@ -211,3 +211,48 @@ def test_weighted_quantiles():
     np.testing.assert_allclose(weighted_quantiles(table, np.ones(9)), np.median(table, axis=0))
     table[:, 2] = np.nan
     assert weighted_quantiles(table, weight)[2] == 0.0
+
+
+def with_noise_rows(seed=0, n=100, rank=4, m=20, count=6):
+    """A table of a low rank with a little noise, some of its rows replaced by noise, and which."""
+    rng = np.random.default_rng(seed)
+    X = rng.gamma(0.5, size=(n, rank)) @ rng.gamma(0.5, size=(rank, m))
+    X += 0.01 * rng.random(X.shape)
+    bad = np.zeros(n, dtype=bool)
+    bad[rng.choice(n, count, replace=False)] = True
+    X[bad] = 4 * X.mean() * rng.random((count, m))
+    return X, bad
+
+
+@pytest.mark.parametrize("cutoff", ["auto", 0.05])
+@pytest.mark.parametrize(
+    "start",
+    [{}, {"init": "random"}, {"init": "random", "n_init": 3}, {"init": "nndsvda"}],
+    ids=str,
+)
+def test_bad_rows_shape_no_start(start, cutoff):
+    X, bad = with_noise_rows()
+    model = RobustNMF(4, loss=Biweight(cutoff), random_state=0, **start)
+    residuals = X - model.fit_transform(X) @ model.components_
+    assert np.linalg.norm(residuals[~bad]) < 0.01 * np.linalg.norm(X[~bad])
+
+
+@pytest.mark.parametrize("loss", ["biweight", "huber", Biweight(5.0), HuberLoss(0.5)], ids=str)
+def test_outliers_are_found_under_losses_that_bad_entries_cannot_raise(loss):
+    for seed in range(4):
+        X, bad = with_noise_rows(seed, n=200, count=10)
+        np.testing.assert_array_equal(RobustNMF(4, loss=loss).fit(X).outliers_, bad)
+
+
+@pytest.mark.parametrize("loss", ["biweight", "huber"])
+def test_a_few_gross_entries_make_no_row_an_outlier(loss):
+    _, dirty, _ = spoiled(0.05)
+    assert fitted(dirty, loss).outliers_.mean() <= 0.02
+
+
+@pytest.mark.parametrize("loss", [Biweight(1e6), HuberLoss(1e6)], ids=str)
+def test_the_reconstruction_error_is_the_norm_where_residuals_are_small(loss):
+    clean, _, _ = spoiled()
+    model = RobustNMF(3, loss=loss, random_state=0)
+    residuals = clean - model.fit_transform(clean) @ model.components_
+    assert model.reconstruction_err_ == pytest.approx(np.linalg.norm(residuals), rel=1e-6)

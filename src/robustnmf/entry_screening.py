@@ -13,19 +13,24 @@ of an entry that is far off is flat, so that a fit from a bad start keeps what i
    entries may look the same where they are many, and a good table may have more groups than low
    ranks have room for. So the steps are run with this rule and without it, the full rank is also
    fitted at once, and the fit with the least loss under common cutoffs is taken.
+
+Other starts (random ones, several, fixed components) are fitted to a sample of the rows without the
+entries that this fit finds bad (:func:`fit_good_entries`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from robustnmf.arrays import Array, on_device_of, to_numpy, weighted_quantile
 from robustnmf.arrays.quantiles import weighted_quantiles
+from robustnmf.encoding import encode
 from robustnmf.engine import Engine, InMemory, RowSample, draw_rows
 from robustnmf.fit import fit
-from robustnmf.inits import INITS
+from robustnmf.inits import FROM_SVD, INITS
 from robustnmf.losses import Biweight, Frobenius, ReweightedLoss
 from robustnmf.problem import Problem
 from robustnmf.solvers import SOLVERS
@@ -46,6 +51,10 @@ NARROWING, FINAL_NARROWING = (10.4, 8.0, 6.5, 5.2, 4.0, 3.2, 2.6), (10.4, 8.0)
 FIRST_PASSES, PASSES, FINAL_PASSES = 15, 10, 40
 """Passes with fixed weights of entries, with every cutoff, and with the final cutoffs."""
 
+START_PASSES, START_TOLERANCE = 300, 1e-4
+"""Most passes of the fit of good entries from another start, and its tolerance: residuals that are
+larger than the cutoffs would stay as they are."""
+
 MARGINAL = 2.5
 """Robust standard deviations from the median of a feature beyond which entries start without
 weight."""
@@ -63,6 +72,14 @@ another kind, beyond which entries start without weight."""
 
 BAD = 6.0
 """Robust standard deviations beyond which a residual counts as that of a bad entry."""
+
+OUTLYING, MOSTLY_BAD = 2.0, 0.6
+"""Robust standard deviations that the entries of an outlier are off on average, and the share of
+the largest possible loss of a row that is enough in any case."""
+
+COVERED = 0.99
+"""Share of the rows with at least as many good entries as bad ones that are not outliers, whatever
+their losses."""
 
 LEAST_SCALE, LEAST_MARGINAL_SCALE = 1.0, 0.1
 """Least robust standard deviation of a feature, of residuals and of entries, as a share of the root
@@ -90,30 +107,69 @@ class EntryScreening:
     """Loss with cutoffs, basis (k, features) and sample that they were read off.
 
     In the units of the engine. ``basis`` is None where entries could not be judged; ``bad_share``
-    is the share of the entries beyond ``BAD`` deviations, ``energies`` (rows,) are the losses of
-    the rows of the sample.
+    is the share of the entries beyond ``BAD`` deviations, ``row_cutoff`` the loss beyond which a
+    sample is an outlier.
     """
 
     loss: ReweightedLoss
     sample: RowSample
     basis: np.ndarray | None = None
-    energies: np.ndarray | None = None
     bad_share: float = 0.0
+    row_cutoff: float = np.inf
 
 
 def screen_entries(engine: Engine, loss: ReweightedLoss, rank: int, seed: int) -> EntryScreening:
-    """Read the cutoffs of a loss off robust fits of a sample of the rows of an engine."""
+    """Read a start, and the cutoffs of a loss, off robust fits of some rows of an engine.
+
+    Cutoffs that are given are kept.
+    """
     sample = draw_rows(engine, ROWS)
     rows = np.asarray(sample.rows, dtype=np.float64) / engine.scale
     known = ~np.isnan(rows)
     largest = float(np.max(rows, initial=0.0, where=known))
     if engine.sample_count < FEWEST_SAMPLES or rows.shape[1] < FEWEST_FEATURES or largest == 0:
-        return EntryScreening(loss.with_cutoff(NO_CUTOFF * (largest or 1.0)), sample)
+        kept = NO_CUTOFF * (largest or 1.0) if loss.has_auto else loss.cutoff
+        return EntryScreening(loss.with_cutoff(kept), sample)
     table = _Table(rows, known, sample.weight, rank, seed)
     fits = table.fit_rising_rank()
     scales = np.min([fitted.scales for fitted in fits], axis=0)
     best = min(fits, key=lambda fitted: table.truncated_loss(fitted, BAD * scales))
     return table.finish(best, loss, sample)
+
+
+def fit_good_entries(
+    engine: Engine, problem: Problem, reference: Array, rank: int, init: str, seeds: Sequence[int]
+) -> Array:
+    """Fit bases (seeds, rank, features) to a sample of the rows, bad entries left out.
+
+    These are the entries that a robust fit, the ``reference`` (components, features), gives no
+    weight. The loss of an entry that is far off is flat: from any other start a fit under the loss
+    itself would stay there. Without these entries, the squared error has no such flat parts.
+    """
+    loss = problem.loss
+    assert isinstance(loss, ReweightedLoss)
+    sample = draw_rows(engine, ROWS)
+    rows = np.asarray(sample.rows, dtype=np.float64) / engine.scale
+    fill = problem.pass_type(False, False).fill_value
+    drawn = InMemory(rows, scale=1.0, fill=fill, sample_weight=sample.weight)
+    reference = to_numpy(reference).astype(np.float64)
+    codes, _ = encode(drawn, replace(problem, fixed=None), Uniform(), reference)
+    weights = loss.entry_weights(rows, codes @ reference)
+    fixed = None if problem.fixed is None else to_numpy(problem.fixed).astype(np.float64)
+    plain = Problem(Frobenius(), Free(), SOLVERS["hals"](), fixed=fixed)
+    good = InMemory(
+        np.where(weights > HAS_WEIGHT, rows, np.nan), scale=1.0,
+        fill=plain.pass_type(False, False).fill_value, sample_weight=sample.weight,
+    )  # fmt: skip
+    filled = good.filled() if init in FROM_SVD else good
+    starts = [INITS[init](filled, rank, int(seed)) for seed in seeds]
+    codes = np.stack([np.concatenate(blocks) for blocks, _ in starts])
+    start = Start(good.split(codes, axis=1), np.stack([basis for _, basis in starts]))
+    members = fit(
+        good, plain, [Uniform()] * len(starts), start, max_iter=START_PASSES, tol=START_TOLERANCE
+    )
+    bases = np.stack([member.basis for member in members])
+    return on_device_of(engine.like, bases, engine.like.dtype)
 
 
 @dataclass(frozen=True)
@@ -193,12 +249,34 @@ class _Table:
         beyond = self.known & (np.abs(residuals) > BAD * scales)
         bad_share = float(self.row_weight @ beyond.sum(axis=1))
         bad_share /= float(self.row_weight @ self.known.sum(axis=1))
-        loss = loss.with_cutoff(loss.deviations(bad_share) * scales)
-        member = self._run(loss, fitted.codes, fitted.basis, FINAL_PASSES)
+        has_cutoff = not loss.has_auto
+        loss = loss.with_cutoff(loss.cutoff if has_cutoff else loss.deviations(bad_share) * scales)
+        # Given cutoffs may be so wide that bad rows would shape the basis.
+        passes = 0 if has_cutoff else FINAL_PASSES
+        member = self._run(loss, fitted.codes, fitted.basis, passes)
         weights = loss.entry_weights(self.rows, member.codes @ member.basis)
         good = self.known & (weights > GOOD)
-        loss.highest = self._highest(good)
-        return EntryScreening(loss, sample, member.basis, member.energies, bad_share)
+        if not has_cutoff or loss.highest is None:
+            loss.highest = self._highest(good)
+        is_mostly_bad = 2 * beyond.sum(axis=1) > self.known.sum(axis=1)
+        row_cutoff = self._row_cutoff(loss, scales, member.energies, ~is_mostly_bad)
+        return EntryScreening(loss, sample, member.basis, bad_share, row_cutoff)
+
+    def _row_cutoff(
+        self, loss: ReweightedLoss, scales: np.ndarray, energies: np.ndarray, good: np.ndarray
+    ) -> float:
+        """Return the loss of a row of which every entry is ``OUTLYING`` deviations off.
+
+        It is raised to cover the energies (rows,) of most ``good`` rows (rows,): a few gross
+        entries make a row large under an unbounded loss, but not an outlier. It is at most a share
+        ``MOSTLY_BAD`` of the largest loss of a row, which is finite for bounded losses.
+        """
+        squares = (OUTLYING * scales) ** 2
+        level, largest = (loss.rho(r2, loss.cutoff).sum() for r2 in (squares, squares + np.inf))
+        if self.row_weight[good].any():
+            covering = weighted_quantile(energies[good], self.row_weight[good], COVERED)
+            level = max(level, covering)
+        return float(min(level, MOSTLY_BAD * largest))
 
     def _highest(self, good: np.ndarray) -> np.ndarray:
         """Return the largest good value of every feature (features,).

@@ -137,18 +137,6 @@ def _screen(
     return Screening(_start(engine, problem, accepted), accepted.cutoffs, similar, sample)
 
 
-def row_cutoffs(energies: np.ndarray, engine: InMemory, degree: float) -> Trimmed:
-    """Read cutoffs off the energies (rows,) of a sample whose fit bad rows have not shaped.
-
-    Under losses that ignore bad entries, rows full of them have no influence.
-    """
-    sizes, unit, weight = engine.row_sizes(degree), engine.typical_size(degree), engine.row_weight
-    cutoffs = _cutoffs(energies, sizes, weight, unit, len(energies), 0.0)
-    beyond = weight[energies > cutoffs.for_row_sizes(sizes).cutoff].sum()
-    coverage = COVERED_OF_CLEAN if beyond <= CLEAN * weight.sum() else COVERED
-    return cutoffs.raise_cutoffs_to_cover(energies, sizes, weight, coverage)
-
-
 def _start(engine: Engine, problem: Problem, accepted: Accepted) -> Start:
     """Build the start of the fit of all samples from the bases of the accepted ones."""
     bases, codes = accepted.bases, accepted.codes

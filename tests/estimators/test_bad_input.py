@@ -6,7 +6,17 @@ import scipy.sparse
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from robustnmf import EWRNMF, FWRNMF, ConvexNMF, Entropy, EucNMF, HuberRNMF, RobustNMF
+from robustnmf import (
+    EWRNMF,
+    FWRNMF,
+    Biweight,
+    ConvexNMF,
+    Entropy,
+    EucNMF,
+    HuberLoss,
+    HuberRNMF,
+    RobustNMF,
+)
 from robustnmf.estimators import ESTIMATORS
 from tests.problems import noisy_low_rank, positive_start
 
@@ -212,3 +222,20 @@ def test_data_beyond_the_range_of_the_fit_are_refused(loss):
     model = RobustNMF(2, loss=loss, max_iter=5, tol=0).fit(X.astype(np.float32))
     with pytest.raises(ValueError, match="leaves the range of float32"):
         model.transform(1e60 * X)
+
+
+@pytest.mark.parametrize(
+    ("loss", "message"),
+    [
+        (Biweight([1.0, 2.0]), r"cutoff of Biweight has the shape \(2,\), but X has 8 features"),
+        (HuberLoss(np.ones((1, 8))), r"has the shape \(1, 8\)"),
+        (Biweight([-1.0] * 8), "holds -1, but cutoffs are positive"),
+        (Biweight(["a"] * 8), "not finite numbers"),
+        (Biweight([np.nan] * 8), "not finite numbers"),
+        (Biweight(1.0, highest=[1.0]), "highest of Biweight has the shape"),
+    ],
+)
+def test_cutoffs_that_are_not_one_for_every_feature_are_refused(loss, message):
+    X = np.random.default_rng(0).random((30, 8))
+    with pytest.raises(ValueError, match=message):
+        RobustNMF(2, loss=loss).fit(X)

@@ -279,3 +279,15 @@ def test_components_of_zeros_have_no_silhouette():
         warnings.simplefilter("ignore")
         model = ConsensusNMF(RobustNMF(3), n_runs=5, random_state=0).fit(np.zeros((10, 5)))
     np.testing.assert_array_equal(model.silhouette_, 0)
+
+
+@pytest.mark.parametrize("resample", [None, "rows"])
+def test_runs_under_a_loss_that_is_flat_far_off_find_the_parts(resample):
+    rng = np.random.default_rng(0)
+    X = rng.random((200, 3)) @ rng.random((3, 30)) + 0.01 * rng.random((200, 30))
+    model = ConsensusNMF(
+        RobustNMF(3, loss="biweight"), n_runs=5, resample=resample, n_resamples=2, random_state=0
+    )
+    residuals = X - model.fit_transform(X) @ model.components_
+    assert np.linalg.norm(residuals) < 0.01 * np.linalg.norm(X)
+    assert model.silhouette_.min() > 0.9

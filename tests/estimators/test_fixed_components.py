@@ -69,3 +69,12 @@ def test_the_objective_of_other_data():
     data = noisy_low_rank(60, 12, 3)
     model = EucNMF(3, random_state=0).fit(data[:40])
     assert model.objective(data[40:]) == pytest.approx(-model.score_samples(data[40:]).sum())
+
+
+def test_components_beside_fixed_ones_are_learned_under_a_loss_that_is_flat_far_off():
+    rng = np.random.default_rng(0)
+    basis = rng.gamma(0.5, size=(4, 20))
+    X = rng.gamma(0.5, size=(100, 4)) @ basis + 0.01 * rng.random((100, 20))
+    model = RobustNMF(4, loss="biweight", fixed_components=basis[:1], random_state=0)
+    residuals = X - model.fit_transform(X) @ model.components_
+    assert np.linalg.norm(residuals) < 0.01 * np.linalg.norm(X)

@@ -258,3 +258,12 @@ def test_progress_is_printed_if_asked_for(capsys):
     said = capsys.readouterr().out
     assert "errors of 1 to 2 components, of up to 2" in said
     assert "stability of 2 components" in said
+
+
+def test_components_under_a_loss_that_is_flat_far_off_are_stable():
+    rng = np.random.default_rng(0)
+    X = rng.gamma(0.5, size=(100, 3)) @ rng.gamma(0.5, size=(3, 15)) + 0.01 * rng.random((100, 15))
+    selection = select_rank(
+        X, [2, 3], n_folds=2, stability=True, n_runs=5, random_state=0, loss="biweight"
+    )
+    assert selection.silhouette[1] > 0.9

@@ -14,9 +14,8 @@ import numpy as np
 from robustnmf.arrays import Array, device_of, host_dtype, on_device_of, to_numpy
 from robustnmf.checkpoint import Checkpoint, samples_of, to_json
 from robustnmf.compatibility import ModelSpec
-from robustnmf.encoding import encoded_start
 from robustnmf.engine import Engine, InMemory, written
-from robustnmf.entry_screening import EntryScreening, screen_entries
+from robustnmf.entry_screening import screen_entries
 from robustnmf.estimators._aliases import init_of, solver_of
 from robustnmf.estimators._input import check_fixed, check_weights
 from robustnmf.estimators._regularisation import penalties_of
@@ -27,11 +26,11 @@ from robustnmf.estimators.rank_selection import RankSelection
 from robustnmf.fit import Callback, fit
 from robustnmf.losses import ReweightedLoss
 from robustnmf.problem import Problem
-from robustnmf.screening import Screening, row_cutoffs, screen
+from robustnmf.screening import Screening, screen
 from robustnmf.sources import Source
 from robustnmf.state import Fitted, Start
 from robustnmf.structures import Free
-from robustnmf.weightings import Weighting, effective_sample_size
+from robustnmf.weightings import Trimmed, Weighting, effective_sample_size
 
 
 @dataclass(frozen=True)
@@ -41,6 +40,8 @@ class FitPlan:
     ``balance`` is the factor by which codes are smaller than the user's, ``free`` what the
     penalties in units without it, ``screening`` the result of the screening of the samples,
     ``rank_selection`` that of the choice of the number of components, where there was one.
+    ``reference`` is the basis (components, features) of a screening of the entries, in the units
+    of the engine.
     """
 
     parts: ModelSpec
@@ -52,6 +53,7 @@ class FitPlan:
     free: dict[str, Any]
     screening: Screening | None = None
     rank_selection: RankSelection | None = None
+    reference: Array | None = None
 
     @property
     def unit(self) -> float:
@@ -197,6 +199,7 @@ def plan_fit(
     """
     source = source.checked(parts, learning=True)
     samples, features = source.shape
+    parts.loss.check_features(features)
     problem = Problem(parts.loss, parts.structure, solver_of(model, parts))
     weights = check_weights(sample_weight, samples)
     selection = None
@@ -211,20 +214,26 @@ def plan_fit(
     given = getattr(model, "fixed_components", None)
     fixed = check_fixed(given, parts.structure, rank, features, host_dtype(engine.like))
     problem = replace(problem, loss=parts.loss.rescaled(1.0 / engine.scale))
-    screening = None
+    if fixed is not None:
+        problem = replace(problem, fixed=on_device_of(engine.like, fixed / engine.scale))
+    init, screening, reference = init_of(model), None, None
     with engine.thread_pool():
-        if isinstance(problem.loss, ReweightedLoss) and problem.loss.has_auto:
+        if isinstance(problem.loss, ReweightedLoss) and (
+            problem.loss.has_auto or (screened and init != "custom")
+        ):
             entries = screen_entries(engine, problem.loss, rank, seed=0)
             problem = replace(problem, loss=entries.loss)
-            if screened and fixed is None and init_of(model) == "robust":
-                screening = _screening_of_entries(engine, problem, entries)
-        if screening is None and screened and fixed is None and _can_screen(model, parts):
+            if entries.basis is not None and type(parts.structure) is Free and init != "custom":
+                reference = on_device_of(engine.like, entries.basis, engine.like.dtype)
+        if screened and fixed is None and reference is None and _can_screen(model, parts):
             seeds = seeds_of(model, problem.solver).tolist()
-            screening = screen(engine, problem, rank, init_of(model), seeds)
+            screening = screen(engine, problem, rank, init, seeds)
         if screening is None:
-            start, balance = start_of(model, engine, problem, rank, W, H)
+            start, balance = start_of(model, engine, problem, rank, W, H, reference)
         else:
             start, balance = screening.start, 1.0
+        if reference is not None and screened and fixed is None:
+            screening = Screening(start, Trimmed(entries.row_cutoff), 0.0, entries.sample)
     engine.forget_start()
     counted = samples if weights is None else float(weights.sum())
     shape = counted, features
@@ -233,24 +242,12 @@ def plan_fit(
         host_dtype(engine.like),
     )  # fmt: skip
     problem = replace(problem, **penalties(balance))
-    if fixed is not None:
-        held = on_device_of(engine.like, fixed * (balance / engine.scale))
-        problem = replace(problem, fixed=held)
+    if problem.fixed is not None:
+        problem = replace(problem, fixed=problem.fixed * balance)
     free = penalties()
-    return FitPlan(parts, source, engine, problem, start, balance, free, screening, selection)
-
-
-def _screening_of_entries(
-    engine: Engine, problem: Problem, entries: EntryScreening
-) -> Screening | None:
-    """Start and cutoffs of samples from a screening of the entries; None where it has no basis."""
-    if entries.basis is None or entries.energies is None or type(problem.structure) is not Free:
-        return None
-    basis = on_device_of(engine.like, entries.basis, engine.like.dtype)
-    fill = problem.pass_type(False, False).fill_value
-    drawn = entries.sample.engine(engine.scale, fill)
-    cutoffs = row_cutoffs(entries.energies, drawn, problem.loss.degree)
-    return Screening(encoded_start(engine, problem, basis[None, ...]), cutoffs, 0.0, entries.sample)
+    return FitPlan(
+        parts, source, engine, problem, start, balance, free, screening, selection, reference
+    )
 
 
 def _can_screen(model: Any, parts: ModelSpec) -> bool:

@@ -56,12 +56,15 @@ def _fit_ranks(model: RobustNMF, X: Any, ranks: np.ndarray) -> tuple[FitPlan, li
     )  # fmt: skip
     width = plan.start.basis.shape[1]
     with plan.engine.thread_pool():
-        if parts.loss.has_auto and init_of(model) == "robust":
+        is_fixed = plan.problem.fixed is not None
+        if parts.loss.has_auto and init_of(model) == "robust" and not is_fixed:
             every = [_screened_start(plan, int(k)) or plan.start for k in ranks]
         else:
             every = [
                 plan.start if k == width
-                else start_of(model, plan.engine, plan.problem, int(k), None, None)[0]
+                else start_of(
+                    model, plan.engine, plan.problem, int(k), reference=plan.reference
+                )[0]
                 for k in ranks
             ]  # fmt: skip
     starts = [_padded(start, width) for start in every]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -34,9 +35,12 @@ def resampled_plans(
             weights = drawn * (1.0 if weights is None else weights)
         elif resample == "poisson":
             table = source_for(draw_counts(source, rng), source.name)
-        return plan_fit(
+        plan = plan_fit(
             model, settled.run_parts, table, None, None, weights, weightings=members, screened=False
         )
+        if settled.reference is None:
+            return plan
+        return replace(plan, reference=settled.reference / plan.engine.scale)
 
     return lru_cache(maxsize=1)(plan_runs)
 

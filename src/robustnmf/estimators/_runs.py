@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from robustnmf import archive
-from robustnmf.arrays import host_dtype, to_numpy
+from robustnmf.arrays import Array, host_dtype, to_numpy
 from robustnmf.checkpoint import Checkpoint
 from robustnmf.compatibility import ModelSpec
 from robustnmf.estimators._plan import FitPlan
@@ -133,11 +133,13 @@ class Settled:
 
     ``parts`` are those of the estimator with automatic parameters fixed, ``run_parts`` those of
     the runs, both in the user's units, and ``weights`` (samples,) those of the samples in all runs.
+    ``reference`` is the basis of the screening of the entries in the user's units, if there is one.
     """
 
     parts: ModelSpec
     run_parts: ModelSpec
     weights: np.ndarray | None
+    reference: Array | None = None
 
 
 def settle(model: Any, plan: FitPlan, sample_weight: np.ndarray | None) -> Settled:
@@ -149,8 +151,9 @@ def settle(model: Any, plan: FitPlan, sample_weight: np.ndarray | None) -> Settl
     """
     loss = plan.problem.loss.rescaled(plan.engine.scale)
     parts = plan.parts._replace(loss=loss)
+    reference = None if plan.reference is None else plan.reference * plan.engine.scale
     if isinstance(parts.weighting, Uniform):
-        return Settled(parts, parts, sample_weight)
+        return Settled(parts, parts, sample_weight, reference)
     (member,) = plan.run([parts.weighting], model.max_iter, model.tol)
     parts = parts._replace(weighting=member.weighting.rescaled(plan.unit))
     if parts.weighting.per_entry:  # their weights are no weights of samples
@@ -161,14 +164,15 @@ def settle(model: Any, plan: FitPlan, sample_weight: np.ndarray | None) -> Settl
     )
     weights = np.where(rows > 0, shares / np.where(rows > 0, rows, 1.0), 0.0)
     weights = weights / weights.max() * (1.0 if sample_weight is None else sample_weight)
-    return Settled(parts, parts._replace(weighting=Uniform()), weights)
+    return Settled(parts, parts._replace(weighting=Uniform()), weights, reference)
 
 
 def run_batch(model: Any, plan: FitPlan, runs: Runs, batch: np.ndarray) -> None:
     """Fit the runs of a batch and note their results."""
     rank = runs.components.shape[1]
     with plan.engine.thread_pool():
-        start = starts_from("random", plan.engine, plan.problem, rank, runs.seeds[batch])
+        seeds = runs.seeds[batch].tolist()
+        start = starts_from("random", plan.engine, plan.problem, rank, seeds, plan.reference)
         weighting = plan.parts.weighting
         members = replace(plan, start=start).run([weighting], model.max_iter, model.tol)
     for run, member in zip(batch, members, strict=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,9 @@ from sklearn.utils import check_random_state
 
 from robustnmf._warn import warn
 from robustnmf.arrays import Array, Block, namespace, on_device_of
+from robustnmf.encoding import encoded_start
 from robustnmf.engine import Engine
+from robustnmf.entry_screening import fit_good_entries
 from robustnmf.estimators._aliases import init_of
 from robustnmf.estimators._input import check_factor
 from robustnmf.estimators.auto_rank import default_rank
@@ -73,20 +75,44 @@ def seeds_of(model: Any, solver: Solver) -> np.ndarray:
 
 
 def start_of(
-    model: Any, engine: Engine, problem: Problem, rank: int, W: Any, H: Any
+    model: Any,
+    engine: Engine,
+    problem: Problem,
+    rank: int,
+    W: Any = None,
+    H: Any = None,
+    reference: Array | None = None,
 ) -> tuple[Start, float]:
-    """Start of every member, and the factor by which its codes are smaller than W."""
+    """Start of every member, and the factor by which its codes are smaller than W.
+
+    For ``reference`` see ``starts_from``.
+    """
     seeds = seeds_of(model, problem.solver)
     init = init_of(model)
     if init == "custom":
         return _custom_start(engine, problem, rank, W, H)
-    return starts_from(init, engine, problem, rank, seeds), 1.0
+    return starts_from(init, engine, problem, rank, seeds.tolist(), reference), 1.0
 
 
 def starts_from(
-    init: str, engine: Engine, problem: Problem, rank: int, seeds: Iterable[int]
+    init: str,
+    engine: Engine,
+    problem: Problem,
+    rank: int,
+    seeds: Sequence[int],
+    reference: Array | None = None,
 ) -> Start:
-    """Compute the start of a member for every seed."""
+    """Compute the start of a member for every seed.
+
+    Under losses that ignore bad entries, these are fitted first without the entries that a
+    ``reference`` basis (components, features) shows to be bad.
+    """
+    if reference is not None:
+        if init == "robust" and problem.fixed is None and rank == reference.shape[0]:
+            bases = reference[None, ...]
+        else:
+            bases = fit_good_entries(engine, problem, reference, rank, init, seeds)
+        return encoded_start(engine, problem, bases)
     whole = engine.filled() if init in FROM_SVD else engine
     xp = namespace(engine.like)
 

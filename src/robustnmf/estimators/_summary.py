@@ -16,7 +16,7 @@ from robustnmf.state import Fitted
 
 def reconstruction_error(energies: np.ndarray, loss: Loss, unit: float) -> float:
     """Norm of the residual; for other losses what scikit-learn calls by that name."""
-    factor = 2.0 / loss.unit if loss.quadratic else 2.0
+    factor = 2.0 / loss.unit if loss.quadratic or loss.weighs_entries else 2.0
     return float(factor * namespace(energies).sum(energies)) ** 0.5 * unit**0.5
 
 

@@ -60,6 +60,9 @@ class Loss(BaseEstimator, ABC):
         """Whether a parameter is "auto" and still to be read off the residuals of a fit."""
         return False
 
+    def check_features(self, features: int) -> None:
+        """Raise ``ValueError`` where parameters are not those of X with so many features."""
+
     def rescaled(self, factor: float) -> Loss:
         """Return the loss that does for ``factor * x`` what this one does for x."""
         return self

@@ -61,6 +61,25 @@ class ReweightedLoss(Loss):
     def has_auto(self) -> bool:
         return isinstance(self.cutoff, str)
 
+    def check_features(self, features: int) -> None:
+        for name, given in (("cutoff", self.cutoff), ("highest", self.highest)):
+            if given is None or isinstance(given, (str, Real)):
+                continue
+            values = np.asarray(given)
+            problem = None
+            if values.shape != (features,):
+                problem = f"has the shape {values.shape}, but X has {features} features"
+            elif values.dtype.kind not in "iuf" or not np.all(np.isfinite(values)):
+                problem = "holds values that are not finite numbers"
+            elif name == "cutoff" and not np.all(values > 0):
+                problem = f"holds {values.min():g}, but cutoffs are positive"
+            if problem is not None:
+                other = "a single number for all of them" if name == "cutoff" else "leave it out"
+                raise ValueError(
+                    f"{name} of {type(self).__name__} {problem}. Give one number for every "
+                    f"feature, or {other}."
+                )
+
     def with_cutoff(self, cutoff: Any) -> Self:
         """Return the loss with a cutoff: a number, or one for every feature (features,)."""
         loss = copy(self)
