@@ -131,6 +131,20 @@ def test_a_bad_minibatch_changes_nothing():
     assert pickle.dumps(model) == before
 
 
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_minibatches_whose_squares_leave_the_range_are_refused():
+    first, second = drawn(100, 0), drawn(100, 1)
+    model = RobustNMF(3, weighting="uniform", random_state=0).partial_fit(first.astype(np.float32))
+    before = pickle.dumps(model)
+    with pytest.raises(ValueError, match=r"squares leave the range of float32.* or start again"):
+        model.partial_fit((second * 1e25).astype(np.float32))
+    assert pickle.dumps(model) == before
+    for weighting in ("uniform", "trimmed"):
+        wide = RobustNMF(3, weighting=weighting, random_state=0).partial_fit(first)
+        for size in (1e25, 1e-25, 1e140):
+            assert np.isfinite(wide.partial_fit(second * size).components_).all()
+
+
 @ignore_warnings
 def test_fits_and_streams_start_over():
     X = drawn(300, 0)
