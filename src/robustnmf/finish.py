@@ -6,7 +6,17 @@ from dataclasses import replace
 
 import numpy as np
 
-from robustnmf.arrays import Array, Block, energy_rounding, namespace
+from robustnmf.arrays import (
+    Array,
+    Block,
+    arange_like,
+    as_float64,
+    energy_rounding,
+    eps,
+    floored,
+    namespace,
+    smallest,
+)
 from robustnmf.engine import Engine, in_parts
 from robustnmf.iteration import record
 from robustnmf.passes import BlockState, Statistics
@@ -24,6 +34,7 @@ def finish(
     """
     weighting = state.weighting
     importances = _importances(engine, problem, state)
+    state = _enlarge_tiny_components(engine, problem, state)
     for member in state.members:
         member.momentum = 0.0
     if tol > 0:
@@ -86,6 +97,33 @@ def _importances(engine: Engine, problem: Problem, state: State) -> Array:
         return state.weighting.importances(energies, engine.row_weight, sizes)
     weights = engine.collect(state.block_states, "row_weights")
     return weights / namespace(weights).sum(weights, axis=-1, keepdims=True)
+
+
+def _enlarge_tiny_components(engine: Engine, problem: Problem, state: State) -> State:
+    """Multiply components that rounding alone has left by a power of two, and divide their codes.
+
+    If there are more components than X needs, steps cancel and leave some of them smaller than the
+    others by as much as rounding; their codes would be as large as that is small. The product
+    stays the same. Penalties and fixed components determine sizes: these stay.
+    """
+    basis, xp = state.basis, namespace(state.basis)
+    if problem.structure.mixes_samples or problem.has_penalty or any(problem.basis_penalty):
+        return state
+    sizes = as_float64(xp.max(basis, axis=2))  # (members, k)
+    ratio = xp.max(sizes, axis=1, keepdims=True) / floored(sizes)
+    is_tiny = (sizes > smallest(basis) ** 0.5) & (ratio > eps(basis) ** -0.5)
+    if problem.fixed is not None:
+        is_tiny = is_tiny & (arange_like(basis.shape[1], basis) >= problem.fixed.shape[0])
+    if not bool(xp.any(is_tiny)):
+        return state
+    factors = xp.where(is_tiny, 2.0 ** xp.round(xp.log2(ratio)), xp.ones_like(ratio))
+    factors = xp.astype(factors, basis.dtype)
+
+    def visit(block: Block, local: BlockState) -> tuple[BlockState, None]:
+        return replace(local, codes=local.codes / factors[:, None, :]), None
+
+    block_states = engine.map_blocks(visit, state.block_states, data=False)[0]
+    return replace(state, block_states=block_states, basis=basis * factors[:, :, None])
 
 
 def _assert_finite(*arrays: Array) -> None:

@@ -82,6 +82,26 @@ def test_scales_of_weights_are_those_of_array_calls(top):
         np.testing.assert_allclose(mine, other, rtol=1e-12)
 
 
+def test_positions_that_are_not_on_the_nodes_are_not_counted():
+    """Whatever the values, nothing is written outside of the counts."""
+    positions = np.array([[np.nan, 1.25, np.inf, -np.inf, 1e300, -1e300, -1.0, 4.0]])
+    counts = kernels_for(positions).count_at_nodes(positions, np.ones(8), 5)
+    np.testing.assert_array_equal(counts, [[0.0, 0.75, 0.25, 0.0, 0.0]])
+
+
+def test_energies_of_float32_rows_do_not_overflow():
+    """Also where they are summed over residuals, of rows that are fitted almost exactly."""
+    rng = np.random.default_rng(0)
+    codes, basis = (rng.random(shape).astype(np.float32) for shape in ((1, 30, 3), (1, 3, 8)))
+    codes *= np.float32(1e31)
+    block = DenseBlock(codes[0] @ basis[0] * np.float32(1 + 1e-5), 1.0)
+    rest = block.kernels.quadratic_part(
+        codes, block.project(basis), basis @ basis.transpose(0, 2, 1)
+    )
+    energies = Frobenius().expanded_energies(block, codes, basis, rest)
+    assert np.isfinite(energies).all()
+
+
 def test_the_shortest_half_of_known_values():
     """Half of the values lie in it, and it is as short as that of sorted values."""
     rng = np.random.default_rng(0)

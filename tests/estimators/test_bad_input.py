@@ -153,7 +153,25 @@ def test_data_whose_squares_leave_the_range_are_refused(size):
         model.score_samples(X * size)
 
 
-@pytest.mark.parametrize("size", [1e37, 1e-36, 1e-40, 1e-43])
+@pytest.mark.parametrize(
+    ("dtype", "sizes"), [(np.float64, (1e-100, 1e100)), (np.float32, (1e-20, 1e20))]
+)
+@pytest.mark.parametrize("weighting", ["trimmed", "uniform"])
+@pytest.mark.parametrize("turned", [False, True])
+def test_new_data_need_to_be_in_the_units_of_the_fit(dtype, sizes, weighting, turned, tmp_path):
+    first, second = ((X * size).astype(dtype) for size in (sizes[::-1] if turned else sizes))
+    np.save(tmp_path / "X.npy", second)
+    model = RobustNMF(2, weighting=weighting, random_state=0).partial_fit(first)
+    before = model.components_.copy()
+    for table in (second, scipy.sparse.csr_array(second), tmp_path / "X.npy"):
+        for method in (model.partial_fit, model.transform, model.score_samples):
+            with pytest.raises(ValueError, match=r"fitted on values of about .* the units of the"):
+                method(table)
+    np.testing.assert_array_equal(model.components_, before)
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize("size", [1e38, 1e-36, 1e-40, 1e-43])
 @pytest.mark.parametrize("init", ["robust", "random"])
 def test_float32_has_a_range_of_its_own(size, init, tmp_path):
     data = (X / X.max() * size).astype(np.float32)

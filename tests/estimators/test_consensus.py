@@ -1,5 +1,8 @@
 """Consensus of many runs: what comes back, and how it is found."""
 
+import signal
+import subprocess
+import sys
 import warnings
 
 import numpy as np
@@ -13,7 +16,9 @@ from sklearn.preprocessing import MinMaxScaler
 from robustnmf import ConsensusNMF, ConvexNMF, RobustNMF, load
 from robustnmf.estimators import _runs
 from robustnmf.estimators._grouping import group_components, group_silhouettes
+from robustnmf.estimators._resampling import draw_counts
 from robustnmf.experiments.simulated import matched_cosines
+from robustnmf.sources import source_for
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -149,6 +154,52 @@ def test_a_fit_continues_from_its_checkpoint(resample, tmp_path, monkeypatch):
     np.testing.assert_array_equal(resumed.objectives_, whole.objectives_)
 
 
+KILLED = """
+import os, signal, sys
+import numpy as np
+from robustnmf import ConsensusNMF, RobustNMF
+from robustnmf.estimators import _consensus, _runs
+
+_runs.CODES_BYTES = 5 * 90 * 3 * 8 * _runs.CODES_ARRAYS
+run_batch, left = _consensus.run_batch, [int(sys.argv[3])]
+def killed(*arguments):
+    if not left[0]:
+        os.kill(os.getpid(), signal.SIGKILL)
+    left[0] -= 1
+    run_batch(*arguments)
+_consensus.run_batch = killed
+model = ConsensusNMF(RobustNMF(3, tol=1e-3, max_iter=200), n_runs=12, random_state=0)
+model.fit(np.load(sys.argv[1]), checkpoint=sys.argv[2])
+"""
+
+
+@pytest.mark.parametrize("batches", [0, 1])
+def test_a_fit_that_is_killed_early_continues(batches, tmp_path, monkeypatch):
+    """Before the first batch is done there is no checkpoint, and the fit starts over."""
+    X, _ = planted()
+    np.save(tmp_path / "X.npy", X)
+    folder = tmp_path / "checkpoints"
+    folder.mkdir()
+    path = folder / "runs.npz"
+    command = [sys.executable, "-c", KILLED, str(tmp_path / "X.npy"), str(path), str(batches)]
+    assert subprocess.run(command, timeout=300).returncode == -signal.SIGKILL
+    assert list(folder.iterdir()) == [path] * batches
+    monkeypatch.setattr(_runs, "CODES_BYTES", 5 * 90 * 3 * 8 * _runs.CODES_ARRAYS)
+    run_batch, runs_done = _runs.run_batch, []
+
+    def counted(model, plan, runs, batch):
+        runs_done.extend(batch)
+        run_batch(model, plan, runs, batch)
+
+    monkeypatch.setattr("robustnmf.estimators._consensus.run_batch", counted)
+    resumed = small().fit(X, checkpoint=path)
+    assert len(runs_done) == 12 - 5 * batches
+    assert not any(folder.iterdir())
+    whole = small().fit(X)
+    np.testing.assert_allclose(resumed.objectives_, whole.objectives_, rtol=1e-9)
+    np.testing.assert_allclose(resumed.components_, whole.components_, rtol=1e-6, atol=1e-9)
+
+
 def test_sparse_x_is_dense_x(fitted):
     X, _ = planted()
     X = np.where(X > 0.1, X, 0.0)
@@ -190,6 +241,22 @@ def test_resampled_runs_find_the_parts(resample):
         assert model.spread_.max() > 0
     plain = small().fit(counts)
     assert np.median(model.spread_) > np.median(plain.spread_)
+
+
+def test_huge_counts_are_resampled():
+    """Also those that NumPy's Poisson distribution refuses, and beside missing values."""
+    means = np.array([[np.nan, 0.0, 9.0], [1e17, 1e19, 1e30]])
+    source = source_for(means, "test").checked(RobustNMF(1)._parts())
+    drawn = np.stack([draw_counts(source, np.random.default_rng(i)) for i in range(300)])
+    assert np.isnan(drawn[:, 0, 0]).all()
+    known = means[1:]
+    errors = (drawn[:, 1:] - known) / np.sqrt(known)
+    assert np.abs(errors.mean(axis=0)).max() < 0.3
+    np.testing.assert_allclose(errors.std(axis=0), 1.0, atol=0.2)
+    X, parts = planted(3)
+    for table in (np.rint(1e19 * X), scipy.sparse.csr_array(np.rint(1e19 * X))):
+        model = small(resample="poisson", n_resamples=2).fit(table)
+        assert matched_cosines(parts, model.components_).min() > 0.97
 
 
 def test_other_estimators_can_be_run():

@@ -67,6 +67,20 @@ def test_tiny_and_huge_data_give_the_same_fit(name, scale):
     )
 
 
+@pytest.mark.parametrize("scale", [1e-6, 3.0, 2.0**-10])
+@pytest.mark.parametrize("options", [{}, {"init": "random"}, {"loss": "kullback-leibler"}], ids=str)
+def test_components_in_other_units_have_one_common_factor(options, scale):
+    """Which the codes are divided by; it is one for powers of two."""
+    X = noisy_low_rank(40, 8, 3)
+    models = [RobustNMF(3, random_state=0, **options) for _ in range(2)]
+    codes, scaled_codes = (quiet(m, data) for m, data in zip(models, (X, scale * X), strict=True))
+    components, scaled = (model.components_ for model in models)
+    factor = scaled.sum() / (scale * components.sum())
+    assert factor == 1.0 if scale == 2.0**-10 else 0.7 < factor < 1.5
+    np.testing.assert_allclose(scaled, factor * scale * components, rtol=1e-6, atol=1e-9 * scale)
+    np.testing.assert_allclose(scaled_codes, codes / factor, rtol=1e-6, atol=1e-9)
+
+
 @every_estimator
 @pytest.mark.parametrize("scale", [1e-30, 1.0, 1e30])
 def test_float32_in_gives_float32_out(name, scale):
@@ -202,6 +216,29 @@ def test_a_rank_above_the_number_of_features_or_samples_is_as_good_as_scikit_lea
     assert np.all(model.components_.max(axis=1) > 0)
     reference = NMF(8, max_iter=1000, random_state=0).fit(X).reconstruction_err_
     assert model.reconstruction_err_ <= reference + 1e-3 * np.linalg.norm(X)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("init", ["robust", "random"])
+def test_codes_stay_bounded_where_components_are_more_than_x_needs(init, seed, dtype):
+    X = np.random.default_rng(seed).random((30, 1)).astype(dtype)
+    model = RobustNMF(3, init=init, random_state=seed)
+    codes = quiet(model, X)
+    for table in (codes, model.transform(X), model.partial_fit(X).transform(X)):
+        assert table.max() < 100
+        np.testing.assert_allclose(
+            table @ model.components_, X, rtol=1e-3 if dtype == np.float32 else 1e-9
+        )
+
+
+def test_sizes_that_penalties_and_known_components_determine_stay():
+    X = np.random.default_rng(0).random((30, 2))
+    known = np.array([[1.0, 1.0], [1e-12, 2e-12]])
+    model = RobustNMF(4, fixed_components=known, random_state=0).fit(X)
+    np.testing.assert_array_equal(model.components_[:2], known)
+    model = RobustNMF(4, alpha_H=1.0, weighting="uniform", random_state=0).fit(X)
+    assert model.components_.max() < 1.0
 
 
 def test_a_rank_above_the_number_of_samples_is_allowed_from_a_random_start():

@@ -8,7 +8,7 @@ import scipy.sparse
 from sklearn.base import clone
 from sklearn.utils._testing import ignore_warnings
 
-from robustnmf import EWRNMF, FWRNMF, NMFL2, ConvexNMF, EucNMF, HuberRNMF, RobustNMF
+from robustnmf import EWRNMF, FWRNMF, NMFL2, ConvexNMF, EucNMF, HuberRNMF, RobustNMF, Trimmed
 from robustnmf.experiments.residuals import squared_errors
 
 PARTS = np.random.default_rng(0).gamma(0.5, size=(4, 30))
@@ -129,6 +129,37 @@ def test_a_bad_minibatch_changes_nothing():
     with pytest.raises(ValueError, match="complete samples"):
         model.partial_fit(broken)
     assert pickle.dumps(model) == before
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_minibatches_whose_squares_leave_the_range_are_refused():
+    first, second = drawn(100, 0), drawn(100, 1)
+    model = RobustNMF(3, weighting="uniform", random_state=0).partial_fit(first.astype(np.float32))
+    before = pickle.dumps(model)
+    with pytest.raises(ValueError, match=r"squares leave the range of float32.* or start again"):
+        model.partial_fit((second * 1e25).astype(np.float32))
+    assert pickle.dumps(model) == before
+    for weighting in ("uniform", "trimmed"):
+        wide = RobustNMF(3, weighting=weighting, random_state=0).partial_fit(first)
+        for size in (1e25, 1e-25, 1e140):
+            assert np.isfinite(wide.partial_fit(second * size).components_).all()
+
+
+@ignore_warnings
+@pytest.mark.parametrize(
+    "changed", [{"n_components": 7}, {"weighting": "uniform"}, {"weighting": Trimmed(2.0)}], ids=str
+)
+def test_parameters_that_change_between_minibatches_are_refused(changed):
+    model = RobustNMF(4, random_state=0, tol=1e-3).partial_fit(drawn(200, 0))
+    before = model.components_.copy()
+    with pytest.raises(
+        ValueError, match=r"but the minibatches so far were .* Set it back, or clone"
+    ):
+        model.set_params(**changed).partial_fit(drawn(200, 1))
+    np.testing.assert_array_equal(model.components_, before)
+    model.set_params(n_components=4, weighting="trimmed", tol=1e-4).partial_fit(drawn(200, 1))
+    assert model.n_steps_ == 2
+    assert clone(model).set_params(**changed).partial_fit(drawn(200, 1)).n_steps_ == 1
 
 
 @ignore_warnings

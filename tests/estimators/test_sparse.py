@@ -202,3 +202,13 @@ def test_beta_two_is_half_the_squared_error(solver, table):
     np.testing.assert_allclose(half.energies_, 0.5 * one.energies_, rtol=1e-9)
     assert half.reconstruction_err_ == pytest.approx(one.reconstruction_err_)
     np.testing.assert_allclose(half.explain(table), 0.5 * one.explain(table), atol=1e-9)
+
+
+@pytest.mark.parametrize("loss", ["frobenius", "kullback-leibler"])
+def test_indices_outside_of_x_are_refused(loss):
+    table = sp.random_array((60, 10), density=0.5, random_state=0, format="csr")
+    model = RobustNMF(2, loss=loss, weighting="uniform", random_state=0).fit(table)
+    table.indices[3] = 10**6
+    for method in (model.fit, model.transform):
+        with pytest.raises(ValueError, match=r"sparse X is damaged: .* Build it again"):
+            method(table)

@@ -46,7 +46,7 @@ def complete_energies(
                         residual[j] -= code * basis[b, c, j]
                 energy = 0.0
                 for j in range(features):
-                    energy += np.float64(residual[j] * residual[j])
+                    energy += np.float64(residual[j]) * np.float64(residual[j])
             energies[b, i] = max(energy, least * sq_norms[i])
 
 
@@ -125,11 +125,16 @@ def scale_weights(
 def count_shared(lists: Array, sample_weight: Array, counts: Array) -> None:
     """Add positions (lists, rows) with weights (rows,) to counts (lists, nodes).
 
-    A position between two nodes is shared by them, in proportion to how close they are.
+    A position between two nodes is shared by them, in proportion to how close they are. NaN, and
+    what does not lie between the first node and the last one, is not counted.
     """
     for b in range(lists.shape[0]):
         for i in range(lists.shape[1]):
-            left = int(lists[b, i])
-            right_share = lists[b, i] - left
+            position = lists[b, i]
+            # Not by int(position): of NaN that is any number, and counts would be written anywhere.
+            if not 0.0 <= position < counts.shape[1] - 1:
+                continue
+            left = int(position)
+            right_share = position - left
             counts[b, left] += sample_weight[i] * (1.0 - right_share)
             counts[b, left + 1] += sample_weight[i] * right_share

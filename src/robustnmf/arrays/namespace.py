@@ -112,7 +112,9 @@ def log_gap(value: Array, above: Array) -> Array:
 def has_holes(x: Array) -> bool:
     """Return whether any entry is NaN; a sum finds out without a table of booleans."""
     xp = namespace(x)
-    return bool(xp.isnan(xp.sum(x))) and bool(xp.any(xp.isnan(x)))
+    with np.errstate(over="ignore", invalid="ignore"):  # an infinite sum is not a missing value
+        total = xp.sum(x)
+    return bool(xp.isnan(total)) and bool(xp.any(xp.isnan(x)))
 
 
 def fill_masked(x: Any) -> Any:

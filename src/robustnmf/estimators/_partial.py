@@ -67,6 +67,24 @@ def _check_same_library(source: Source, components: Any) -> None:
         )
 
 
+def _check_same_model(model: Any, weighting: Weighting, before: Weighting) -> None:
+    """Refuse parameters that were changed since the first minibatch and would have no effect.
+
+    ``weighting`` is that of the parameters, ``before`` that of the first minibatch.
+    """
+    count, given = model.components_.shape[0], model.n_components
+    if given not in (None, "auto", count):
+        name, now, first = "n_components", given, count
+    elif type(weighting) is not type(before) or weighting.get_params() != before.get_params():
+        name, now, first = "weighting", weighting, before
+    else:
+        return
+    raise ValueError(
+        f"{name} is {now!r}, but the minibatches so far were fitted with {first!r}, and "
+        "their sums cannot be converted. Set it back, or clone the estimator and start over."
+    )
+
+
 class PartialFit:
     """What an estimator needs to learn from one minibatch after the other."""
 
@@ -124,6 +142,8 @@ class PartialFit:
         (5, 1000)
         """
         parts = self._checked_parts()
+        if init_of(self) != "custom":
+            _refuse_choice(self)
         source = source_for(X, type(self).__name__)
         stream: Stream | None = getattr(self, "_stream", None)
         # Minibatches so far that held zeros and nothing else.
@@ -132,8 +152,6 @@ class PartialFit:
             _check_same_library(source, self.components_)
             source.check_features(self)
         if stream is None:
-            if init_of(self) != "custom":
-                _refuse_choice(self)
             plan = plan_fit(self, parts, source, W, H, sample_weight)
             _refuse_holes(plan.engine)
             # Whatever solver: the sums of a stream are quadratic, and descent by coordinates
@@ -160,6 +178,7 @@ class PartialFit:
             _refuse_holes(engine)
             basis = source.like(self.components_) / self._scale
             unit = self._unit
+            _check_same_model(self, parts.weighting, stream.requested_weighting.rescaled(unit))
             weighting = self.weighting_.rescaled(1.0 / unit)
             learned = {"n_steps_": self.n_steps_, "n_samples_seen_": self.n_samples_seen_}
         forget = float(getattr(self, "forget_factor", FORGET_FACTOR))

@@ -15,6 +15,11 @@ from robustnmf.estimators._plan import FitPlan, plan_fit
 from robustnmf.estimators._runs import Settled
 from robustnmf.sources import Source, source_for
 
+LARGEST_MEAN = 1e12
+"""Mean above which counts are drawn from normal distributions, which are the same to six digits.
+
+NumPy's Poisson distribution is too wide for means of 1e17, and refuses 1e19."""
+
 
 def resampled_plans(
     model: Any, source: Source, settled: Settled, resample: str | None, members: int
@@ -50,14 +55,23 @@ def draw_counts(source: Source, rng: np.random.Generator) -> Any:
     table = counts_of(source)
     if scipy.sparse.issparse(table):
         drawn = table.copy()
-        drawn.data = rng.poisson(table.data).astype(table.dtype)
+        drawn.data = _poisson(table.data, rng).astype(table.dtype)
         drawn.eliminate_zeros()
         return drawn
     host = to_numpy(table)
     missing = np.isnan(host)
-    new = rng.poisson(np.where(missing, 0.0, host)).astype(host_dtype(table))
+    new = _poisson(np.where(missing, 0.0, host), rng).astype(host_dtype(table))
     new[missing] = np.nan
     return on_device_of(table, new) if is_foreign(table) else new
+
+
+def _poisson(means: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Draw from Poisson distributions, or from normal ones if means are huge."""
+    drawn = rng.poisson(np.minimum(means, LARGEST_MEAN)).astype(np.float64)
+    is_huge = means > LARGEST_MEAN
+    huge = means[is_huge].astype(np.float64)
+    drawn[is_huge] = np.rint(rng.normal(huge, np.sqrt(huge)))
+    return drawn
 
 
 def counts_of(source: Source) -> Any:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from robustnmf.arrays import Array, Block
+from robustnmf.arrays import Array, Block, host_dtype, namespace
 from robustnmf.engine import Engine
 from robustnmf.passes import BlockState, Statistics
 from robustnmf.problem import Problem
@@ -60,7 +60,9 @@ class Stream:
             codes, cache = data_pass.evaluate(block, local.codes)
             return None, data_pass.gather(block, BlockState(codes), resolved_batch, cache)[1]
 
-        statistics: Statistics = engine.map_blocks(gather_block, block_states)[1]
+        with np.errstate(over="ignore", invalid="ignore"):  # refused below
+            statistics: Statistics = engine.map_blocks(gather_block, block_states)[1]
+        _check_finite(statistics)
         if self.statistics is not None:
             statistics = self.statistics.discount(forget).merge(statistics)
         for _ in range(STEPS):
@@ -85,3 +87,14 @@ class Stream:
             :, None, :
         ]
         return counts, self.requested_weighting.resolve_auto(histogram)
+
+
+def _check_finite(statistics: Statistics) -> None:
+    """Refuse a minibatch whose sums leave the range of its dtype."""
+    for array in statistics.sums:
+        if not bool(namespace(array).all(namespace(array).isfinite(array))):
+            raise ValueError(
+                f"X is too large in the units of the first minibatch: sums of squares leave the "
+                f"range of {host_dtype(array)}. Convert X to the units of the first minibatch, or "
+                "start again with float64 data."
+            )

@@ -143,10 +143,13 @@ class Source(ABC):
         """Return a result of NumPy in the library of X."""
         return array
 
-    def _scanning(self, problem: Problem, weighting: Weighting) -> dict[str, Any]:
-        """Return the options of an engine that scans X itself."""
+    def _scanning(
+        self, problem: Problem, weighting: Weighting, scale: float | None
+    ) -> dict[str, Any]:
+        """Return the options of an engine that scans X itself, and reads it in these units."""
         return {
-            "check": partial(check_summary, self.name, self.spec),
+            "check": partial(check_summary, self.name, self.spec, scale=scale),
+            "scale": scale,
             "dtype": self.read_dtype,
             "degree": problem.loss.degree,
             "fill": problem.pass_type(weighting.per_entry, False).fill_value,

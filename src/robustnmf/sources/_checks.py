@@ -14,7 +14,9 @@ LEAST_SINGLE, MOST_SINGLE = 1e-32, 1e32
 KINDS = {"sparse": "sparse X", "missing": "X with missing values", "dense": "X"}
 
 
-def check_summary(name: str, spec: ModelSpec, summary: DataSummary) -> None:
+def check_summary(
+    name: str, spec: ModelSpec, summary: DataSummary, *, scale: float | None = None
+) -> None:
     """Refuse X that the parts of a model cannot use, or that leaves the range of its floats.
 
     Parameters
@@ -23,6 +25,8 @@ def check_summary(name: str, spec: ModelSpec, summary: DataSummary) -> None:
         Of the estimator, for messages.
     spec : ModelSpec
     summary : DataSummary
+    scale : float, optional
+        Units of a fitted estimator, in which X is computed with.
     """
     data = "sparse" if summary.is_sparse else "missing" if summary.has_missing else "dense"
     reason = unsupported_reason(*spec, data)
@@ -40,6 +44,8 @@ def check_summary(name: str, spec: ModelSpec, summary: DataSummary) -> None:
             "minimum."
         )
     _check_range(summary.largest, name, summary.single)
+    if scale is not None:
+        _check_units(summary.largest, name, summary.single, scale)
     if not spec.loss.takes_zeros and summary.least == 0:
         zeros = "zeros" if summary.zero is None else _first(summary.zero, "zero")
         raise ValueError(
@@ -69,9 +75,14 @@ def _first(values: Occurrences, what: str) -> str:
     return f"{values.times} {what}{plural}, first at [{values.row}, {values.column}]"
 
 
+def _bounds(single: bool) -> tuple[float, float]:
+    """Return the least and the largest size of X in float32, or in float64."""
+    return (LEAST_SINGLE, MOST_SINGLE) if single else (LEAST, MOST)
+
+
 def _check_range(largest: float, name: str, single: bool) -> None:
     """Refuse sizes that leave the range of the dtype that X is computed with in."""
-    least, most = (LEAST_SINGLE, MOST_SINGLE) if single else (LEAST, MOST)
+    least, most = _bounds(single)
     if largest == 0 or least <= largest <= most:
         return
     how = "adds up products with it in float32" if single else "squares it"
@@ -80,4 +91,16 @@ def _check_range(largest: float, name: str, single: bool) -> None:
         f"the largest value of X is {largest:.3g}; {name} {how}, so it needs to lie between "
         f"{least:g} and {most:g}. Divide X by {largest:.1g} first"
         f"{', or give it as float64' if inside else ''}."
+    )
+
+
+def _check_units(largest: float, name: str, single: bool, scale: float) -> None:
+    """Refuse sizes that leave the range in the units of a fitted estimator."""
+    least, most = _bounds(single)
+    if largest == 0 or least * scale <= largest <= most * scale:
+        return
+    raise ValueError(
+        f"the largest value of X is {largest:.3g}, but this {name} was fitted on values of about "
+        f"{scale:.1g}; X needs to lie between {least:g} and {most:g} times those. Convert X to the "
+        "units of the fit, or fit another estimator on it."
     )

@@ -51,6 +51,6 @@ class StoredSource(Source):
         sample_weight: Any = None,
     ) -> Engine:
         return Stored(
-            self.reader, copies=copies_of(problem, weighting, members), scale=scale,
-            sample_weight=sample_weight, **self._scanning(problem, weighting),
+            self.reader, copies=copies_of(problem, weighting, members),
+            sample_weight=sample_weight, **self._scanning(problem, weighting, scale),
         )  # fmt: skip

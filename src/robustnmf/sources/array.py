@@ -57,7 +57,7 @@ class ArraySource(Source):
                 f"X leaves the range of {np.dtype(dtype)}, in which this {self.name} was fitted. "
                 "Fit it on float64 data, or scale X."
             )
-        check_summary(self.name, spec, summary)
+        check_summary(self.name, spec, summary, scale=getattr(model, "_scale", None))
         if summary.has_missing:
             self._warn_of_empty("sample", "have no weight, and codes of zero")
             if learning:

@@ -68,8 +68,8 @@ class DaskSource(Source):
     ) -> Engine:
         from robustnmf.engine.dask import DaskEngine
 
-        scanning = self._scanning(problem, weighting)
-        return DaskEngine(self.X, scale=scale, sample_weight=sample_weight, **scanning)
+        scanning = self._scanning(problem, weighting, scale)
+        return DaskEngine(self.X, sample_weight=sample_weight, **scanning)
 
     def run(
         self, model: Any, method: str, compute: Callable[[Self], Array], width: tuple[int, ...]

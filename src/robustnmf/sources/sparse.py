@@ -24,6 +24,13 @@ class SparseSource(ArraySource):
 
     def _canonical(self, table: Any) -> scipy.sparse.csr_array:
         """Store every entry once; sparse X cannot mark missing values."""
+        try:
+            table.check_format()
+        except ValueError as error:  # loops would read and write outside of their arrays
+            raise ValueError(
+                f"sparse X is damaged: {error}. Build it again, for example from its rows, columns "
+                "and values by scipy.sparse.coo_array."
+            ) from error
         if np.isnan(table.data).any():
             dense = "X.toarray()" if scipy.sparse.issparse(self.X) else "X.sparse.to_dense()"
             raise ValueError(

@@ -46,7 +46,8 @@ class TensorSource(Source):
     ) -> Self:
         given = self.floats(model)
         self.dtype = given.dtype
-        check_summary(self.name, spec, scan(given, zeros=not spec.loss.takes_zeros))
+        summary = scan(given, zeros=not spec.loss.takes_zeros)
+        check_summary(self.name, spec, summary, scale=getattr(model, "_scale", None))
         xp = namespace(given)
         wanted = given.dtype
         if dtype is not None:
