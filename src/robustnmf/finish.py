@@ -11,9 +11,9 @@ from robustnmf.arrays import (
     Block,
     arange_like,
     as_float64,
+    at_least,
     energy_rounding,
     eps,
-    floored,
     namespace,
     smallest,
 )
@@ -110,8 +110,9 @@ def _enlarge_tiny_components(engine: Engine, problem: Problem, state: State) -> 
     if problem.structure.mixes_samples or problem.has_penalty or any(problem.basis_penalty):
         return state
     sizes = as_float64(xp.max(basis, axis=2))  # (members, k)
-    ratio = xp.max(sizes, axis=1, keepdims=True) / floored(sizes)
-    is_tiny = (sizes > smallest(basis) ** 0.5) & (ratio > eps(basis) ** -0.5)
+    least = smallest(basis) ** 0.5
+    ratio = xp.max(sizes, axis=1, keepdims=True) / at_least(sizes, least)
+    is_tiny = (sizes > least) & (ratio > eps(basis) ** -0.5)
     if problem.fixed is not None:
         is_tiny = is_tiny & (arange_like(basis.shape[1], basis) >= problem.fixed.shape[0])
     if not bool(xp.any(is_tiny)):

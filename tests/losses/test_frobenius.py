@@ -28,10 +28,11 @@ def test_energies_of_nearly_exact_rows_keep_their_digits(size, dtype, xp):
     eps = np.finfo(dtype).eps
     norms = (X.astype(float) ** 2).sum(axis=1)
     exact = np.maximum(exact, energy_rounding(X) * norms)
-    # The identity is off by eps |x|^2 at most where it is used (z > sqrt(eps) |x|^2); a
-    # residual r of a unit row is off by eps, so its square by 2 r eps + eps^2.
-    allowed = np.minimum(4 * eps * norms, 4 * eps * np.sqrt(exact * norms) + 4 * eps**2 * norms)
-    allowed = np.where(exact > 0.9 * eps**0.5 * norms, 4 * eps * norms, allowed)
+    # The identity is off by a few eps |x|^2 where it is used (z > sqrt(eps) |x|^2): up to 4.4 on
+    # ARM, where BLAS sums in another order than on x86. A residual r of a unit row is off by eps,
+    # so its square by 2 r eps + eps^2.
+    allowed = np.minimum(8 * eps * norms, 4 * eps * np.sqrt(exact * norms) + 4 * eps**2 * norms)
+    allowed = np.where(exact > 0.9 * eps**0.5 * norms, 8 * eps * norms, allowed)
     assert np.all(np.abs(energies(X, codes, basis, xp, dtype) - exact) <= allowed)
 
 

@@ -9,6 +9,7 @@ for its workers all count.
 from __future__ import annotations
 
 import os
+import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -37,7 +38,7 @@ class _Blas:
         """One thread for BLAS meanwhile; gives the number it had."""
         with self._lock:
             if not self._users:
-                controller = _controller()
+                controller = _controller("torch" in sys.modules)
                 counts = [
                     library["num_threads"]
                     for library in controller.info()
@@ -60,7 +61,8 @@ _BLAS = _Blas()
 
 
 @cache
-def _controller() -> ThreadpoolController:
+def _controller(with_torch: bool) -> ThreadpoolController:
+    """Find the libraries once, and again after PyTorch was imported: it may bring a BLAS."""
     return ThreadpoolController()
 
 
