@@ -1,6 +1,7 @@
 """Which samples count: groups of good ones do, outliers do not, whatever holds X."""
 
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,7 +14,9 @@ from robustnmf.exceptions import OutlierWarning
 from robustnmf.experiments.contamination.scenario import Scenario
 from robustnmf.experiments.residuals import squared_errors
 from robustnmf.groups import find_copies, find_filled, new_directions
+from robustnmf.majority import Majority
 from robustnmf.screening import ROWS
+from robustnmf.weightings import Trimmed
 
 
 def clusters(sizes, seed=0, features=10):
@@ -301,6 +304,11 @@ def test_very_few_samples_all_have_weight(samples, seed):
     assert relative_error(model, X, 2) <= 1.02
 
 
+def test_one_sample_is_too_few():
+    with pytest.warns(OutlierWarning, match="1 sample is too few"):
+        RobustNMF(1).fit(np.ones((1, 5)))
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_forty_clean_samples_are_fitted_as_by_plain_nmf(seed):
     rng = np.random.default_rng(seed)
@@ -347,3 +355,12 @@ def test_a_majority_that_alternates_between_two_groups_has_cutoffs():
     data = Scenario("few_clusters", "occluded", 0.4, 5).data()
     model = RobustNMF(data.rank, random_state=0).fit(data.dirty)
     assert model.outliers_.mean() <= 0.5
+
+
+def test_a_majority_covers_half_of_the_samples_whatever_their_energies():
+    """All energies are far beyond the cutoffs of the fit, and beyond what histograms count."""
+    energies, ones = np.linspace(1e30, 2e30, 40), np.ones(40)
+    fitted = SimpleNamespace(penalised_energies=energies, weighting=Trimmed(1.0, 1.0, 8.0, 0.0))
+    majority = Majority(fitted, ones, ones, 1.0)
+    assert majority.accepted.sum() >= 20
+    assert np.isfinite(majority.typical_share)

@@ -1,4 +1,9 @@
-"""Warnings that users may want to filter or turn into errors."""
+"""Warnings that users may want to filter or turn into errors, and a message of several errors."""
+
+OUT_OF_RANGE = (
+    "the factorisation left the range of its floating-point numbers. Give X as float64, or scale "
+    "its features to comparable sizes."
+)
 
 
 class WeightCollapseWarning(UserWarning):

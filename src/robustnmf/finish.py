@@ -18,6 +18,7 @@ from robustnmf.arrays import (
     smallest,
 )
 from robustnmf.engine import Engine, in_parts
+from robustnmf.exceptions import OUT_OF_RANGE
 from robustnmf.iteration import record
 from robustnmf.passes import BlockState, Statistics
 from robustnmf.problem import Problem
@@ -133,7 +134,4 @@ def _assert_finite(*arrays: Array) -> None:
         xp = namespace(array)
         parts = in_parts(array) if isinstance(array, np.ndarray) and array.ndim > 2 else [array]
         if not all(bool(xp.all(xp.isfinite(part))) for part in parts):
-            raise FloatingPointError(
-                "the factorisation left the range of its floating-point numbers. Give X as "
-                "float64, or scale its features to comparable sizes."
-            )
+            raise FloatingPointError(OUT_OF_RANGE)

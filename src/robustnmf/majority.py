@@ -34,6 +34,9 @@ to be found. Half of the parts are enough then."""
 COMPARED = 300
 """Number of rows on which half of the parts are tried."""
 
+MAJORITY = 0.5
+"""Share of the samples that the cutoffs cover at least."""
+
 AFTER_WARMUP = 5
 """Passes of the fit of the majority after the warm-up."""
 
@@ -57,12 +60,13 @@ class Majority:
         cutoffs, energies = self.fitted.weighting, self.fitted.penalised_energies
         assert isinstance(cutoffs, Trimmed)
         is_within = energies <= cutoffs.for_row_sizes(self.sizes).cutoff
-        if 2.0 * self.weight[is_within].sum() >= self.weight.sum():
+        if self.weight[is_within].sum() >= MAJORITY * self.weight.sum():
             return cutoffs
         histogram = EnergyHistogram.of(
             energies, self.sizes, self.weight, unit=self.unit, features=0
         )
-        return Trimmed().resolve_auto(histogram)
+        cutoffs = Trimmed().resolve_auto(histogram)
+        return cutoffs.raise_cutoffs_to_cover(energies, self.sizes, self.weight, MAJORITY)
 
     @cached_property
     def accepted(self) -> np.ndarray:

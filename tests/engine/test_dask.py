@@ -66,6 +66,16 @@ def test_large_chunks_are_visited_in_tiles(name, monkeypatch):
     np.testing.assert_allclose(model.components_, expected, rtol=1e-6, atol=1e-9)
 
 
+def test_one_huge_entry_gives_the_units_and_the_fit_of_memory():
+    spoiled = X.copy()
+    spoiled[7, 3] = 1e60
+    expected = fitted(RobustNMF(4, loss="kullback-leibler"), spoiled)
+    data = da.from_array(spoiled, chunks=CHUNKS)
+    model = fitted(RobustNMF(4, loss="kullback-leibler"), data)
+    assert model._scale == expected._scale
+    np.testing.assert_allclose(model.components_, expected.components_, rtol=1e-6, atol=1e-9)
+
+
 def tensors(table, module):
     """A Dask array whose chunks are arrays of another library, as those of a GPU would be."""
     as_array = pytest.importorskip(module, reason=f"needs {module}").asarray

@@ -41,3 +41,32 @@ def test_imputed_data_have_the_same_blocks():
     X[3, 2] = np.nan
     engine = InMemory(X, block_rows=25)
     assert [len(block) for block in engine.filled().blocks] == [25, 25, 10]
+
+
+@pytest.mark.parametrize("huge", [1e60, 1e140])
+def test_one_huge_entry_does_not_change_the_typical_size(huge):
+    X = np.random.default_rng(0).random((101, 5))
+    engine = InMemory(X)
+    X[3, 2] = huge
+    spoiled = InMemory(X)
+    sizes = [e.typical_size() * e.scale**2 for e in (engine, spoiled)]
+    assert sizes[1] == pytest.approx(sizes[0], rel=0.05)
+
+
+def test_units_of_divergences_are_lower_if_typical_entries_are_far_smaller_than_the_largest():
+    X = 0.5 + np.random.default_rng(0).random((101, 5))
+    assert InMemory(X, degree=1.0).scale == InMemory(X).scale
+    X[3, 2] = 1e60
+    engine = InMemory(X, degree=1.0, block_rows=25)
+    assert math.frexp(engine.scale)[0] == 0.5
+    eps = np.finfo(float).eps
+    assert 0.5 * eps <= engine.typical_size(1.0) / 5 <= 2 * eps
+    assert all(block.scale == engine.scale for block in engine.blocks)
+    assert engine.row_sizes(1.0)[0] == pytest.approx(X[0].sum() / engine.scale)
+
+
+def test_units_of_divergences_keep_powers_of_the_largest_entry_in_range():
+    X = np.ones((101, 5))
+    X[3, 2] = 1e90
+    engine = InMemory(X, degree=3.0)
+    assert np.isfinite(engine.row_sizes(3.0)).all()

@@ -75,6 +75,16 @@ MODELS = {
 }
 
 
+@pytest.mark.parametrize("loss", ["kullback-leibler", "frobenius"])
+def test_one_huge_entry_gives_the_units_and_the_fit_of_memory(loss):
+    spoiled = X.copy()
+    spoiled[7, 3] = 1e60
+    stored = RobustNMF(4, loss=loss, random_state=0, max_iter=20).fit(blocks_of(spoiled))
+    model = RobustNMF(4, loss=loss, random_state=0, max_iter=20).fit(spoiled)
+    assert stored._scale == model._scale
+    np.testing.assert_allclose(stored.components_, model.components_, rtol=1e-6)
+
+
 @ignore_warnings
 @pytest.mark.parametrize("kind", KINDS)
 def test_wherever_x_is_kept_the_fit_is_the_same(kind, tmp_path):

@@ -4,12 +4,13 @@ import warnings
 
 import numpy as np
 import pytest
+import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.decomposition import NMF
 from sklearn.exceptions import ConvergenceWarning
 
-from robustnmf import EWRNMF, EucNMF, HuberRNMF, RobustNMF, WeightCollapseWarning
+from robustnmf import EWRNMF, Alpha, Beta, EucNMF, HuberRNMF, RobustNMF, WeightCollapseWarning
 from robustnmf.estimators import ESTIMATORS
 from robustnmf.losses import LOSSES
 from robustnmf.structures import STRUCTURES
@@ -245,6 +246,59 @@ def test_a_rank_above_the_number_of_samples_is_allowed_from_a_random_start():
     X = noisy_low_rank(5, 8, 3)
     model = EucNMF(7, random_state=0, max_iter=50)
     assert_sound(model, quiet(model, X), X)
+
+
+DIVERGENCES = ["kullback-leibler", "itakura-saito", Beta(1.5), Beta(0.5), Alpha(0.5), Alpha(-1.0)]
+
+
+def error_of_good_samples(X, huge, loss, container=np.asarray):
+    """Mean error of the other samples after one entry has been replaced by a huge one."""
+    spoiled = X.copy()
+    spoiled[7, 3] = huge
+    model = RobustNMF(3, loss=loss, random_state=0)
+    approximation = quiet(model, container(spoiled)).astype(float) @ model.components_
+    assert model.outliers_[7]
+    return np.abs(np.delete(approximation - X, 7, axis=0)).mean()
+
+
+@pytest.mark.parametrize("huge", [1e40, 1e60, 1e140])
+@pytest.mark.parametrize("loss", DIVERGENCES, ids=str)
+def test_one_huge_entry_does_not_matter_to_divergences(loss, huge):
+    X = 0.1 + noisy_low_rank(200, 20, 3, noise=0.05)
+    usual = error_of_good_samples(X, 1e3, loss)
+    assert error_of_good_samples(X, huge, loss) == pytest.approx(usual, rel=0.05)
+
+
+@pytest.mark.parametrize("loss", DIVERGENCES, ids=str)
+def test_one_huge_entry_does_not_matter_to_divergences_in_float32(loss):
+    X = (0.1 + noisy_low_rank(200, 20, 3, noise=0.05)).astype(np.float32)
+    usual = error_of_good_samples(X, 1e3, loss)
+    assert error_of_good_samples(X, 1e20, loss) == pytest.approx(usual, rel=0.05)
+
+
+def test_one_huge_entry_of_sparse_data_does_not_matter():
+    X = noisy_low_rank(200, 20, 3, noise=0.05) * (np.random.default_rng(0).random((200, 20)) < 0.7)
+    usual, error = (
+        error_of_good_samples(X, huge, "kullback-leibler", scipy.sparse.csr_array)
+        for huge in (1e3, 1e60)
+    )
+    assert error == pytest.approx(usual, rel=0.05)
+
+
+def test_entries_too_far_apart_for_float32_are_refused():
+    X = (0.1 + noisy_low_rank(200, 20, 3)).astype(np.float32)
+    X[7, 3] = 1e30
+    with pytest.raises(ValueError, match=r"about 1e\+30, .* or give X as float64"):
+        RobustNMF(3, loss="kullback-leibler").fit(X)
+
+
+def test_values_whose_powers_leave_the_range_of_floats_are_refused():
+    X = 0.1 + noisy_low_rank(30, 8, 3)
+    X[7, 3] = 1e140
+    with pytest.raises(
+        ValueError, match=r"raises it to the power 3, .* between 1e-100 and 1e\+100"
+    ):
+        RobustNMF(3, loss=Beta(3.0)).fit(X)
 
 
 def test_outliers_lose_their_say():

@@ -1,7 +1,8 @@
 """Row blocks: consecutive rows of X with the products that a pass needs.
 
 A block holds its rows as the user gave them and works in units of ``scale``, a
-power of two near the largest entry of X. Dividing the small products by it, not
+power of two near the largest entry of X or, for divergences, less if typical entries are far
+smaller. Dividing the small products by it, not
 X itself, needs no copy of X and no rounding, and data of size 1e-60 or 1e+60 neither
 underflow nor overflow when they are squared.
 

@@ -18,9 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from robustnmf.arrays import Array, Block, Visit, floored, namespace
+from robustnmf.arrays import Array, Block, Visit, eps, floored, namespace, noise
 from robustnmf.engine._blockwise import evenly
 from robustnmf.engine.threads import Threads
+from robustnmf.exceptions import OUT_OF_RANGE
 from robustnmf.passes import BlockState
 from robustnmf.weightings import (
     EnergyHistogram,
@@ -33,6 +34,13 @@ from robustnmf.weightings import (
 
 WORTH_A_THREAD = 1e6
 
+RANGE_BITS = {64: 800, 32: 100}
+"""Binary exponents that powers of entries may have in floats of so many bits: sums of them stay in
+range."""
+
+SMALLEST_SIZE = 1e-235
+"""Median size of samples below which smaller ones are not distinguished."""
+
 
 class Engine(ABC):
     """Blocks of X, and what stays with them.
@@ -43,7 +51,8 @@ class Engine(ABC):
         Of the library, device and dtype in which X is read.
     shape : (samples, features)
     scale : float
-        Units in which X is read, a power of two near its largest entry.
+        Units in which X is read: a power of two near its largest entry, or less if typical entries
+        are far smaller.
     complete : bool
         Whether every entry is known.
     blocks : list
@@ -221,6 +230,8 @@ class Engine(ABC):
             return larger
 
         counts = earlier + self.sums(count, block_states, data=False)
+        if not (counts.sum(axis=-1) > 0).all():  # energies that are NaN are not counted
+            raise FloatingPointError(OUT_OF_RANGE)
         samples = sample_count(float(counts[0, 0].sum()), self._largest_row_weight)
         return [
             EnergyHistogram(LogHistogram(of_energies), LogHistogram(of_shares), larger_of(j), unit,
@@ -243,16 +254,48 @@ class Engine(ABC):
         """Median size of the samples that count: their squared norm, for the squared error."""
         if degree not in self._typical:
             # Counted in units of the mean: nodes then lie alike whatever the units of X.
-            mean = self._mean_size(degree) or 1.0
-
-            def counts(block: Block, _: None) -> tuple[None, np.ndarray]:
-                return None, node_counts(
-                    block.xp.log(floored(block.row_sizes(degree) / mean)), block.row_weight
-                )
-
-            histogram = LogHistogram(self.sums(counts, data=False))
-            self._typical[degree] = mean * float(np.exp(histogram.median()))
+            self._typical[degree] = self._median_size(degree, self._mean_size(degree) or 1.0)
         return self._typical[degree]
+
+    def _median_size(self, degree: float, unit: float) -> float:
+        """Return the median size of the samples that count, from a histogram in some unit."""
+
+        def counts(block: Block, _: None) -> tuple[None, np.ndarray]:
+            return None, node_counts(
+                block.xp.log(floored(block.row_sizes(degree) / unit)), block.row_weight
+            )
+
+        histogram = LogHistogram(self.sums(counts, data=False))
+        median = unit * float(np.exp(histogram.median()))
+        # A few huge samples can make the mean so large that all others are below the histogram.
+        is_clipped = histogram.has_clipped_median() and median > SMALLEST_SIZE
+        return self._median_size(degree, median) if is_clipped else median
+
+    def _lower_scale(self, degree: float) -> bool:
+        """Lower the scale if typical entries are less than ``eps`` in its units; return whether.
+
+        Divergences divide by no less than ``eps**2``, and one huge entry would put all others below
+        that. The largest entry to the power ``degree`` stays within the range of floats. Squared
+        errors (degree 2) divide by nothing, and keep the scale.
+        """
+        if degree == 2 or self.mean() == 0:
+            return False
+        bits = namespace(self.like).finfo(self.like.dtype).bits
+        typical = self.typical_size(1.0) / self.shape[1]
+        least = 2.0 ** -(RANGE_BITS[bits] / max(2.0, degree))
+        factor = max(min(typical / eps(self.like), 0.75), least)
+        if typical < noise(self.like) * factor:
+            raise ValueError(
+                f"the largest value of X is about {self.scale:.0e}, and the mean of a typical "
+                f"sample is {typical * self.scale:.0e}; this loss cannot compute with both in "
+                f"float{bits}. Set the largest values to NaN or remove their samples"
+                f"{'' if bits == 64 else ', or give X as float64'}."
+            )
+        if factor == 0.75:
+            return False
+        self.scale = power_of_two_near(self.scale * factor, bits)
+        self._typical.clear()
+        return True
 
     def map_columns(self, function: Callable[[slice], Array], count: int, cost: float) -> Array:
         """What a function makes of ``count`` independent columns (..., columns).

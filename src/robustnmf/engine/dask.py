@@ -75,12 +75,18 @@ class DaskEngine(OutOfCoreEngine):
         known, summary = self._run(scan_chunk, masses)
         check(summary)
         self._read_in(summary, scale)
-        in_units, any_weight = self.scale, summary.any_weight
+        self.blocks = self._scaled(known, summary.any_weight)
+        if scale is None and self._lower_scale(degree):
+            self.blocks = self._scaled(known, summary.any_weight)
+
+    def _scaled(self, known: list[Any], any_weight: bool) -> list[Any]:
+        """Return what is known of the rows of every chunk in units of scale."""
+        in_units = self.scale
 
         def scaled(_: None, rows: KnownRows) -> tuple[KnownRows, None]:
             return (rows if any_weight else rows.counting_all()).scaled(in_units), None
 
-        self.blocks: list[Any] = self._run(scaled, known, data=False)[0]
+        return self._run(scaled, known, data=False)[0]
 
     def split(self, table: Array, axis: int = 0) -> list[Array]:
         places = np.cumsum(self.rows)[:-1]

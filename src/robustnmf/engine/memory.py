@@ -41,7 +41,8 @@ class InMemory(Engine):
     X : array (samples, features) or CSR array
         NaN marks an entry that is not known; the blocks then hold a copy of X.
     scale : float, optional
-        Units in which X is read; by default a power of two near its largest entry.
+        Units in which X is read; by default a power of two near its largest entry, or less if
+        typical entries are far smaller.
     block_rows : int, optional
         Rows of a block; by default as many as fill ``BLOCK_BYTES``, so that the second
         product of a pass finds the block still in cache, or fewer where threads would have
@@ -52,6 +53,8 @@ class InMemory(Engine):
         Columns of one member.
     copies : int, default=1
         How many arrays of the size of a block a pass holds for it.
+    degree : float, default=2.0
+        Power of the entries that energies compare with.
     sample_weight : array (samples,), float64, optional
         How many times every sample counts; once by default.
     fill : float, default=1.0
@@ -69,6 +72,7 @@ class InMemory(Engine):
         copies: int = 1,
         columns: int = 1,
         rank: int = 1,
+        degree: float = 2.0,
         sample_weight: Array | None = None,
         fill: float = 1.0,
         bring_home: bool = False,
@@ -87,15 +91,22 @@ class InMemory(Engine):
         )
         self.complete = sparse or not has_holes(X)
         self.on_one_device = is_foreign(X) and self.complete
-        self.blocks: list[Any] = []
-        for at in range(0, n, step):
-            stop = min(at + step, n)
-            row_weight = None if sample_weight is None else sample_weight[at:stop]
-            self.blocks.append(_block(X, at, stop, self.scale, row_weight, self.complete, fill))
-        if not any(bool(b.xp.any(b.row_weight > 0)) for b in self.blocks):
-            for block in self.blocks:  # nothing but zeros: rows are all alike, and all count
-                block.row_weight = block.nominal_row_weight
         self.sample_weight = sample_weight
+        self.blocks = self._blocks_of(X, step, fill)
+        if scale is None and self._lower_scale(degree):
+            self.blocks = self._blocks_of(X, step, fill)
+
+    def _blocks_of(self, X: Any, step: int, fill: float) -> list[Any]:
+        """Return the blocks of X in units of scale, of so many rows each."""
+        blocks = []
+        for at in range(0, X.shape[0], step):
+            stop = min(at + step, X.shape[0])
+            row_weight = None if self.sample_weight is None else self.sample_weight[at:stop]
+            blocks.append(_block(X, at, stop, self.scale, row_weight, self.complete, fill))
+        if not any(bool(b.xp.any(b.row_weight > 0)) for b in blocks):
+            for block in blocks:  # nothing but zeros: rows are all alike, and all count
+                block.row_weight = block.nominal_row_weight
+        return blocks
 
     def filled(self) -> InMemory:
         """Return itself, or an engine with missing values imputed, for starts that need whole rows.

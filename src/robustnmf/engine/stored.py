@@ -84,6 +84,8 @@ class Stored(OutOfCoreEngine):
         if not summary.any_weight:
             blocks_known = [known.counting_all() for known in blocks_known]
         self.blocks: list[KnownRows] = [known.scaled(self.scale) for known in blocks_known]
+        if scale is None and self._lower_scale(degree):
+            self.blocks = [known.scaled(self.scale) for known in blocks_known]
 
     def map_blocks(
         self,

@@ -81,9 +81,10 @@ def warn_of_few_samples(name: str, engine: Engine) -> None:
     count = engine.sample_count
     if count < FEWEST_SAMPLES:
         warn(
-            f"{count:.0f} samples are too few to tell bad ones from good ones: {name} counts all "
-            f"of them alike, as plain NMF does. It needs {FEWEST_SAMPLES} or more; a weighting "
-            "with a parameter of your own, such as weighting=Cauchy(...), works with fewer.",
+            f"{count:.0f} sample{'s are' if count > 1 else ' is'} too few to tell bad ones from "
+            f"good ones: {name} counts all of them alike, as plain NMF does. It needs "
+            f"{FEWEST_SAMPLES} or more; a weighting with a parameter of your own, such as "
+            "weighting=Cauchy(...), works with fewer.",
             OutlierWarning,
         )
 

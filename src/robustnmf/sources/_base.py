@@ -165,10 +165,10 @@ def in_memory_engine(
     """
     fill = problem.pass_type(weighting.per_entry, False).fill_value
     copies = copies_of(problem, weighting, members)
+    options |= {"copies": copies, "fill": fill, "degree": problem.loss.degree}
     if scipy.sparse.issparse(table) and needs_dense_rows(problem.loss, weighting):
-        degree = problem.loss.degree
-        return DenseRows(table, copies=copies, fill=fill, degree=degree, **options)
-    return InMemory(table, copies=copies, fill=fill, columns=members * rank, rank=rank, **options)
+        return DenseRows(table, **options)
+    return InMemory(table, columns=members * rank, rank=rank, **options)
 
 
 def copies_of(problem: Problem, weighting: Weighting, members: int) -> int:

@@ -43,7 +43,7 @@ def check_summary(
             "needs X >= 0. Clip small negative noise at zero, or shift every feature by its "
             "minimum."
         )
-    _check_range(summary.largest, name, summary.single)
+    _check_range(summary.largest, name, summary.single, spec.loss.degree)
     if scale is not None:
         _check_units(summary.largest, name, summary.single, scale)
     if not spec.loss.takes_zeros and summary.least == 0:
@@ -80,13 +80,19 @@ def _bounds(single: bool) -> tuple[float, float]:
     return (LEAST_SINGLE, MOST_SINGLE) if single else (LEAST, MOST)
 
 
-def _check_range(largest: float, name: str, single: bool) -> None:
-    """Refuse sizes that leave the range of the dtype that X is computed with in."""
-    least, most = _bounds(single)
+def _check_range(largest: float, name: str, single: bool, degree: float) -> None:
+    """Refuse sizes that leave the range of the dtype that X is computed with in.
+
+    ``degree`` is that of the loss: it, too, raises the values to a power.
+    """
+    power = max(2.0, abs(degree))
+    lowest, highest = LEAST ** (2 / power), MOST ** (2 / power)
+    least, most = max(lowest, LEAST_SINGLE * single), min(highest, MOST_SINGLE if single else MOST)
     if largest == 0 or least <= largest <= most:
         return
-    how = "adds up products with it in float32" if single else "squares it"
-    inside = single and LEAST <= largest <= MOST
+    inside = single and lowest <= largest <= highest
+    raises = "squares it" if power == 2 else f"raises it to the power {degree:g}"
+    how = "adds up products with it in float32" if single else raises
     raise ValueError(
         f"the largest value of X is {largest:.3g}; {name} {how}, so it needs to lie between "
         f"{least:g} and {most:g}. Divide X by {largest:.1g} first"

@@ -90,6 +90,10 @@ class LogHistogram:
         """Return the value that half of all values lie below."""
         return float(np.interp(HALF, self._share_below_nodes, NODES[self._occupied]))
 
+    def has_clipped_median(self) -> bool:
+        """Return whether half of the values or more lie below the first node."""
+        return self.median() < FIRST + STEP
+
     def last(self) -> float:
         """Return the node at or above the largest value."""
         return float(NODES[np.flatnonzero(self.counts)[-1]])

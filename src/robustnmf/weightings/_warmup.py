@@ -22,7 +22,7 @@ LEAST_RELATIVE_CUTOFF = 1e-4
 """Relative energy up to which a sample is never excluded during the warm-up. Smaller than the one
 of :class:`Trimmed`: a sample that is excluded for now comes back."""
 
-LEAST_WEIGHT = 1e-100
+LEAST_WEIGHT = 1e-250
 """Least weight during the warm-up. Where all samples are excluded they still have weights, and
 these are so small that they do not matter otherwise."""
 
