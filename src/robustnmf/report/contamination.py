@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from robustnmf.experiments.contamination import real
 from robustnmf.experiments.contamination import tables as sample_tables
 from robustnmf.experiments.contamination.cells import Row
 from robustnmf.experiments.contamination.entries import tables as entry_tables
@@ -42,6 +43,13 @@ ENTRIES = Report(
     "well these describe clean samples that it has not seen. One means: as well as plain NMF "
     "that has seen the table before entries were spoiled.",
     entry_tables.outcomes,
+)
+REAL = Report(
+    "Real tables: what each method learns from them, clean and with bad samples",
+    "Every method learns components from a real table of which some samples are bad, and is judged "
+    "by how well these describe good samples that it has not seen. One means: as well as plain "
+    "NMF of the good samples.",
+    real.outcomes,
 )
 BEHIND = "Every score behind these numbers:"
 

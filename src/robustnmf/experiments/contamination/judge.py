@@ -38,6 +38,10 @@ class Score:
         Area under the ROC curve and average precision of the order of the samples.
     entry_auroc : float
         Area under the ROC curve of the order of the entries.
+    found : float
+        Share of the bad samples of the training table that are left out.
+    best_described_error : float
+        As ``relative_error``, on the 90% of the held-back samples that each basis describes best.
     effective_share : float
         Effective sample size over the number of samples.
     value : float
@@ -56,6 +60,8 @@ class Score:
     auroc: float = np.nan
     precision: float = np.nan
     entry_auroc: float = np.nan
+    found: float = np.nan
+    best_described_error: float = np.nan
     effective_share: float = np.nan
     value: float = np.nan
     seconds: float = np.nan
