@@ -157,7 +157,9 @@ def _table(grid: Grid) -> Table:
     """Return a table of results for the terminal."""
     from rich.table import Table
 
-    table = Table(*grid.header, title=grid.title)
+    table = Table(title=grid.title)
+    for name in grid.header:
+        table.add_column(name, overflow="fold")
     for row in grid.rows:
         table.add_row(*(cell.text for cell in row))
     return table
