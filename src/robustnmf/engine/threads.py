@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import cache
+from functools import lru_cache
 from threading import Lock, local
 from typing import Any, TypeVar
 
@@ -38,7 +38,7 @@ class _Blas:
         """One thread for BLAS meanwhile; gives the number it had."""
         with self._lock:
             if not self._users:
-                controller = _controller("torch" in sys.modules)
+                controller = _controller(len(sys.modules))
                 counts = [
                     library["num_threads"]
                     for library in controller.info()
@@ -60,9 +60,9 @@ class _Blas:
 _BLAS = _Blas()
 
 
-@cache
-def _controller(with_torch: bool) -> ThreadpoolController:
-    """Find the libraries once, and again after PyTorch was imported: it may bring a BLAS."""
+@lru_cache(maxsize=1)
+def _controller(imported: int) -> ThreadpoolController:
+    """Find the libraries, again if more modules were imported: each may bring a BLAS."""
     return ThreadpoolController()
 
 
