@@ -86,6 +86,12 @@ def contamination_table() -> str:
     return f"{table}\n\nOf the good samples of clean tables `RobustNMF` leaves out {lost}."
 
 
+def real_table() -> str:
+    """Errors of the default and of what a user would do without it, on some real tables."""
+    header, rows = read_csv(RESULTS / "real_quick" / "errors.csv")
+    return markdown(header, rows)
+
+
 def before_and_after() -> str:
     """The release without screening, as it was measured then, beside today's results."""
     before = {
@@ -207,6 +213,7 @@ BLOCKS: dict[str, tuple[str, Callable[[], str]]] = {
     "demo": ("docs/results.md", demo_table),
     "contamination": ("README.md", contamination_table),
     "accuracy": ("docs/reproduction.md", accuracy_table),
+    "real": ("docs/robustness.md", real_table),
     "before-and-after": ("docs/robustness.md", before_and_after),
     "grids": ("docs/robustness.md", grids_sentence),
     "fits": ("docs/reproduction.md", fits_sentence),
