@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -11,9 +11,6 @@ from robustnmf.encoding import encode
 from robustnmf.losses import Loss
 from robustnmf.sources import in_memory_engine
 from robustnmf.weightings._base import LOST
-
-if TYPE_CHECKING:
-    from robustnmf.estimators._encoding import EncodingMixin
 
 MAX_HIDDEN = 3
 """Most features that are hidden from an outlier to find out what makes it one."""
@@ -34,7 +31,7 @@ def find_outliers(model: Any, energies: np.ndarray, sizes: np.ndarray) -> np.nda
     return weights[len(fitted) :] < LOST * weights[: len(fitted)].mean()
 
 
-def explain_rows(model: EncodingMixin, rows: np.ndarray) -> np.ndarray:
+def explain_rows(model: Any, rows: np.ndarray) -> np.ndarray:
     """Split the energies of rows (n, m) among their features (n, m), signed; NaN where missing.
 
     A bad entry of a feature that dominates the components determines the codes, so that the
@@ -76,7 +73,7 @@ def explain_rows(model: EncodingMixin, rows: np.ndarray) -> np.ndarray:
 
 
 def _encode(
-    model: EncodingMixin, rows: np.ndarray, basis: np.ndarray
+    model: Any, rows: np.ndarray, basis: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return codes (n, k), energies (n,) in the user's units, and whether rows are outliers."""
     engine = in_memory_engine(

@@ -87,7 +87,8 @@ def _check_range(largest: float, name: str, single: bool, degree: float) -> None
     """
     power = max(2.0, abs(degree))
     lowest, highest = LEAST ** (2 / power), MOST ** (2 / power)
-    least, most = max(lowest, LEAST_SINGLE * single), min(highest, MOST_SINGLE if single else MOST)
+    least, most = _bounds(single)
+    least, most = max(lowest, least), min(highest, most)
     if largest == 0 or least <= largest <= most:
         return
     inside = single and lowest <= largest <= highest
