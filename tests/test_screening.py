@@ -13,9 +13,9 @@ from robustnmf.engine import InMemory, RowSample, Stored, draw_rows, npy_reader
 from robustnmf.exceptions import OutlierWarning
 from robustnmf.experiments.contamination.scenario import Scenario
 from robustnmf.experiments.residuals import squared_errors
-from robustnmf.groups import find_copies, find_filled, new_directions
-from robustnmf.majority import Majority
-from robustnmf.screening import ROWS
+from robustnmf.screening.groups import find_copies, find_filled, new_directions
+from robustnmf.screening.majority import Majority
+from robustnmf.screening.samples import ROWS
 from robustnmf.weightings import Trimmed
 
 

@@ -165,6 +165,11 @@ class Block:
         """Compute ``X directions`` (rows, directions) in float64."""
         return self.wide_values() @ directions
 
+    def sq_distances(self, points: Array) -> Array:
+        """Compute the squared distance (rows, points) to points (points, features), in float64."""
+        products = self.wide_project(points.T)
+        return self.sq_norms[:, None] - 2.0 * products + self.xp.sum(points**2, axis=1)
+
     def cross(self, codes: Array) -> Array:
         """Compute ``codes^T X`` (members, k, features) of all members as one product."""
         return self._in_units(self.kernels.cross(self.rows, codes))

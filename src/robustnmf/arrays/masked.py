@@ -75,6 +75,12 @@ class MaskedBlock(Block):
     def of_known(self, total: Array) -> Array:
         return total / self.whole
 
+    def sq_distances(self, points: Array) -> Array:
+        values, known = self.wide_values(), self.observed(None, points)
+        products = self.observed(values, values) @ points.T
+        known_sizes = known @ (points**2).T
+        return self.sq_norms[:, None] + self.whole[:, None] * (known_sizes - 2.0 * products)
+
     def sq_residuals(self, index: Array, codes: Array, basis: Array) -> Array:
         take = self.xp.take
         residual = self.take(index) - codes @ basis

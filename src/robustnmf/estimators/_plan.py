@@ -15,7 +15,6 @@ from robustnmf.arrays import Array, device_of, host_dtype, on_device_of, to_nump
 from robustnmf.checkpoint import Checkpoint, samples_of, to_json
 from robustnmf.compatibility import ModelSpec
 from robustnmf.engine import Engine, InMemory, written
-from robustnmf.entry_screening import screen_entries
 from robustnmf.estimators._aliases import init_of, solver_of
 from robustnmf.estimators._input import check_fixed, check_weights
 from robustnmf.estimators._regularisation import penalties_of
@@ -26,7 +25,7 @@ from robustnmf.estimators.rank_selection import RankSelection
 from robustnmf.fit import Callback, fit
 from robustnmf.losses import ReweightedLoss
 from robustnmf.problem import Problem
-from robustnmf.screening import Screening, screen
+from robustnmf.screening import Screening, screen, screen_entries
 from robustnmf.sources import Source
 from robustnmf.state import Fitted, Start
 from robustnmf.structures import Free

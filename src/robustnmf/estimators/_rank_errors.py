@@ -9,7 +9,6 @@ import scipy.sparse
 
 from robustnmf.arrays import Array
 from robustnmf.encoding import encode, encoded_start
-from robustnmf.entry_screening import screen_entries
 from robustnmf.estimators._aliases import init_of
 from robustnmf.estimators._plan import FitPlan, plan_fit
 from robustnmf.estimators._start import start_of
@@ -17,6 +16,7 @@ from robustnmf.estimators.robust import RobustNMF
 from robustnmf.fit import fit
 from robustnmf.losses import ReweightedLoss
 from robustnmf.problem import Problem
+from robustnmf.screening import screen_entries
 from robustnmf.sources import in_memory_engine, source_for
 from robustnmf.state import Start
 from robustnmf.structures import Free

@@ -12,12 +12,12 @@ from robustnmf._warn import warn
 from robustnmf.arrays import Array, Block, namespace, on_device_of
 from robustnmf.encoding import encoded_start
 from robustnmf.engine import Engine
-from robustnmf.entry_screening import fit_good_entries
 from robustnmf.estimators._aliases import init_of
 from robustnmf.estimators._input import check_factor
 from robustnmf.estimators.auto_rank import default_rank
 from robustnmf.inits import DETERMINISTIC, FROM_SVD, INITS
 from robustnmf.problem import Problem
+from robustnmf.screening import fit_good_entries
 from robustnmf.solvers import Solver
 from robustnmf.state import Start
 

@@ -1,13 +1,15 @@
 r"""Decide which samples have weight, on a few thousand rows, before everything is fitted.
 
 The default weighting (:class:`Trimmed` with automatic cutoffs) needs cutoffs that separate good
-samples from bad ones. They come from three steps:
+samples from bad ones. They come from four steps:
 
 1. The majority. A fit at a moderate rank, whose weights start with the samples in the middle of
    the energies, gives a basis and cutoffs that hardly change if almost half of the samples are bad.
 2. Groups. Samples beyond these cutoffs may be a minority of good ones: those that predict each
-   other are accepted after all (:mod:`robustnmf.groups`).
-3. Start and cutoffs. All accepted samples are fitted with equal weights. Their energies give the
+   other are accepted after all (:mod:`robustnmf.screening.groups`).
+3. Decision. Samples with large energies, and those that are far from all others, are left out if
+   the others are predicted better without them (:mod:`robustnmf.screening.decision`).
+4. Start and cutoffs. All accepted samples are fitted with equal weights. Their energies give the
    cutoffs of the fit that follows, of all samples, under an objective that stays the same.
 
 X is read at most twice, and a third time to encode it: rows are drawn by their content, so that
@@ -19,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -27,10 +29,11 @@ from robustnmf.arrays import Array, Block, namespace, on_device_of, to_numpy
 from robustnmf.encoding import encoded_start
 from robustnmf.engine import Engine, InMemory, RowSample, draw_rows
 from robustnmf.fit import fit
-from robustnmf.groups import find_groups
 from robustnmf.inits import INITS
-from robustnmf.majority import SAMPLES_A_PART, Majority, fit_majority
 from robustnmf.problem import Problem
+from robustnmf.screening.decision import decide
+from robustnmf.screening.groups import find_groups
+from robustnmf.screening.majority import Majority, fit_majority
 from robustnmf.state import Start
 from robustnmf.weightings import Batch, EnergyHistogram, Trimmed, Uniform
 from robustnmf.weightings.trimmed import FEWEST_SAMPLES
@@ -47,26 +50,33 @@ TOLERANCE = 1e-3
 STRICTER = 1.0
 """By how many standard deviations of log energies a typical sample stays below the cutoffs."""
 
-EXTRA_REACH = 0.5
-"""Standard deviations by which the cutoffs are raised once the majority is known, so that fewer
-good samples are down-weighted in the fit of all samples."""
-
-COVERED, COVERED_OF_MAJORITY = 0.9, 0.99
-"""Share of the accepted samples, and of the majority among them, that the cutoffs cover however
-their energies are spread. A few bad samples may have been taken for a group."""
-
-COVERED_OF_CLEAN, CLEAN = 0.97, 0.05
-"""The same where no more than a share of all samples are rejected: hardly any of the others, then,
-is bad."""
-
-ALL = 1.0
-"""The same where samples are too few to reject one."""
-
-WORTH_A_FIT = 0.05
-"""Energy of the groups, as a share of that of the majority, from which on they are fitted."""
+CLEAN = 0.05
+"""Share of rejected samples up to which hardly any of the others is bad."""
 
 LEAST_ENTRY = 1e-6
 """Entries of a start, as a share of the mean: multiplicative updates cannot leave zero."""
+
+
+class Coverage(NamedTuple):
+    """Which energies of accepted samples the cutoffs of the fit of all samples cover.
+
+    Standard deviations by which cutoffs are raised once the majority is known; and shares of the
+    accepted samples, and of the majority among them, that the cutoffs cover however their energies
+    are spread. A few bad samples may have been taken for a group.
+    """
+
+    extra_reach: float
+    accepted: float
+    majority: float
+
+
+USUAL = Coverage(0.5, 0.9, 0.99)
+IF_CLEAN = Coverage(0.5, 0.97, 0.99)
+WITHOUT_ISOLATED = Coverage(-1.0, 0.97, 0.0)
+"""With few features, bad samples are described hardly worse than good ones."""
+
+EVERYONE = Coverage(0.5, 1.0, 1.0)
+"""If leaving samples out does not help, or they are too few to reject one."""
 
 
 @dataclass(frozen=True)
@@ -83,12 +93,18 @@ class Screening:
         Total weight of the samples that are rejected although they resemble each other.
     sample : RowSample
         The rows that were drawn.
+    gain : float
+        Share by which leaving samples out reduces the error of others; NaN if that is not known.
+    isolated : bool
+        Whether isolated samples were left out, too.
     """
 
     start: Start
     weighting: Trimmed
     similar: float
     sample: RowSample
+    gain: float = np.nan
+    isolated: bool = False
 
 
 def screen(
@@ -108,8 +124,8 @@ def _screen(
     fill = problem.pass_type(False, False).fill_value
     if count < FEWEST_SAMPLES:
         every = sample.engine(engine.scale, fill, engine.like)
-        accepted = fit_accepted(every, problem, rank, init, seeds, len(sample), ALL)
-        return Screening(_start(engine, problem, accepted), accepted.cutoffs, 0.0, sample)
+        bases, cutoffs = fit_accepted(every, problem, rank, init, seeds, len(sample), EVERYONE)
+        return Screening(_start(engine, problem, bases), cutoffs, 0.0, sample)
     table = sample.without_repeats().engine(engine.scale, fill, engine.like)
     majority = fit_majority(table, problem, rank)
     good, rejected = sample.take(majority.accepted), sample.take(~majority.accepted)
@@ -121,43 +137,29 @@ def _screen(
         rejected, good, problem, majority.fitted.basis, engine.scale, majority.cutoffs,
         majority.cutoffs.lower_cutoffs(STRICTER, majority.unit), majority.typical_share,
     )  # fmt: skip
-    energy_of_groups = float(rejected.weight[groups.members] @ groups.energies[groups.members])
-    is_small = energy_of_groups <= WORTH_A_FIT * float(good.weight @ majority.energies)
-    is_supported = len(majority.fitted.basis) == rank and SAMPLES_A_PART * rank <= count
-    if is_small and is_supported and init == "robust":
-        accepted = _accept_majority(majority)
-    else:
-        inliers = good.joined(rejected.take(groups.members))
-        left_out = float(rejected.weight[~groups.members].sum())
-        is_clean = left_out <= CLEAN * float(good.weight.sum() + rejected.weight.sum())
-        coverage = COVERED_OF_CLEAN if is_clean else COVERED
-        table = inliers.engine(engine.scale, fill, engine.like)
-        accepted = fit_accepted(table, problem, rank, init, seeds, len(good), coverage)
+    pool, by_energy = good.joined(rejected), np.ones(len(good) + len(rejected), dtype=bool)
+    by_energy[len(good) :] = groups.members
+    decision = decide(pool, by_energy, problem, rank, engine.scale)
+    table = pool.take(decision.kept).engine(engine.scale, fill, engine.like)
+    left_out = float(rejected.weight[~groups.members].sum())
+    is_clean = left_out <= CLEAN * float(pool.weight.sum())
+    coverage = IF_CLEAN if is_clean else USUAL
+    if decision.everyone or decision.isolated:
+        coverage = EVERYONE if decision.everyone else WITHOUT_ISOLATED
+    bases, cutoffs = fit_accepted(
+        table, problem, rank, init, seeds, int(decision.kept[: len(good)].sum()), coverage,
+        majority.fitted.basis,
+    )  # fmt: skip
     similar = float(rejected.weight[groups.similar].sum())
-    return Screening(_start(engine, problem, accepted), accepted.cutoffs, similar, sample)
+    start = _start(engine, problem, bases)
+    return Screening(start, cutoffs, similar, sample, decision.gain, decision.isolated)
 
 
-def _start(engine: Engine, problem: Problem, accepted: Accepted) -> Start:
-    """Build the start of the fit of all samples from the bases of the accepted ones."""
-    bases, codes = accepted.bases, accepted.codes
+def _start(engine: Engine, problem: Problem, bases: np.ndarray) -> Start:
+    """Build the start of the fit of all samples from bases (starts, k, features)."""
     if problem.solver.keeps_zeros:
         bases = np.maximum(bases, LEAST_ENTRY * bases.mean(axis=(1, 2), keepdims=True))
-    elif codes is not None and len(codes) == engine.shape[0]:
-        codes = on_device_of(engine.like, codes[None])
-        return Start(engine.split(codes, axis=1), on_device_of(engine.like, bases))
     return encoded_start(engine, problem, on_device_of(engine.like, bases))
-
-
-@dataclass(frozen=True)
-class Accepted:
-    """Bases (starts, k, features) of the accepted samples, and the cutoffs of the best of them.
-
-    ``codes`` are those of all drawn rows, where they are known.
-    """
-
-    bases: np.ndarray
-    cutoffs: Trimmed
-    codes: np.ndarray | None = None
 
 
 def _rejection_rule(engine: Engine, problem: Problem, majority: Majority) -> Any:
@@ -176,14 +178,6 @@ def _rejection_rule(engine: Engine, problem: Problem, majority: Majority) -> Any
     return is_rejected
 
 
-def _accept_majority(majority: Majority) -> Accepted:
-    """Take the fit of the majority as the one of all accepted rows."""
-    rows = majority.accepted
-    sizes, weight = majority.sizes[rows], majority.weight[rows]
-    cutoffs = _cutoffs(majority.energies, sizes, weight, majority.unit, int(rows.sum()), COVERED)
-    return Accepted(majority.fitted.basis[None], cutoffs, majority.fitted.codes)
-
-
 def fit_accepted(
     engine: InMemory,
     problem: Problem,
@@ -191,45 +185,35 @@ def fit_accepted(
     init: str,
     seeds: Sequence[int],
     majority: int,
-    coverage: float,
-) -> Accepted:
-    """Fit accepted samples with equal weights from every start.
+    coverage: Coverage,
+    basis: np.ndarray | None = None,
+) -> tuple[np.ndarray, Trimmed]:
+    """Fit accepted samples with equal weights; returns bases (starts, k, features) and cutoffs.
 
-    The first ``majority`` of them were accepted at once, the others as groups. The cutoffs cover a
-    share ``coverage`` of the samples.
+    The first ``majority`` of them were accepted at once, the others as groups. The default start is
+    the better one of two: NNDSVDa, and the basis (k, features) of the majority.
     """
-    degree = problem.loss.degree
-    complete = engine.filled()
+    degree, complete, xp = problem.loss.degree, engine.filled(), namespace(engine.like)
     make_start = INITS["nndsvda" if init == "robust" else init]
     starts = [make_start(complete, rank, int(seed)) for seed in seeds]
-    xp = namespace(engine.like)
-    codes = [xp.stack(rows) for rows in zip(*(codes for codes, _ in starts), strict=True)]
-    start = Start(codes, xp.stack([basis for _, basis in starts]))
-    members = fit(engine, problem, [Uniform()] * len(starts), start, max_iter=PASSES, tol=TOLERANCE)
-    energies = min(members, key=lambda member: member.shifted_objective).penalised_energies
+    bases = [basis for _, basis in starts]
+    if init == "robust" and basis is not None and len(basis) == rank:
+        bases.append(on_device_of(engine.like, basis, bases[0].dtype))
+        start = encoded_start(engine, problem, xp.stack(bases))
+    else:
+        codes = [xp.stack(rows) for rows in zip(*(codes for codes, _ in starts), strict=True)]
+        start = Start(codes, xp.stack(bases))
+    members = fit(engine, problem, [Uniform()] * len(bases), start, max_iter=PASSES, tol=TOLERANCE)
+    objectives = np.array([member.shifted_objective for member in members])
+    # The first of those that are equally good: rounding must not choose.
+    best = members[int(np.argmax(objectives <= (1.0 + TOLERANCE) * objectives.min()))]
+    energies, unit = best.penalised_energies, engine.typical_size(degree)
     sizes, weight = to_numpy(engine.row_sizes(degree)), to_numpy(engine.row_weight)
-    cutoffs = _cutoffs(energies, sizes, weight, engine.typical_size(degree), majority, coverage)
-    return Accepted(np.stack([member.basis for member in members]), cutoffs)
-
-
-def _cutoffs(
-    energies: np.ndarray,
-    sizes: np.ndarray,
-    row_weight: np.ndarray,
-    unit: float,
-    majority: int,
-    coverage: float,
-) -> Trimmed:
-    """Read the cutoffs of the fit of all samples off the energies (rows,) of accepted ones.
-
-    The first ``majority`` of them were accepted at once, the others as groups.
-    """
-    histogram = EnergyHistogram.of(energies, sizes, row_weight, unit=unit, features=0)
-    if coverage < ALL:  # of enough samples few may have been accepted
+    histogram = EnergyHistogram.of(energies, sizes, weight, unit=unit, features=0)
+    if basis is not None:  # of enough samples few may have been accepted
         histogram = replace(histogram, samples=max(histogram.samples, FEWEST_SAMPLES))
-    cutoffs = Trimmed().resolve_auto(histogram, EXTRA_REACH)
-    cutoffs = cutoffs.raise_cutoffs_to_cover(energies, sizes, row_weight, coverage)
-    first = slice(majority)
-    return cutoffs.raise_cutoffs_to_cover(
-        energies[first], sizes[first], row_weight[first], COVERED_OF_MAJORITY
-    )
+    cutoffs = Trimmed().resolve_auto(histogram, coverage.extra_reach)
+    for share, rows in ((coverage.accepted, slice(None)), (coverage.majority, slice(majority))):
+        cutoffs = cutoffs.raise_cutoffs_to_cover(energies[rows], sizes[rows], weight[rows], share)
+    kept = [best] if init == "robust" else members
+    return np.stack([member.basis for member in kept]), cutoffs

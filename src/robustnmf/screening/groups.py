@@ -19,11 +19,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from robustnmf._copies import FEWEST, ROUNDING, as_dense, find_copies, find_filled, row_sq_norms
 from robustnmf.encoding import encode, least_codes
 from robustnmf.engine import RowSample
 from robustnmf.fit import fit
 from robustnmf.problem import Problem
+from robustnmf.screening.copies import (
+    FEWEST,
+    ROUNDING,
+    as_dense,
+    find_copies,
+    find_filled,
+    row_sq_norms,
+)
 from robustnmf.state import Start
 from robustnmf.weightings import L21, Trimmed, Uniform
 
@@ -56,14 +63,10 @@ SIMILAR = 10.0
 
 
 class Groups(NamedTuple):
-    """Rejected samples (rows,): which belong to groups, which others resemble each other.
-
-    ``energies`` are those for the basis of the majority, without parts of groups.
-    """
+    """Rejected samples (rows,): which belong to groups, which others resemble each other."""
 
     members: np.ndarray
     similar: np.ndarray
-    energies: np.ndarray
 
 
 def find_groups(
@@ -86,7 +89,7 @@ def find_groups(
     rejected, place = rejected.distinct()
     n, features = rejected.rows.shape
     if not n:
-        return Groups(np.zeros(0, dtype=bool), np.zeros(0, dtype=bool), np.zeros(0))
+        return Groups(np.zeros(0, dtype=bool), np.zeros(0, dtype=bool))
     count = max(1, min(max(2, len(basis) // 2), features - len(basis) - 1))
     copies = find_copies(rejected.scaled(scale), accepted.scaled(scale), COPY * typical_share)
     copies |= find_filled(rejected, accepted)
@@ -114,7 +117,7 @@ def find_groups(
         members |= described
         if described.sum() < WORTH_A_ROUND * len(left):
             break
-    return Groups(members[place], (similar & ~members)[place], before[place])
+    return Groups(members[place], (similar & ~members)[place])
 
 
 def _described(energies: np.ndarray, limits: np.ndarray, typical: np.ndarray) -> np.ndarray:

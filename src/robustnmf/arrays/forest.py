@@ -1,0 +1,141 @@
+"""An isolation forest in compiled loops (Liu, Ting and Zhou, 2008).
+
+Random splits isolate unusual rows early. scikit-learn's forest gives the same scores, but takes
+longer than a whole fit of a small table.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit
+
+from robustnmf.arrays.kernels import OPTIONS
+
+TREES, TREE_ROWS = 100, 256
+"""Number of trees, and rows that each is grown from: those of the paper."""
+
+USUAL = 0.5
+"""Score up to which a row is usual, as in the paper and scikit-learn."""
+
+
+@dataclass(frozen=True)
+class IsolationForest:
+    """Trees of random splits.
+
+    Parameters
+    ----------
+    features, splits, sizes : ndarray (trees, nodes)
+        Feature and value that split a node, and the rows in it; the feature of a leaf is -1. The
+        children of node i are nodes 2 i + 1 and 2 i + 2.
+    rows : int
+        Rows that each tree was grown from.
+    """
+
+    features: np.ndarray
+    splits: np.ndarray
+    sizes: np.ndarray
+    rows: int
+
+    @classmethod
+    def grow(cls, rows: np.ndarray) -> IsolationForest:
+        """Grow a forest from rows (rows, features), the same one for the same rows."""
+        rng = np.random.default_rng(0)
+        count = min(TREE_ROWS, len(rows))
+        depth = max(1, int(np.ceil(np.log2(max(count, 2)))))
+        nodes = 2 ** (depth + 1) - 1
+        chosen = np.argsort(rng.random((TREES, len(rows))), axis=1)[:, :count]
+        features = np.full((TREES, nodes), -1)
+        splits, sizes = np.zeros((TREES, nodes)), np.zeros((TREES, nodes), dtype=np.int64)
+        inner = 2**depth - 1
+        grow_trees(
+            np.ascontiguousarray(rows, dtype=np.float64), chosen, rng.random((TREES, inner, 2)),
+            features, splits, sizes,
+        )  # fmt: skip
+        return cls(features, splits, sizes, count)
+
+    def scores(self, rows: np.ndarray) -> np.ndarray:
+        """Compute the scores of rows (rows,), between zero and one; high if unusual.
+
+        If a value is missing (NaN), a row goes where most rows went that the tree was grown from.
+        """
+        lengths = np.zeros(len(rows))
+        add_path_lengths(
+            np.ascontiguousarray(rows, dtype=np.float64), self.features, self.splits, self.sizes,
+            _average_length(self.sizes), lengths,
+        )  # fmt: skip
+        average = max(float(_average_length(np.array(self.rows))), 1.0)  # of one row: zero
+        return 2.0 ** (-lengths / (len(self.features) * average))
+
+
+def _average_length(count: np.ndarray) -> np.ndarray:
+    """Return the average path length of an unsuccessful search in a binary tree of so many rows."""
+    many = np.maximum(count, 3)
+    length = 2.0 * (np.log(many - 1.0) + np.euler_gamma) - 2.0 * (many - 1.0) / many
+    return np.where(count > 2, length, np.where(count == 2, 1.0, 0.0))
+
+
+@njit(**OPTIONS)
+def grow_trees(
+    rows: np.ndarray,
+    chosen: np.ndarray,
+    draws: np.ndarray,
+    features: np.ndarray,
+    splits: np.ndarray,
+    sizes: np.ndarray,
+) -> None:
+    """Split the chosen rows (trees, count) by draws (trees, nodes, 2) into trees."""
+    width, inner = rows.shape[1], draws.shape[1]
+    for tree in range(len(chosen)):
+        order = chosen[tree]
+        first = np.zeros(features.shape[1], dtype=np.int64)
+        sizes[tree, 0] = len(order)
+        for node in range(inner):
+            start, count = first[node], sizes[tree, node]
+            if count < 2:
+                continue
+            begin = int(draws[tree, node, 0] * width)
+            for shift in range(width):  # the next feature that is not constant here
+                feature = (begin + shift) % width
+                low = high = rows[order[start], feature]
+                for at in range(start + 1, start + count):
+                    low = min(low, rows[order[at], feature])
+                    high = max(high, rows[order[at], feature])
+                if high > low:
+                    break
+            if not high > low:
+                continue
+            split = low + draws[tree, node, 1] * (high - low)
+            below = start
+            for at in range(start, start + count):
+                if rows[order[at], feature] <= split:
+                    order[at], order[below] = order[below], order[at]
+                    below += 1
+            features[tree, node], splits[tree, node] = feature, split
+            first[2 * node + 1], sizes[tree, 2 * node + 1] = start, below - start
+            first[2 * node + 2], sizes[tree, 2 * node + 2] = below, start + count - below
+
+
+@njit(**OPTIONS)
+def add_path_lengths(
+    rows: np.ndarray,
+    features: np.ndarray,
+    splits: np.ndarray,
+    sizes: np.ndarray,
+    lengths_below: np.ndarray,
+    lengths: np.ndarray,
+) -> None:
+    """Add the path lengths of rows in all trees to lengths (rows,)."""
+    for tree in range(len(features)):
+        for row in range(len(rows)):
+            node = depth = 0
+            while features[tree, node] >= 0:
+                value, below = rows[row, features[tree, node]], 2 * node + 1
+                if np.isnan(value):
+                    is_above = sizes[tree, below + 1] > sizes[tree, below]
+                else:
+                    is_above = value > splits[tree, node]
+                node = below + int(is_above)
+                depth += 1
+            lengths[row] += depth + lengths_below[tree, node]

@@ -1,0 +1,6 @@
+"""Which samples and entries count, decided on a few thousand rows before everything is fitted."""
+
+from robustnmf.screening.entries import fit_good_entries, screen_entries
+from robustnmf.screening.samples import ROWS, Screening, screen
+
+__all__ = ["ROWS", "Screening", "fit_good_entries", "screen", "screen_entries"]

@@ -1,0 +1,227 @@
+r"""Decide which samples teach the components: all, those that fit, or those that are not isolated.
+
+With few features a bad sample may be described well and still distort the components (a bad
+leverage point), so energies alone do not reveal it. A second measurement does: the *isolation* of a
+sample, its distance to the fifth nearest of some reference rows. The limit is that of samples which
+an isolation forest calls usual.
+
+Real tables have samples that fit badly or are isolated, and belong to them. So there are several
+candidates: all samples are kept, those of typical energies, and those of them that are not
+isolated. Reference rows are split in two, components are learned from what each candidate keeps of
+one half, and the other half is encoded with them. The candidate is chosen by the error of the
+*core*, the rows that all candidates keep.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from robustnmf.arrays import Array, Block, to_numpy
+from robustnmf.arrays.forest import USUAL, IsolationForest
+from robustnmf.arrays.quantiles import weighted_quantile
+from robustnmf.encoding import encoded_start
+from robustnmf.engine import InMemory, RowSample
+from robustnmf.fit import fit
+from robustnmf.inits import INITS
+from robustnmf.problem import Problem
+from robustnmf.screening.copies import as_dense
+from robustnmf.weightings import Batch, Separable, Uniform
+
+REFERENCES, REFERENCE_NUMBERS = 500, 1_000_000
+"""Most rows that distances are measured to, and that decide; and most entries of these rows."""
+
+NEIGHBOUR = 5
+"""The isolation of a sample is its distance to so many-th nearest reference row."""
+
+LARGE = 0.95
+"""Quantile of the isolation of usual samples that is the limit."""
+
+FACTORS = (1.5, 1.0)
+"""Factors of the limit beyond which the candidates leave samples out, one after the other."""
+
+GAIN = 0.08
+"""Share by which a candidate that leaves out isolated samples must reduce the error of the core."""
+
+SPLITS, PASSES = 2, 12
+"""How often rows are split in halves, and passes of the fits of the halves."""
+
+COHESIVE = 0.2
+"""Isolation of a sample over its distance to usual samples, up to which it belongs to a group."""
+
+DESCRIBED = 10.0
+"""Mean error of samples with large energies over that of the core, below which all may be kept."""
+
+SMALLEST_CORE = 20
+"""Fewest rows that all candidates keep."""
+
+EXACT = 1e-4
+"""Error as a share of the size of a row that is too small to matter."""
+
+SAME = 1e-12
+"""Squared distance over the squared norm of a row up to which another row is its copy."""
+
+ROUNDING = 1e-9
+"""Relative difference of two isolations that rounding may explain."""
+
+
+class Decision(NamedTuple):
+    """Which rows (rows,) teach the components, and by how much that reduces the error of the core.
+
+    ``everyone`` is true if no sample is left out, ``isolated`` if isolated ones are.
+    """
+
+    kept: np.ndarray
+    gain: float = np.nan
+    everyone: bool = False
+    isolated: bool = False
+
+
+@dataclass(frozen=True)
+class Neighbourhood:
+    """Reference rows (references, features), in the units of the blocks that are compared."""
+
+    references: np.ndarray
+
+    @cached_property
+    def forest(self) -> IsolationForest:
+        """The forest that tells which rows are usual."""
+        return IsolationForest.grow(self.references)
+
+    @cached_property
+    def usual(self) -> np.ndarray:
+        """Which of the references (references,) are usual."""
+        return self.forest.scores(self.references) <= USUAL
+
+    def measure(self, block: Block) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Compute the isolation of every row (rows,), whether it is usual, or belongs to a group.
+
+        Copies of a row are not counted: a stuck sensor repeats a row, but has no neighbours. The
+        samples of a group are closer to each other than to usual samples.
+        """
+        squares = to_numpy(block.sq_distances(self.references))
+        squares[squares <= SAME * to_numpy(block.sq_norms)[:, None]] = np.inf
+        at = min(NEIGHBOUR, squares.shape[1] - 1) - 1
+        isolation = np.partition(squares, at)[:, at] ** 0.5
+        squares[:, ~self.usual] = np.inf
+        distance = np.partition(squares, at)[:, at] ** 0.5
+        rows = as_dense(block.user_rows(np.arange(len(block)))) / block.scale
+        return isolation, self.forest.scores(rows) <= USUAL, isolation < COHESIVE * distance
+
+
+def decide(
+    sample: RowSample, is_accepted: np.ndarray, problem: Problem, rank: int, scale: float
+) -> Decision:
+    """Decide which rows of a sample teach the components.
+
+    ``is_accepted`` (rows,) are the rows that have typical energies. They are kept if there are too
+    few rows to decide.
+    """
+    rows, place = sample.distinct()  # in the order of their keys
+    accepted = np.zeros(len(rows), dtype=bool)
+    accepted[place] = is_accepted
+    most = max(min(REFERENCES, REFERENCE_NUMBERS // rows.rows.shape[1]), 1)
+    chosen, keep = rows.take(np.arange(min(len(rows), most))), accepted[:most]
+    fewest = max(SMALLEST_CORE, rank + 2)
+    if keep.sum() < fewest:
+        return Decision(is_accepted)
+    fill = problem.pass_type(False, False).fill_value
+    weight = chosen.weight / chosen.weight.mean()
+    table = InMemory(
+        chosen.rows.astype(np.float64), scale=scale, fill=fill, sample_weight=weight,
+        block_rows=len(chosen),
+    )  # fmt: skip
+    near = Neighbourhood(as_dense(chosen.whole_rows()).astype(np.float64) / scale)
+    isolation, is_usual, is_cohesive = near.measure(table.blocks[0])
+    limits = []
+    if 2.0 * weight[is_usual].sum() >= weight.sum():
+        limit = weighted_quantile(isolation[is_usual], weight[is_usual], LARGE) * (1.0 + ROUNDING)
+        limits = [factor * limit for factor in FACTORS]
+    candidates = [np.ones_like(keep), keep] + [
+        keep & (is_usual | is_cohesive | (isolation <= bound)) for bound in limits
+    ]
+    while candidates[-1].sum() < fewest:
+        candidates.pop()
+    if candidates[-1].all():
+        return Decision(is_accepted)
+    errors, ratio = _errors(table, chosen, problem, rank, candidates)
+    best = 0 if errors[0] < errors[1] and ratio < DESCRIBED else 1
+    for i in range(2, len(candidates)):
+        if errors[i] < (1.0 - GAIN) * errors[best]:
+            best = i
+    gain = 1.0 - errors[best] / errors[0]
+    if best == 0:
+        accepted[:most] = True  # cutoffs that cover these cover others of their kind
+        return Decision(accepted[place], gain, everyone=True)
+    if best == 1:
+        return Decision(is_accepted, gain)
+    block = InMemory(rows.rows, scale=scale, fill=fill, block_rows=len(rows)).blocks[0]
+    isolation, is_usual, is_cohesive = near.measure(block)
+    accepted &= is_usual | is_cohesive | (isolation <= limits[best - 2])
+    return Decision(accepted[place], gain, isolated=True)
+
+
+class _Masks:
+    """Weights (masks, rows) of the rows of one block, by number."""
+
+    def __init__(self, table: np.ndarray):
+        self.table = table
+
+
+class _Kept(Separable):
+    """Weights of rows that are known beforehand: the mask with a number."""
+
+    def __init__(self, masks: Any, number: Any):
+        self.masks = masks
+        self.number = number
+
+    def rho(self, energies: Array) -> Array:
+        return self.weight(energies) * energies
+
+    def weight(self, energies: Array) -> Array:
+        return self.masks.table[np.ravel(self.number).astype(int)].reshape(energies.shape)
+
+
+def _errors(
+    table: InMemory, rows: RowSample, problem: Problem, rank: int, candidates: list[np.ndarray]
+) -> tuple[np.ndarray, float]:
+    """Compute the error of the core with the components that each candidate learns.
+
+    Also returns the mean error of rows without typical energies over that of the core, if all rows
+    are kept. All halves of all candidates are fitted as one batch, from one start.
+    """
+    core = candidates[-1]
+    halves = []
+    for split in range(SPLITS):
+        place = rows.key * 997.0 ** (split + 1)
+        first = (place - np.floor(place)) < 0.5
+        halves += [first, ~first]
+    masks = _Masks(np.array([keep & half for keep in candidates for half in halves], dtype=float))
+    chosen = rows.take(core)
+    start = InMemory(chosen.whole_rows(), scale=table.scale, sample_weight=chosen.weight)
+    _, basis = INITS["nndsvda"](start, rank, 0)
+    count = len(masks.table)
+    bases = np.repeat(np.asarray(basis, dtype=np.float64)[None], count, axis=0)
+    members = fit(
+        table, problem, [_Kept(masks, number) for number in range(count)],
+        encoded_start(table, problem, bases), max_iter=PASSES, tol=0.0,
+    )  # fmt: skip
+    bases = np.stack([member.basis for member in members])
+    batch = Batch([Uniform()] * count, bases)
+    data_pass = problem.make_pass(table, batch, bases, bases)
+    codes, cache = data_pass.encode(table.blocks[0], batch)
+    energies = data_pass.energies(table.blocks[0], codes, cache)
+    energies = energies + EXACT * table.row_sizes(problem.loss.degree)
+    # Of every row and candidate, the mean over the splits, by the half that the row is not in.
+    is_tested = np.array([~half for half in halves])
+    errors = (energies.reshape(len(candidates), len(halves), -1) * is_tested).sum(axis=1) / SPLITS
+    weight = to_numpy(table.row_weight)
+    of_core = (errors * weight)[:, core].sum(axis=1)
+    others = ~candidates[1] & (weight > 0)
+    if not others.any():
+        return of_core, 0.0
+    mean = np.average(errors[0][others], weights=weight[others])
+    return of_core, float(mean / (of_core[0] / weight[core].sum()))
