@@ -70,8 +70,9 @@ energies_ : ndarray (n_samples,), float64
 outliers_ : ndarray of bool (n_samples,)
     Samples that were left out: their energy is beyond the cutoffs of trimmed weights, or, for
     other weightings, their weight is below a tenth of an equal share. An
-    :class:`~robustnmf.exceptions.OutlierWarning` is issued where they are more than a fifth of
-    all samples, or resemble each other.
+    :class:`~robustnmf.exceptions.OutlierWarning` is issued if they are more than a fifth of
+    all samples, if they resemble each other, or if others are hardly predicted better without
+    them; it says by how much.
 effective_sample_size_ : float
     ``sum(w)**2 / sum(w**2)`` of the weights w that the losses of the samples were multiplied
     by: ``1 / sum(sample_importances_**2)``, but for fuzzy weights, which are ``Q**p``. A sample

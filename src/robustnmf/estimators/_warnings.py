@@ -12,12 +12,16 @@ from robustnmf._warn import warn
 from robustnmf.arrays import Array, namespace, to_numpy
 from robustnmf.engine import Engine, RowSample
 from robustnmf.exceptions import OutlierWarning, WeightCollapseWarning
+from robustnmf.screening import Screening
 from robustnmf.solvers import nonnegative_least_squares
 from robustnmf.weightings import Weighting, effective_sample_size
 from robustnmf.weightings.trimmed import FEWEST_SAMPLES
 
 MANY = 0.2
 """Share of samples left out from which on users are warned."""
+
+SOME = 0.05
+"""The same if leaving samples out improves the prediction of others by less than their share."""
 
 FEWEST_SIMILAR, SIMILAR = 5, 0.02
 """The same for samples that resemble each other: at least so many, and this share."""
@@ -56,20 +60,25 @@ def warn_if_collapsed(
     )
 
 
-def warn_of_outliers(name: str, learned: dict[str, Any], engine: Engine, similar: float) -> None:
-    """Warn where many samples are left out, or samples that resemble each other."""
+def warn_of_outliers(
+    name: str, learned: dict[str, Any], engine: Engine, screening: Screening
+) -> None:
+    """Warn if many samples are left out, if they resemble each other, or if that helps little."""
     counted, xp = engine.full_row_weight, namespace(engine.full_row_weight)
     total = float(xp.sum(counted))
     left_out = float(xp.sum(xp.where(learned["outliers_"], counted, 0 * counted)))
-    similar = min(similar, left_out)
+    similar, gain = min(screening.similar, left_out), screening.gain  # may be NaN: not known
     if similar >= max(FEWEST_SIMILAR, SIMILAR * total):
         what = f"{similar:.0f} of {total:.0f} samples, which resemble each other"
     elif left_out > MANY * total:
         what = f"{left_out:.0f} of {total:.0f} samples"
+    elif left_out > SOME * total and gain * total < left_out:
+        what = f"{left_out:.0f} of {total:.0f} samples, which may be a group of good ones"
     else:
         return
+    helped = "" if np.isnan(gain) else f" Others are predicted {gain:.0%} better without them."
     warn(
-        f"{name} left out {what}; outliers_ says which. If they belong to the data, "
+        f"{name} left out {what}; outliers_ says which.{helped} If they belong to the data, "
         f"raise n_components (now {learned['components_'].shape[0]}), or count all samples alike "
         "with weighting='uniform'.",
         OutlierWarning,

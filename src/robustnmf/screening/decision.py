@@ -14,31 +14,18 @@ one half, and the other half is encoded with them. The candidate is chosen by th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from robustnmf.arrays import Array, Block, to_numpy
-from robustnmf.arrays.forest import USUAL, IsolationForest
-from robustnmf.arrays.quantiles import weighted_quantile
+from robustnmf.arrays import Array, to_numpy
 from robustnmf.encoding import encoded_start
 from robustnmf.engine import InMemory, RowSample
 from robustnmf.fit import fit
 from robustnmf.inits import INITS
 from robustnmf.problem import Problem
-from robustnmf.screening.copies import as_dense
+from robustnmf.screening.neighbourhood import Neighbourhood, block_of_all, first_rows
 from robustnmf.weightings import Batch, Separable, Uniform
-
-REFERENCES, REFERENCE_NUMBERS = 500, 1_000_000
-"""Most rows that distances are measured to, and that decide; and most entries of these rows."""
-
-NEIGHBOUR = 5
-"""The isolation of a sample is its distance to so many-th nearest reference row."""
-
-LARGE = 0.95
-"""Quantile of the isolation of usual samples that is the limit."""
 
 FACTORS = (1.5, 1.0)
 """Factors of the limit beyond which the candidates leave samples out, one after the other."""
@@ -49,9 +36,6 @@ GAIN = 0.08
 SPLITS, PASSES = 2, 12
 """How often rows are split in halves, and passes of the fits of the halves."""
 
-COHESIVE = 0.2
-"""Isolation of a sample over its distance to usual samples, up to which it belongs to a group."""
-
 DESCRIBED = 10.0
 """Mean error of samples with large energies over that of the core, below which all may be kept."""
 
@@ -60,12 +44,6 @@ SMALLEST_CORE = 20
 
 EXACT = 1e-4
 """Error as a share of the size of a row that is too small to matter."""
-
-SAME = 1e-12
-"""Squared distance over the squared norm of a row up to which another row is its copy."""
-
-ROUNDING = 1e-9
-"""Relative difference of two isolations that rounding may explain."""
 
 
 class Decision(NamedTuple):
@@ -80,38 +58,6 @@ class Decision(NamedTuple):
     isolated: bool = False
 
 
-@dataclass(frozen=True)
-class Neighbourhood:
-    """Reference rows (references, features), in the units of the blocks that are compared."""
-
-    references: np.ndarray
-
-    @cached_property
-    def forest(self) -> IsolationForest:
-        """The forest that tells which rows are usual."""
-        return IsolationForest.grow(self.references)
-
-    @cached_property
-    def usual(self) -> np.ndarray:
-        """Which of the references (references,) are usual."""
-        return self.forest.scores(self.references) <= USUAL
-
-    def measure(self, block: Block) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Compute the isolation of every row (rows,), whether it is usual, or belongs to a group.
-
-        Copies of a row are not counted: a stuck sensor repeats a row, but has no neighbours. The
-        samples of a group are closer to each other than to usual samples.
-        """
-        squares = to_numpy(block.sq_distances(self.references))
-        squares[squares <= SAME * to_numpy(block.sq_norms)[:, None]] = np.inf
-        at = min(NEIGHBOUR, squares.shape[1] - 1) - 1
-        isolation = np.partition(squares, at)[:, at] ** 0.5
-        squares[:, ~self.usual] = np.inf
-        distance = np.partition(squares, at)[:, at] ** 0.5
-        rows = as_dense(block.user_rows(np.arange(len(block)))) / block.scale
-        return isolation, self.forest.scores(rows) <= USUAL, isolation < COHESIVE * distance
-
-
 def decide(
     sample: RowSample, is_accepted: np.ndarray, problem: Problem, rank: int, scale: float
 ) -> Decision:
@@ -123,8 +69,8 @@ def decide(
     rows, place = sample.distinct()  # in the order of their keys
     accepted = np.zeros(len(rows), dtype=bool)
     accepted[place] = is_accepted
-    most = max(min(REFERENCES, REFERENCE_NUMBERS // rows.rows.shape[1]), 1)
-    chosen, keep = rows.take(np.arange(min(len(rows), most))), accepted[:most]
+    chosen = first_rows(rows)
+    keep, most = accepted[: len(chosen)], len(chosen)
     fewest = max(SMALLEST_CORE, rank + 2)
     if keep.sum() < fewest:
         return Decision(is_accepted)
@@ -134,14 +80,12 @@ def decide(
         chosen.rows.astype(np.float64), scale=scale, fill=fill, sample_weight=weight,
         block_rows=len(chosen),
     )  # fmt: skip
-    near = Neighbourhood(as_dense(chosen.whole_rows()).astype(np.float64) / scale)
-    isolation, is_usual, is_cohesive = near.measure(table.blocks[0])
+    near, measured = Neighbourhood.of(chosen, scale, fill)
     limits = []
-    if 2.0 * weight[is_usual].sum() >= weight.sum():
-        limit = weighted_quantile(isolation[is_usual], weight[is_usual], LARGE) * (1.0 + ROUNDING)
-        limits = [factor * limit for factor in FACTORS]
+    if 2.0 * weight[measured.is_usual].sum() >= weight.sum():
+        limits = [factor * near.limit for factor in FACTORS]
     candidates = [np.ones_like(keep), keep] + [
-        keep & (is_usual | is_cohesive | (isolation <= bound)) for bound in limits
+        keep & ~measured.is_isolated(limit) for limit in limits
     ]
     while candidates[-1].sum() < fewest:
         candidates.pop()
@@ -158,9 +102,7 @@ def decide(
         return Decision(accepted[place], gain, everyone=True)
     if best == 1:
         return Decision(is_accepted, gain)
-    block = InMemory(rows.rows, scale=scale, fill=fill, block_rows=len(rows)).blocks[0]
-    isolation, is_usual, is_cohesive = near.measure(block)
-    accepted &= is_usual | is_cohesive | (isolation <= limits[best - 2])
+    accepted &= ~near.measure(block_of_all(rows, scale, fill)).is_isolated(limits[best - 2])
     return Decision(accepted[place], gain, isolated=True)
 
 
@@ -194,12 +136,13 @@ def _errors(
     are kept. All halves of all candidates are fitted as one batch, from one start.
     """
     core = candidates[-1]
+    different, which = np.unique(np.array(candidates), axis=0, return_inverse=True)
     halves = []
     for split in range(SPLITS):
         place = rows.key * 997.0 ** (split + 1)
         first = (place - np.floor(place)) < 0.5
         halves += [first, ~first]
-    masks = _Masks(np.array([keep & half for keep in candidates for half in halves], dtype=float))
+    masks = _Masks(np.array([keep & half for keep in different for half in halves], dtype=float))
     chosen = rows.take(core)
     start = InMemory(chosen.whole_rows(), scale=table.scale, sample_weight=chosen.weight)
     _, basis = INITS["nndsvda"](start, rank, 0)
@@ -217,7 +160,8 @@ def _errors(
     energies = energies + EXACT * table.row_sizes(problem.loss.degree)
     # Of every row and candidate, the mean over the splits, by the half that the row is not in.
     is_tested = np.array([~half for half in halves])
-    errors = (energies.reshape(len(candidates), len(halves), -1) * is_tested).sum(axis=1) / SPLITS
+    errors = (energies.reshape(len(different), len(halves), -1) * is_tested).sum(axis=1) / SPLITS
+    errors = errors[which.ravel()]
     weight = to_numpy(table.row_weight)
     of_core = (errors * weight)[:, core].sum(axis=1)
     others = ~candidates[1] & (weight > 0)

@@ -1,0 +1,111 @@
+"""How far a sample is from others: its distance to the fifth nearest, and an isolation forest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from robustnmf.arrays import Block, to_numpy, weighted_quantile
+from robustnmf.arrays.forest import USUAL, IsolationForest
+from robustnmf.engine import InMemory, RowSample
+from robustnmf.screening.copies import as_dense
+
+REFERENCES, REFERENCE_NUMBERS = 500, 1_000_000
+"""Most rows that distances are measured to, and most entries of these rows."""
+
+NEIGHBOUR = 5
+"""The isolation of a sample is its distance to so many-th nearest reference row."""
+
+LARGE = 0.95
+"""Quantile of the isolation of usual samples that is the limit."""
+
+COHESIVE = 0.2
+"""Isolation of a sample over its distance to usual samples, up to which it belongs to a group."""
+
+SAME = 1e-12
+"""Squared distance over the squared norm of a row up to which another row is its copy."""
+
+ROUNDING = 1e-9
+"""Relative difference of two isolations that rounding may explain."""
+
+TINY = float(np.finfo(float).tiny)
+
+
+class Measured(NamedTuple):
+    """Of every row (rows,): its isolation, how unusual it is, whether it belongs to a group."""
+
+    isolation: np.ndarray
+    scores: np.ndarray
+    is_cohesive: np.ndarray
+
+    @property
+    def is_usual(self) -> np.ndarray:
+        """Which rows the forest calls usual."""
+        return self.scores <= USUAL
+
+    def is_isolated(self, limit: float) -> np.ndarray:
+        """Which rows are beyond a limit, and neither usual nor in a group."""
+        return (self.isolation > limit) & ~self.is_usual & ~self.is_cohesive
+
+
+@dataclass(frozen=True)
+class Neighbourhood:
+    """Reference rows that the distances of samples are measured to.
+
+    Parameters
+    ----------
+    references : ndarray (references, features)
+        In the units of the blocks that are compared.
+    limit : float
+        Isolation that few usual samples exceed.
+    """
+
+    references: np.ndarray
+    limit: float = np.inf
+
+    @classmethod
+    def of(cls, rows: RowSample, scale: float, fill: float) -> tuple[Neighbourhood, Measured]:
+        """Take rows in units of a scale as references, and measure them."""
+        near = cls(as_dense(rows.whole_rows()).astype(np.float64) / scale)
+        measured = near.measure(block_of_all(rows, scale, fill))
+        usual = measured.is_usual
+        if not usual.any():
+            return near, measured
+        limit = weighted_quantile(measured.isolation[usual], rows.weight[usual], LARGE)
+        return replace(near, limit=max(limit, TINY) * (1.0 + ROUNDING)), measured
+
+    @cached_property
+    def forest(self) -> IsolationForest:
+        """The forest that tells which rows are usual."""
+        return IsolationForest.grow(self.references)
+
+    def measure(self, block: Block) -> Measured:
+        """Measure the rows of a block.
+
+        Copies of a row are not counted: a stuck sensor repeats a row, but has no neighbours. The
+        samples of a group are closer to each other than to usual samples.
+        """
+        squares = to_numpy(block.sq_distances(self.references))
+        squares[squares <= SAME * to_numpy(block.sq_norms)[:, None]] = np.inf
+        at = max(min(NEIGHBOUR, squares.shape[1] - 1) - 1, 0)
+        isolation = np.partition(squares, at)[:, at] ** 0.5
+        squares[:, self.forest.scores(self.references) > USUAL] = np.inf
+        distance = np.partition(squares, at)[:, at] ** 0.5
+        rows = as_dense(block.user_rows(np.arange(len(block)))) / block.scale
+        return Measured(isolation, self.forest.scores(rows), isolation < COHESIVE * distance)
+
+
+def first_rows(rows: RowSample) -> RowSample:
+    """Return the rows of a sample that are references: the first ones."""
+    most = max(min(REFERENCES, REFERENCE_NUMBERS // rows.rows.shape[1]), 1)
+    return rows.take(np.arange(min(len(rows), most)))
+
+
+def block_of_all(rows: RowSample, scale: float, fill: float) -> Block:
+    """Return all rows as one block of float64."""
+    return InMemory(
+        rows.rows.astype(np.float64), scale=scale, fill=fill, block_rows=len(rows)
+    ).blocks[0]
