@@ -20,8 +20,9 @@ from robustnmf.weightings.trimmed import FEWEST_SAMPLES
 MANY = 0.2
 """Share of samples left out from which on users are warned."""
 
-SOME = 0.05
-"""The same if leaving samples out improves the prediction of others by less than their share."""
+SOME, DESCRIBED = 0.05, 5.0
+"""The same for samples whose error would be less than so many times that of others if they were
+kept, unless leaving them out improves the prediction of others by more than their share."""
 
 FEWEST_SIMILAR, SIMILAR = 5, 0.02
 """The same for samples that resemble each other: at least so many, and this share."""
@@ -72,7 +73,7 @@ def warn_of_outliers(
         what = f"{similar:.0f} of {total:.0f} samples, which resemble each other"
     elif left_out > MANY * total:
         what = f"{left_out:.0f} of {total:.0f} samples"
-    elif left_out > SOME * total and gain * total < left_out:
+    elif screening.ratio < DESCRIBED and left_out > max(SOME, gain) * total:
         what = f"{left_out:.0f} of {total:.0f} samples, which may be a group of good ones"
     else:
         return

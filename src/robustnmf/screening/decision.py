@@ -49,11 +49,13 @@ EXACT = 1e-4
 class Decision(NamedTuple):
     """Which rows (rows,) teach the components, and by how much that reduces the error of the core.
 
-    ``everyone`` is true if no sample is left out, ``isolated`` if isolated ones are.
+    ``everyone`` is true if no sample is left out, ``isolated`` if isolated ones are. ``ratio`` is the
+    error of samples of large energies over that of the core, if all samples are kept.
     """
 
     kept: np.ndarray
     gain: float = np.nan
+    ratio: float = np.nan
     everyone: bool = False
     isolated: bool = False
 
@@ -99,11 +101,11 @@ def decide(
     gain = 1.0 - errors[best] / errors[0]
     if best == 0:
         accepted[:most] = True  # cutoffs that cover these cover others of their kind
-        return Decision(accepted[place], gain, everyone=True)
+        return Decision(accepted[place], gain, ratio, everyone=True)
     if best == 1:
-        return Decision(is_accepted, gain)
+        return Decision(is_accepted, gain, ratio)
     accepted &= ~near.measure(block_of_all(rows, scale, fill)).is_isolated(limits[best - 2])
-    return Decision(accepted[place], gain, isolated=True)
+    return Decision(accepted[place], gain, ratio, isolated=True)
 
 
 class _Masks:

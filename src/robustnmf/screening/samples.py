@@ -95,8 +95,9 @@ class Screening:
         The rows that were drawn.
     gain : float
         Share by which leaving samples out reduces the error of others; NaN if that is not known.
-    isolated : bool
-        Whether isolated samples were left out, too.
+    ratio : float
+        Error of samples of large energies over that of others, if they are kept; NaN if that is
+        not known.
     """
 
     start: Start
@@ -104,7 +105,7 @@ class Screening:
     similar: float
     sample: RowSample
     gain: float = np.nan
-    isolated: bool = False
+    ratio: float = np.nan
 
 
 def screen(
@@ -152,7 +153,7 @@ def _screen(
     )  # fmt: skip
     similar = float(rejected.weight[groups.similar].sum())
     start = _start(engine, problem, bases)
-    return Screening(start, cutoffs, similar, sample, decision.gain, decision.isolated)
+    return Screening(start, cutoffs, similar, sample, decision.gain, decision.ratio)
 
 
 def _start(engine: Engine, problem: Problem, bases: np.ndarray) -> Start:
