@@ -49,8 +49,8 @@ EXACT = 1e-4
 class Decision(NamedTuple):
     """Which rows (rows,) teach the components, and by how much that reduces the error of the core.
 
-    ``everyone`` is true if no sample is left out, ``isolated`` if isolated ones are. ``ratio`` is the
-    error of samples of large energies over that of the core, if all samples are kept.
+    ``everyone`` is true if no sample is left out, ``isolated`` if isolated ones are. ``ratio`` is
+    the error of samples of large energies over that of the core, if all samples are kept.
     """
 
     kept: np.ndarray
