@@ -42,15 +42,12 @@ VARIANTS.append(RobustNMFDetector(2, contamination=0.1))
 
 
 def expected_failures(estimator):
-    """Checks that ask for outliers where there are none, or for what scikit-learn 1.6 had wrong."""
+    """Checks that ask for what scikit-learn 1.6 had wrong."""
     found = {}
     if parse_version(sklearn.__version__) < parse_version("1.7"):
         found["check_array_api_input"] = "asks for the standard of 2023, without Python's numbers"
         if not get_tags(estimator).input_tags.sparse:
             found["check_sample_weight_equivalence_on_sparse_data"] = "asked whatever the tags say"
-    if isinstance(estimator, RobustNMFDetector) and estimator.contamination == "auto":
-        reason = "the data of this check are clean, and nothing is an outlier by itself"
-        found |= dict.fromkeys(("check_outliers_train", "check_outliers_fit_predict"), reason)
     return found
 
 

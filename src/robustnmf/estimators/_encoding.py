@@ -17,9 +17,11 @@ from robustnmf.estimators._explanation import explain_rows
 from robustnmf.estimators._input import check_weights
 from robustnmf.losses import Loss
 from robustnmf.problem import Problem
+from robustnmf.screening import Neighbourhood, find_neighbourhood
 from robustnmf.sources import Source, source_for
 from robustnmf.structures import Free
 from robustnmf.weightings import Weighting
+from robustnmf.weightings.trimmed import FEWEST_SAMPLES
 
 try:
     from sklearn.utils._array_api import check_same_namespace
@@ -246,6 +248,15 @@ class EncodingMixin(TransformerMixin):
         engine = self._engine(source)
         sizes = engine.row_sizes(self._problem.loss.degree)
         return self._encode_rows(source, engine)[1] * self._unit, sizes * self._unit
+
+    def _neighbourhood(self, X: Any, sample_weight: Any) -> Neighbourhood | None:
+        """Draw samples that others are compared with; None if they are too few."""
+        source = self._checked(X)
+        engine = self._engine(source, check_weights(sample_weight, source.shape[0]))
+        if engine.sample_count < FEWEST_SAMPLES or engine.mean() == 0:
+            return None
+        with engine.thread_pool():
+            return find_neighbourhood(engine, self._problem.pass_type(False, False).fill_value)
 
     @property
     def _unit(self) -> float:

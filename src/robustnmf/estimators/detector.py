@@ -1,4 +1,4 @@
-"""Outlier detection: samples that the parts of the majority do not describe."""
+"""Outlier detection: samples that components do not describe, or that are far from others."""
 
 from __future__ import annotations
 
@@ -26,15 +26,29 @@ from robustnmf.weightings import Trimmed
 BELOW_ANY = -700.0
 """Logarithm of how well a sample can be described at most."""
 
+WELL = -5.0
+"""Logarithm from which on a sample is described so well that it does not matter how well."""
+
 
 class RobustNMFDetector(SaveMixin, OutlierMixin, BaseEstimator):
-    r"""Detect outliers by how badly the parts of the majority describe them.
+    r"""Detect outliers: samples that components do not describe, or that are far from others.
 
-    :class:`RobustNMF` learns parts from the samples that belong together, with
-    :class:`Trimmed` weights. A sample is an outlier where its energy exceeds the cutoff those have
+    :class:`RobustNMF` learns components from the samples that belong together, with
+    :class:`Trimmed` weights. A sample is an outlier if its energy exceeds the cutoff those have
     settled on, or the share of its own size that they allow,
 
-    .. math:: s_i = -\max\left(\ln \frac{z_i}{t}, \ln \frac{z_i}{r |x_i|^2}\right) < 0.
+    .. math:: s_i = -e_i < 0, \qquad
+              e_i = \max\left(\ln \frac{z_i}{t}, \ln \frac{z_i}{r |x_i|^2}\right).
+
+    With few features, components describe almost any sample. So samples are made whose features
+    come from different ones. If energies miss a share m of these artificial outliers, samples are
+    also compared with each other, and that counts as much,
+
+    .. math:: s_i = -\max\left(e_i, (1 - m)\, e_i + m\, g_i\right), \qquad
+              g_i = \ln \frac{d_i}{2 \ell} + 10 \Big(f_i - \frac12\Big),
+
+    with the distance :math:`d_i` to the fifth nearest of up to 500 samples, a distance
+    :math:`\ell` that few usual samples exceed, and the score :math:`f_i` of an isolation forest.
 
     Features that hold negative values are shifted to start at zero (squared error only); what
     lies below in new data adds to the energy.
@@ -58,6 +72,11 @@ class RobustNMFDetector(SaveMixin, OutlierMixin, BaseEstimator):
     ----------
     offset_ : float
         ``decision_function = score_samples - offset_``; zero where contamination is "auto".
+    missed_ : float
+        Share m of artificial outliers that energies miss.
+    neighbourhood_ : object or None
+        The samples that others are compared with; None if energies miss no artificial outlier, or
+        if there are fewer than 20 samples.
     estimator_ : RobustNMF
         The factorisation, with ``sample_importances_``, ``components_`` and so on.
     shift_ : ndarray (n_features,)
@@ -139,8 +158,14 @@ class RobustNMFDetector(SaveMixin, OutlierMixin, BaseEstimator):
             tol=self.tol,
             random_state=self.random_state,
         ).fit(inside, sample_weight=sample_weight)
+        near, missed = estimator._neighbourhood(inside, sample_weight), 0.0
+        if near is not None:
+            energies, sizes = estimator._energies_and_sizes(near.permuted(estimator._scale))
+            missed = float((_logs(energies, sizes, estimator.weighting_) <= 0).mean())
         # Nothing is set before this point: a failed fit leaves the detector as it was.
         validate_data(self, source.header, skip_check_array=True, reset=True)
+        self.missed_ = missed
+        self.neighbourhood_ = near if missed > 0 else None
         self.estimator_ = estimator
         self.shift_ = shift
         self.n_components_ = estimator.components_.shape[0]
@@ -156,7 +181,7 @@ class RobustNMFDetector(SaveMixin, OutlierMixin, BaseEstimator):
         return self
 
     def score_samples(self, X: Any) -> np.ndarray:
-        """How far below the cutoffs every sample stays, as a logarithm; low for outliers.
+        """How far below the limits every sample stays, as a logarithm; low for outliers.
 
         Parameters
         ----------
@@ -262,11 +287,14 @@ class RobustNMFDetector(SaveMixin, OutlierMixin, BaseEstimator):
         if below is not None:
             squares = namespace(below).sum(as_float64(below) ** 2, axis=1)
             energies = energies + self._squared_unit * squares
-        cutoffs = self.estimator_.weighting_.for_row_sizes(sizes).cutoff
-        xp, tiny = namespace(energies), float(np.finfo(float).tiny)
-        logs = xp.log(xp.maximum(energies, tiny + 0 * energies))
-        logs = logs - xp.log(xp.maximum(cutoffs, tiny + 0 * energies))
-        return -xp.maximum(logs, BELOW_ANY + 0 * logs)
+        logs = _logs(energies, sizes, self.estimator_.weighting_)
+        near = getattr(self, "neighbourhood_", None)  # models of earlier releases have none
+        if near is None:
+            return -logs
+        xp = namespace(logs)
+        isolated = near.outlyingness(self.estimator_._engine(self.estimator_._checked(inside)))
+        both = (1 - self.missed_) * xp.maximum(logs, WELL + 0 * logs) + self.missed_ * isolated
+        return -xp.maximum(logs, both)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -276,6 +304,15 @@ class RobustNMFDetector(SaveMixin, OutlierMixin, BaseEstimator):
         tags.input_tags.sparse = inner.sparse
         tags.array_api_support = True
         return tags
+
+
+def _logs(energies: Any, sizes: Any, weighting: Trimmed) -> Any:
+    """Compute the logarithms of energies over their cutoffs (samples,)."""
+    cutoffs = weighting.for_row_sizes(sizes).cutoff
+    xp, tiny = namespace(energies), float(np.finfo(float).tiny)
+    logs = xp.log(xp.maximum(energies, tiny + 0 * energies))
+    logs = logs - xp.log(xp.maximum(cutoffs, tiny + 0 * energies))
+    return xp.maximum(logs, BELOW_ANY + 0 * logs)
 
 
 def _check_rank(n_components: int | str | None, shape: tuple[int, int]) -> None:

@@ -27,6 +27,7 @@ from robustnmf.estimators.rank_selection import RankSelection
 from robustnmf.losses import LOSSES
 from robustnmf.passes import Statistics
 from robustnmf.problem import ElasticNet, Problem
+from robustnmf.screening import Neighbourhood
 from robustnmf.solvers import SOLVERS
 from robustnmf.structures import STRUCTURES
 from robustnmf.weightings import WEIGHTINGS, ObjectiveSums
@@ -50,7 +51,15 @@ PARTS: dict[str, type] = {
 }
 RECORDS: dict[str, type] = {
     kind.__name__: kind
-    for kind in (ElasticNet, Problem, RankSelection, Statistics, Stream, ObjectiveSums)
+    for kind in (
+        ElasticNet,
+        Neighbourhood,
+        ObjectiveSums,
+        Problem,
+        RankSelection,
+        Statistics,
+        Stream,
+    )
 }
 
 

@@ -1,6 +1,10 @@
 """Which samples and entries count, decided on a few thousand rows before everything is fitted."""
 
 from robustnmf.screening.entries import fit_good_entries, screen_entries
+from robustnmf.screening.neighbourhood import Neighbourhood, find_neighbourhood
 from robustnmf.screening.samples import ROWS, Screening, screen
 
-__all__ = ["ROWS", "Screening", "fit_good_entries", "screen", "screen_entries"]
+__all__ = [
+    "ROWS", "Neighbourhood", "Screening", "find_neighbourhood", "fit_good_entries", "screen",
+    "screen_entries",
+]  # fmt: skip

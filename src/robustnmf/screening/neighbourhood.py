@@ -8,9 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from robustnmf.arrays import Block, to_numpy, weighted_quantile
+from robustnmf.arrays import Array, Block, on_device_of, to_numpy, weighted_quantile
 from robustnmf.arrays.forest import USUAL, IsolationForest
-from robustnmf.engine import InMemory, RowSample
+from robustnmf.engine import Engine, InMemory, RowSample, draw_rows
+from robustnmf.passes import BlockState
 from robustnmf.screening.copies import as_dense
 
 REFERENCES, REFERENCE_NUMBERS = 500, 1_000_000
@@ -24,6 +25,12 @@ LARGE = 0.95
 
 COHESIVE = 0.2
 """Isolation of a sample over its distance to usual samples, up to which it belongs to a group."""
+
+FAR = 2.0
+"""Factor of the limit from which on a detector calls a sample of typical score isolated."""
+
+SCORE_UNIT = 10.0
+"""Factor that makes scores of the forest comparable with logarithms of distances."""
 
 SAME = 1e-12
 """Squared distance over the squared norm of a row up to which another row is its copy."""
@@ -88,7 +95,8 @@ class Neighbourhood:
         Copies of a row are not counted: a stuck sensor repeats a row, but has no neighbours. The
         samples of a group are closer to each other than to usual samples.
         """
-        squares = to_numpy(block.sq_distances(self.references))
+        references = on_device_of(block.sq_norms, self.references)
+        squares = np.array(to_numpy(block.sq_distances(references)))
         squares[squares <= SAME * to_numpy(block.sq_norms)[:, None]] = np.inf
         at = max(min(NEIGHBOUR, squares.shape[1] - 1) - 1, 0)
         isolation = np.partition(squares, at)[:, at] ** 0.5
@@ -96,6 +104,36 @@ class Neighbourhood:
         distance = np.partition(squares, at)[:, at] ** 0.5
         rows = as_dense(block.user_rows(np.arange(len(block)))) / block.scale
         return Measured(isolation, self.forest.scores(rows), isolation < COHESIVE * distance)
+
+    def outlyingness(self, engine: Engine) -> Array:
+        """Compute how far from others every sample (samples,) is; positive if it is isolated.
+
+        The logarithm of the isolation over that of isolated samples, and how much more unusual than
+        usual samples the forest calls a sample.
+        """
+
+        def visit(block: Block, _: None) -> tuple[BlockState, None]:
+            measured = self.measure(block)
+            ratios = measured.isolation / (FAR * self.limit)
+            found = np.log(np.clip(ratios, TINY, 1.0 / TINY))
+            found += SCORE_UNIT * (measured.scores - USUAL)
+            return BlockState(on_device_of(block.sq_norms, found)[None, :, None]), None
+
+        states, _ = engine.map_blocks(visit)
+        return engine.collect(states, "codes")[0, ..., 0]
+
+    def permuted(self, scale: float) -> np.ndarray:
+        """Return the references in other units with every feature permuted: artificial outliers."""
+        rng = np.random.default_rng(0)
+        columns = [rng.permutation(column) for column in self.references.T]
+        rows = np.column_stack(columns) * scale
+        return rows[rows.any(axis=1)]
+
+
+def find_neighbourhood(engine: Engine, fill: float) -> Neighbourhood:
+    """Draw reference rows from an engine."""
+    rows, _ = draw_rows(engine, REFERENCES).distinct()
+    return Neighbourhood.of(first_rows(rows), engine.scale, fill)[0]
 
 
 def first_rows(rows: RowSample) -> RowSample:
