@@ -93,7 +93,10 @@ def decide(
         candidates.pop()
     if candidates[-1].all():
         return Decision(is_accepted)
-    errors, ratio = _errors(table, chosen, problem, rank, candidates)
+    halves = _halves(chosen.key)
+    if min((candidates[-1] & half).sum() for half in halves) < fewest / 4:
+        return Decision(is_accepted)  # one huge entry makes all keys equal
+    errors, ratio = _errors(table, chosen, problem, rank, candidates, halves)
     best = 0 if errors[0] < errors[1] and ratio < DESCRIBED else 1
     for i in range(2, len(candidates)):
         if errors[i] < (1.0 - GAIN) * errors[best]:
@@ -129,8 +132,23 @@ class _Kept(Separable):
         return self.masks.table[np.ravel(self.number).astype(int)].reshape(energies.shape)
 
 
+def _halves(key: np.ndarray) -> list[np.ndarray]:
+    """Split rows in two by their keys (rows,), several times; returns masks of all halves."""
+    halves = []
+    for split in range(SPLITS):
+        place = key * 997.0 ** (split + 1)
+        first = (place - np.floor(place)) < 0.5
+        halves += [first, ~first]
+    return halves
+
+
 def _errors(
-    table: InMemory, rows: RowSample, problem: Problem, rank: int, candidates: list[np.ndarray]
+    table: InMemory,
+    rows: RowSample,
+    problem: Problem,
+    rank: int,
+    candidates: list[np.ndarray],
+    halves: list[np.ndarray],
 ) -> tuple[np.ndarray, float]:
     """Compute the error of the core with the components that each candidate learns.
 
@@ -139,11 +157,6 @@ def _errors(
     """
     core = candidates[-1]
     different, which = np.unique(np.array(candidates), axis=0, return_inverse=True)
-    halves = []
-    for split in range(SPLITS):
-        place = rows.key * 997.0 ** (split + 1)
-        first = (place - np.floor(place)) < 0.5
-        halves += [first, ~first]
     masks = _Masks(np.array([keep & half for keep in different for half in halves], dtype=float))
     chosen = rows.take(core)
     start = InMemory(chosen.whole_rows(), scale=table.scale, sample_weight=chosen.weight)
