@@ -55,7 +55,7 @@ def errors(scenario: real.RealScenario, setting: tuple[str, float] | None) -> fl
         module_name, attribute = setting[0].split(".")
         module = importlib.import_module(f"robustnmf.screening.{module_name}")
         before = getattr(module, attribute)
-        setattr(module, attribute, changed(*(setting[0], before, setting[1])))
+        setattr(module, attribute, changed(setting[0], before, setting[1]))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = RobustNMF(data.rank, random_state=0).fit(data.dirty)

@@ -11,7 +11,7 @@ from robustnmf.engine.row_readers import (
     memory_map_reader,
     npy_reader,
 )
-from robustnmf.engine.sampling import RowSample, draw_rows
+from robustnmf.engine.sampling import RowSample, draw_rows, split_place
 from robustnmf.engine.stored import DenseRows, Stored
 from robustnmf.engine.threads import one_of_many
 
@@ -33,5 +33,6 @@ __all__ = [
     "one_of_many",
     "scan",
     "scan_sparse",
+    "split_place",
     "written",
 ]

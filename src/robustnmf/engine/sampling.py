@@ -162,6 +162,12 @@ class RowSample:
         return replace(self, rows=(self.rows / by[:, None]).astype(self.rows.dtype))
 
 
+def split_place(key: np.ndarray, turn: int) -> np.ndarray:
+    """Return the place (rows,) of rows in [0, 1) by their keys, another one for every turn."""
+    place = key * 997.0 ** (turn + 1)
+    return place - np.floor(place)
+
+
 def _differ(rows: Any, others: Any) -> np.ndarray:
     """Compare rows one by one, up to rounding; returns which differ (rows,)."""
     if scipy.sparse.issparse(rows):

@@ -242,12 +242,15 @@ class EncodingMixin(TransformerMixin):
         basis = source.like(self.components_) / self._scale
         return encode(engine, self._problem, self._scaled_weighting, basis)
 
-    def _energies_and_sizes(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Return energies (samples,) and the sizes that they compare with, in the user's units."""
+    def _energies_and_sizes(self, X: Any) -> tuple[np.ndarray, np.ndarray, Engine]:
+        """Return energies (samples,) and the sizes that they compare with, in the user's units.
+
+        Also returns the engine of the samples.
+        """
         source = self._checked(X)
         engine = self._engine(source)
         sizes = engine.row_sizes(self._problem.loss.degree)
-        return self._encode_rows(source, engine)[1] * self._unit, sizes * self._unit
+        return self._encode_rows(source, engine)[1] * self._unit, sizes * self._unit, engine
 
     def _neighbourhood(self, X: Any, sample_weight: Any) -> Neighbourhood | None:
         """Draw samples that others are compared with; None if they are too few."""

@@ -160,7 +160,7 @@ class RobustNMFDetector(SaveMixin, OutlierMixin, BaseEstimator):
         ).fit(inside, sample_weight=sample_weight)
         near, missed = estimator._neighbourhood(inside, sample_weight), 0.0
         if near is not None:
-            energies, sizes = estimator._energies_and_sizes(near.permuted(estimator._scale))
+            energies, sizes, _ = estimator._energies_and_sizes(near.permuted(estimator._scale))
             missed = float((_logs(energies, sizes, estimator.weighting_) <= 0).mean())
         # Nothing is set before this point: a failed fit leaves the detector as it was.
         validate_data(self, source.header, skip_check_array=True, reset=True)
@@ -283,7 +283,7 @@ class RobustNMFDetector(SaveMixin, OutlierMixin, BaseEstimator):
 
     def _scores(self, X: Any) -> np.ndarray:
         inside, below = shifted(X, self.shift_)
-        energies, sizes = self.estimator_._energies_and_sizes(inside)
+        energies, sizes, engine = self.estimator_._energies_and_sizes(inside)
         if below is not None:
             squares = namespace(below).sum(as_float64(below) ** 2, axis=1)
             energies = energies + self._squared_unit * squares
@@ -292,7 +292,7 @@ class RobustNMFDetector(SaveMixin, OutlierMixin, BaseEstimator):
         if near is None:
             return -logs
         xp = namespace(logs)
-        isolated = near.outlyingness(self.estimator_._engine(self.estimator_._checked(inside)))
+        isolated = near.outlyingness(engine)
         both = (1 - self.missed_) * xp.maximum(logs, WELL + 0 * logs) + self.missed_ * isolated
         return -xp.maximum(logs, both)
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from robustnmf.arrays import Array, to_numpy
 from robustnmf.encoding import encoded_start
-from robustnmf.engine import InMemory, RowSample
+from robustnmf.engine import InMemory, RowSample, split_place
 from robustnmf.fit import fit
 from robustnmf.inits import INITS
 from robustnmf.problem import Problem
@@ -82,7 +82,7 @@ def decide(
         chosen.rows.astype(np.float64), scale=scale, fill=fill, sample_weight=weight,
         block_rows=len(chosen),
     )  # fmt: skip
-    near, measured = Neighbourhood.of(chosen, scale, fill)
+    near, measured = Neighbourhood.of(chosen, table.blocks[0])
     limits = []
     if 2.0 * weight[measured.is_usual].sum() >= weight.sum():
         limits = [factor * near.limit for factor in FACTORS]
@@ -136,8 +136,7 @@ def _halves(key: np.ndarray) -> list[np.ndarray]:
     """Split rows in two by their keys (rows,), several times; returns masks of all halves."""
     halves = []
     for split in range(SPLITS):
-        place = key * 997.0 ** (split + 1)
-        first = (place - np.floor(place)) < 0.5
+        first = split_place(key, split) < 0.5
         halves += [first, ~first]
     return halves
 

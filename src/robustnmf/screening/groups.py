@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from robustnmf.encoding import encode, least_codes
-from robustnmf.engine import RowSample
+from robustnmf.engine import RowSample, split_place
 from robustnmf.fit import fit
 from robustnmf.problem import Problem
 from robustnmf.screening.copies import (
@@ -135,8 +135,7 @@ def _halves(
     key: np.ndarray, chosen: np.ndarray, turn: int
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Yield halves (learned from, tested on) of chosen rows, split by content and turn."""
-    place = key[chosen] * 997.0 ** (turn + 1)
-    place -= np.floor(place)
+    place = split_place(key[chosen], turn)
     first = place < np.median(place)
     one, other = chosen[first], chosen[~first]
     if len(one) and len(other):

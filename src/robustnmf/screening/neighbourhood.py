@@ -74,10 +74,10 @@ class Neighbourhood:
     limit: float = np.inf
 
     @classmethod
-    def of(cls, rows: RowSample, scale: float, fill: float) -> tuple[Neighbourhood, Measured]:
-        """Take rows in units of a scale as references, and measure them."""
-        near = cls(as_dense(rows.whole_rows()).astype(np.float64) / scale)
-        measured = near.measure(block_of_all(rows, scale, fill))
+    def of(cls, rows: RowSample, block: Block) -> tuple[Neighbourhood, Measured]:
+        """Take rows as references, and measure them; ``block`` holds the same rows."""
+        near = cls(as_dense(rows.whole_rows()).astype(np.float64) / block.scale)
+        measured = near.measure(block)
         usual = measured.is_usual
         if not usual.any():
             return near, measured
@@ -88,6 +88,11 @@ class Neighbourhood:
     def forest(self) -> IsolationForest:
         """The forest that tells which rows are usual."""
         return IsolationForest.grow(self.references)
+
+    @cached_property
+    def _unusual(self) -> np.ndarray:
+        """Which of the references (references,) are not usual."""
+        return self.forest.scores(self.references) > USUAL
 
     def measure(self, block: Block) -> Measured:
         """Measure the rows of a block.
@@ -100,7 +105,7 @@ class Neighbourhood:
         squares[squares <= SAME * to_numpy(block.sq_norms)[:, None]] = np.inf
         at = max(min(NEIGHBOUR, squares.shape[1] - 1) - 1, 0)
         isolation = np.partition(squares, at)[:, at] ** 0.5
-        squares[:, self.forest.scores(self.references) > USUAL] = np.inf
+        squares[:, self._unusual] = np.inf
         distance = np.partition(squares, at)[:, at] ** 0.5
         rows = as_dense(block.user_rows(np.arange(len(block)))) / block.scale
         return Measured(isolation, self.forest.scores(rows), isolation < COHESIVE * distance)
@@ -132,8 +137,8 @@ class Neighbourhood:
 
 def find_neighbourhood(engine: Engine, fill: float) -> Neighbourhood:
     """Draw reference rows from an engine."""
-    rows, _ = draw_rows(engine, REFERENCES).distinct()
-    return Neighbourhood.of(first_rows(rows), engine.scale, fill)[0]
+    rows = first_rows(draw_rows(engine, REFERENCES).distinct()[0])
+    return Neighbourhood.of(rows, block_of_all(rows, engine.scale, fill))[0]
 
 
 def first_rows(rows: RowSample) -> RowSample:
