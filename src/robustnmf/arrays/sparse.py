@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse
@@ -152,3 +152,8 @@ def row_slice(X: scipy.sparse.csr_array, start: int, stop: int) -> scipy.sparse.
     # Set one by one: the constructor copies parts that are views of much larger arrays.
     rows.data, rows.indices, rows.indptr = X.data[inside], X.indices[inside], pointers
     return rows
+
+
+def as_dense(rows: Any) -> np.ndarray:
+    """Return rows, sparse or not, as a dense array."""
+    return rows.toarray() if scipy.sparse.issparse(rows) else np.asarray(rows)

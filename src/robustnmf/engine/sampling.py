@@ -149,10 +149,6 @@ class RowSample:
         """Return the rows with a first guess in the place of missing values."""
         return self.rows if scipy.sparse.issparse(self.rows) else self.engine(1.0).filled().like
 
-    def scaled(self, scale: float) -> RowSample:
-        """Return the sample in units of a scale."""
-        return replace(self, rows=self.rows * (1.0 / scale))
-
     def divided(self, by: np.ndarray) -> RowSample:
         """Return the sample with every row divided by a number of its own (rows,)."""
         by = np.where(by > 0, by, 1.0)

@@ -193,7 +193,9 @@ class BaseRobustNMF(
         if parts.weighting.needs_screening:
             warn_of_few_samples(type(self).__name__, plan.engine)
         if plan.screening is not None:
-            warn_of_outliers(type(self).__name__, learned, plan.engine, plan.screening)
+            warn_of_outliers(
+                type(self).__name__, learned, plan.engine, plan.screening, plan.problem
+            )
             if type(parts.loss) is Frobenius:
                 warn_of_bad_entries(type(self).__name__, learned, plan.screening.sample)
         codes = plan.codes(best, path)

@@ -102,4 +102,4 @@ def warn_of_fit(name: str, model: Any, plan: FitPlan, runs: Runs, learned: dict[
     if plan.parts.weighting.needs_screening:
         warn_of_few_samples(name, plan.engine)
     if plan.screening is not None:
-        warn_of_outliers(name, learned, plan.engine, plan.screening)
+        warn_of_outliers(name, learned, plan.engine, plan.screening, plan.problem)

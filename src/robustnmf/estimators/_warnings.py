@@ -12,7 +12,8 @@ from robustnmf._warn import warn
 from robustnmf.arrays import Array, namespace, to_numpy
 from robustnmf.engine import Engine, RowSample
 from robustnmf.exceptions import OutlierWarning, WeightCollapseWarning
-from robustnmf.screening import Screening
+from robustnmf.problem import Problem
+from robustnmf.screening import Screening, enough_components
 from robustnmf.solvers import nonnegative_least_squares
 from robustnmf.weightings import Weighting, effective_sample_size
 from robustnmf.weightings.trimmed import FEWEST_SAMPLES
@@ -62,7 +63,7 @@ def warn_if_collapsed(
 
 
 def warn_of_outliers(
-    name: str, learned: dict[str, Any], engine: Engine, screening: Screening
+    name: str, learned: dict[str, Any], engine: Engine, screening: Screening, problem: Problem
 ) -> None:
     """Warn if many samples are left out, if they resemble each other, or if that helps little."""
     counted, xp = engine.full_row_weight, namespace(engine.full_row_weight)
@@ -77,11 +78,17 @@ def warn_of_outliers(
         what = f"{left_out:.0f} of {total:.0f} samples, which may be a group of good ones"
     else:
         return
-    helped = "" if np.isnan(gain) else f" Others are predicted {gain:.0%} better without them."
+    rank = learned["components_"].shape[0]
+    facts = "" if np.isnan(gain) else f" Others are predicted {gain:.0%} better without them."
+    if screening.isolated:
+        facts += " Samples that are far from all others did not shape the components."
+    enough = enough_components(screening.sample, problem, rank, engine.scale)
+    advice = f"raise n_components (now {rank}" + (
+        ")" if enough is None else f"; with {enough} components none is left out)"
+    )
     warn(
-        f"{name} left out {what}; outliers_ says which.{helped} If they belong to the data, "
-        f"raise n_components (now {learned['components_'].shape[0]}), or count all samples alike "
-        "with weighting='uniform'.",
+        f"{name} left out {what}; outliers_ says which.{facts} If they belong to the data, "
+        f"{advice}, or count all samples alike with weighting='uniform'.",
         OutlierWarning,
     )
 

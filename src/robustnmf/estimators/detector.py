@@ -44,8 +44,8 @@ class RobustNMFDetector(SaveMixin, OutlierMixin, BaseEstimator):
     come from different ones. If energies miss a share m of these artificial outliers, samples are
     also compared with each other, and that counts as much,
 
-    .. math:: s_i = -\max\left(e_i, (1 - m)\, e_i + m\, g_i\right), \qquad
-              g_i = \ln \frac{d_i}{2 \ell} + 10 \Big(f_i - \frac12\Big),
+    .. math:: s_i = -(1 - m)\, e_i - m\, g_i, \qquad
+              g_i = \ln \frac{d_i}{2 \ell} + 20 \Big(f_i - \frac12\Big),
 
     with the distance :math:`d_i` to the fifth nearest of up to 500 samples, a distance
     :math:`\ell` that few usual samples exceed, and the score :math:`f_i` of an isolation forest.
@@ -293,8 +293,8 @@ class RobustNMFDetector(SaveMixin, OutlierMixin, BaseEstimator):
             return -logs
         xp = namespace(logs)
         isolated = near.outlyingness(engine)
-        both = (1 - self.missed_) * xp.maximum(logs, WELL + 0 * logs) + self.missed_ * isolated
-        return -xp.maximum(logs, both)
+        energetic = xp.maximum(logs, WELL + 0 * logs)
+        return -(1 - self.missed_) * energetic - self.missed_ * isolated
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -2,9 +2,9 @@
 
 from robustnmf.screening.entries import fit_good_entries, screen_entries
 from robustnmf.screening.neighbourhood import Neighbourhood, find_neighbourhood
-from robustnmf.screening.samples import ROWS, Screening, screen
+from robustnmf.screening.samples import ROWS, Screening, enough_components, screen
 
 __all__ = [
-    "ROWS", "Neighbourhood", "Screening", "find_neighbourhood", "fit_good_entries", "screen",
-    "screen_entries",
+    "ROWS", "Neighbourhood", "Screening", "enough_components", "find_neighbourhood",
+    "fit_good_entries", "screen", "screen_entries",
 ]  # fmt: skip

@@ -31,16 +31,17 @@ FACTORS = (1.5, 1.0)
 """Factors of the limit beyond which the candidates leave samples out, one after the other."""
 
 GAIN = 0.08
-"""Share by which a candidate that leaves out isolated samples must reduce the error of the core."""
+"""Share by which a candidate must reduce the error of the core."""
 
-SPLITS, PASSES = 2, 12
+SPLITS, PASSES = 2, 6
 """How often rows are split in halves, and passes of the fits of the halves."""
 
-DESCRIBED = 10.0
-"""Mean error of samples with large energies over that of the core, below which all may be kept."""
+DESCRIBED = 5.0
+"""Mean error of samples with large energies over that of the core, from which on they are left out
+in any case."""
 
-SMALLEST_CORE = 20
-"""Fewest rows that all candidates keep."""
+SMALLEST = 15
+"""Fewest rows that all candidates keep, and fewest samples that are a group."""
 
 EXACT = 1e-4
 """Error as a share of the size of a row that is too small to matter."""
@@ -61,19 +62,26 @@ class Decision(NamedTuple):
 
 
 def decide(
-    sample: RowSample, is_accepted: np.ndarray, problem: Problem, rank: int, scale: float
+    sample: RowSample,
+    is_accepted: np.ndarray,
+    is_member: np.ndarray,
+    problem: Problem,
+    rank: int,
+    scale: float,
 ) -> Decision:
     """Decide which rows of a sample teach the components.
 
-    ``is_accepted`` (rows,) are the rows that have typical energies. They are kept if there are too
-    few rows to decide.
+    ``is_accepted`` (rows,) are the rows that have typical energies, ``is_member`` those of them
+    that were accepted as members of a group. Accepted rows are kept if there are too few rows to
+    decide. Members of a group that are close to each other are never called isolated.
     """
     rows, place = sample.distinct()  # in the order of their keys
-    accepted = np.zeros(len(rows), dtype=bool)
+    accepted, member = (np.zeros(len(rows), dtype=bool) for _ in range(2))
     accepted[place] = is_accepted
+    member[place] = is_member & (sample.weight[is_member].sum() >= SMALLEST)
     chosen = first_rows(rows)
     keep, most = accepted[: len(chosen)], len(chosen)
-    fewest = max(SMALLEST_CORE, rank + 2)
+    fewest = max(SMALLEST, rank + 2)
     if keep.sum() < fewest:
         return Decision(is_accepted)
     fill = problem.pass_type(False, False).fill_value
@@ -86,9 +94,9 @@ def decide(
     limits = []
     if 2.0 * weight[measured.is_usual].sum() >= weight.sum():
         limits = [factor * near.limit for factor in FACTORS]
-    candidates = [np.ones_like(keep), keep] + [
-        keep & ~measured.is_isolated(limit) for limit in limits
-    ]
+    candidates = [np.ones_like(keep), keep]
+    in_group = member[:most] & measured.is_cohesive
+    candidates += [keep & (in_group | ~measured.is_isolated(limit)) for limit in limits]
     while candidates[-1].sum() < fewest:
         candidates.pop()
     if candidates[-1].all():
@@ -97,7 +105,7 @@ def decide(
     if min((candidates[-1] & half).sum() for half in halves) < fewest / 4:
         return Decision(is_accepted)  # one huge entry makes all keys equal
     errors, ratio = _errors(table, chosen, problem, rank, candidates, halves)
-    best = 0 if errors[0] < errors[1] and ratio < DESCRIBED else 1
+    best = 0 if (1.0 - GAIN) * errors[0] < errors[1] and ratio < DESCRIBED else 1
     for i in range(2, len(candidates)):
         if errors[i] < (1.0 - GAIN) * errors[best]:
             best = i
@@ -107,7 +115,9 @@ def decide(
         return Decision(accepted[place], gain, ratio, everyone=True)
     if best == 1:
         return Decision(is_accepted, gain, ratio)
-    accepted &= ~near.measure(block_of_all(rows, scale, fill)).is_isolated(limits[best - 2])
+    measured = near.measure(block_of_all(rows, scale, fill))
+    in_group = member & measured.is_cohesive
+    accepted &= in_group | ~measured.is_isolated(limits[best - 2])
     return Decision(accepted[place], gain, ratio, isolated=True)
 
 
@@ -158,13 +168,13 @@ def _errors(
     different, which = np.unique(np.array(candidates), axis=0, return_inverse=True)
     masks = _Masks(np.array([keep & half for keep in different for half in halves], dtype=float))
     chosen = rows.take(core)
-    start = InMemory(chosen.whole_rows(), scale=table.scale, sample_weight=chosen.weight)
-    _, basis = INITS["nndsvda"](start, rank, 0)
+    learned_from = InMemory(chosen.whole_rows(), scale=table.scale, sample_weight=chosen.weight)
+    _, basis = INITS["nndsvda"](learned_from, rank, 0)
     count = len(masks.table)
-    bases = np.repeat(np.asarray(basis, dtype=np.float64)[None], count, axis=0)
+    start = encoded_start(table, problem, np.asarray(basis, dtype=np.float64)[None])
     members = fit(
         table, problem, [_Kept(masks, number) for number in range(count)],
-        encoded_start(table, problem, bases), max_iter=PASSES, tol=0.0,
+        start.repeated(table, count), max_iter=PASSES, tol=0.0,
     )  # fmt: skip
     bases = np.stack([member.basis for member in members])
     batch = Batch([Uniform()] * count, bases)

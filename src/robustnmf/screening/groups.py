@@ -7,38 +7,33 @@ other half is encoded with them; a sample that then has a typical energy belongs
 
 Parts are learned with :math:`L_{2,1}` weights from rows of equal size: with a squared error they
 would describe the outliers among the rejected, which are the largest and the most different.
-Rows that are the same up to rounding (a stuck sensor), or that one value fills (a code for missing
-values, a saturated channel), predict each other whatever they are, and are no evidence for a group.
+Equal rows are one row. Rows that one value fills (a code for missing values, a saturated channel)
+predict each other whatever they are, and are not evidence for a group.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse
 
+from robustnmf.arrays.sparse import as_dense
 from robustnmf.encoding import encode, least_codes
 from robustnmf.engine import RowSample, split_place
 from robustnmf.fit import fit
 from robustnmf.problem import Problem
-from robustnmf.screening.copies import (
-    FEWEST,
-    ROUNDING,
-    as_dense,
-    find_copies,
-    find_filled,
-    row_sq_norms,
-)
 from robustnmf.state import Start
 from robustnmf.weightings import L21, Trimmed, Uniform
 
-ROUNDS = 4
+ROUNDS = 2
 """How many times the samples that are still rejected are split."""
 
-WORTH_A_ROUND = 0.05
-"""Share of the split samples that belong to groups, below which no further round follows."""
+FEWEST = 4
+"""Least number of rejected samples that are split, or that share a fill value."""
 
 PASSES = 6
 """Passes of the fit of the parts of one half."""
@@ -46,20 +41,18 @@ PASSES = 6
 CANDIDATES = 24
 """Rows that are tried as the direction of a new part."""
 
-REFINEMENTS = 3
-"""Times that the direction of a new part is averaged over the rows that it describes."""
-
-MOST = 0.5
-"""Share of the samples within the limits that have typical energies, in a group."""
-
-WIDER = 1.5
-"""Factor of the limits for the members of a group once it is found: fewer parts describe them."""
-
-COPY = 1 / 30
-"""Rows whose relative distance is below this share of a typical relative energy are copies."""
-
 SIMILAR = 10.0
-"""Rejected samples resemble each other where parts of the others divide their energy by this."""
+"""Rejected samples resemble each other if parts of the others divide their energy by this."""
+
+FILLED, FILLED_FEATURES = 0.5, 0.2
+"""Shares of the size and of the features of a row that one value fills, from which on it is filled.
+A row of yes-or-no features has the same value in some of them too, but in few."""
+
+MANY_FILLED, COMPARED = 0.05, 500
+"""Share of accepted rows that are filled, from which on that is usual in this table, and most rows
+that are looked at."""
+
+ROUNDING = 1e-12
 
 
 class Groups(NamedTuple):
@@ -76,14 +69,10 @@ def find_groups(
     basis: np.ndarray,
     scale: float,
     cutoffs: Trimmed,
-    typical_cutoffs: Trimmed,
-    typical_share: float,
 ) -> Groups:
     """Find the rejected samples (rows,) that parts of other rejected samples describe.
 
-    ``basis`` (k, features) is in units of ``scale``. ``cutoffs`` bound the energies that count
-    as described, ``typical_cutoffs`` those that are typical of good samples. ``typical_share`` is
-    the typical energy of accepted samples over their size.
+    ``basis`` (k, features) is in units of ``scale``. ``cutoffs`` bound typical energies.
     """
     # A row that is repeated, and one with as much weight, must be treated alike.
     rejected, place = rejected.distinct()
@@ -91,44 +80,25 @@ def find_groups(
     if not n:
         return Groups(np.zeros(0, dtype=bool), np.zeros(0, dtype=bool))
     count = max(1, min(max(2, len(basis) // 2), features - len(basis) - 1))
-    copies = find_copies(rejected.scaled(scale), accepted.scaled(scale), COPY * typical_share)
-    copies |= find_filled(rejected, accepted)
-    members, similar = np.zeros(n, dtype=bool), copies.copy()
+    filled = find_filled(rejected, accepted)
+    members, similar = np.zeros(n, dtype=bool), filled | (rejected.weight > rejected.weight.min())
     degree, fill = problem.loss.degree, problem.pass_type(False, False).fill_value
     engine = rejected.engine(scale, fill)
-    sizes = engine.row_sizes(degree)
-    limits, typical_limits = (
-        bound.for_row_sizes(sizes).cutoff for bound in (cutoffs, typical_cutoffs)
-    )
+    limits = cutoffs.for_row_sizes(engine.row_sizes(degree)).cutoff
     codes, before = encode(engine, problem, Uniform(), basis)
     norms = engine.row_sizes(2.0) ** 0.5
     of_equal_size, codes = rejected.divided(scale * norms), codes / norms[:, None]
     for turn in range(ROUNDS):
-        left = np.flatnonzero(~members & ~copies)
+        left = np.flatnonzero(~members & ~filled)
         if len(left) < FEWEST:
             break
-        described = np.zeros(n, dtype=bool)
         for half, other in _halves(rejected.key, left, turn):
             parts = _learn_parts(of_equal_size.take(half), codes[half], problem, basis, count)
             sample = rejected.take(other).engine(scale, fill)
             _, energies = encode(sample, problem, Uniform(), parts)
-            described[other] = _described(energies, limits[other], typical_limits[other])
+            members[other] = energies <= limits[other]
             similar[other] |= energies < before[other] / SIMILAR
-        members |= described
-        if described.sum() < WORTH_A_ROUND * len(left):
-            break
     return Groups(members[place], (similar & ~members)[place])
-
-
-def _described(energies: np.ndarray, limits: np.ndarray, typical: np.ndarray) -> np.ndarray:
-    """Find described samples (rows,): all within the limits, if most of them have typical energies.
-
-    Energies of a group are distributed as those of the majority are. Where most energies within the
-    limits are close to the limits, they are no group, and only typical ones are described.
-    """
-    within, are_typical = energies <= limits, energies <= typical
-    is_group = are_typical.sum() >= MOST * within.sum()
-    return energies <= WIDER * limits if is_group else are_typical
 
 
 def _halves(
@@ -183,7 +153,7 @@ def new_directions(
     """
     parts, codes = basis, codes.astype(np.float64)
     onto, gram = np.asarray(rows @ basis.T, dtype=np.float64), basis @ basis.T
-    sq_norms = row_sq_norms(rows)
+    sq_norms = _row_sq_norms(rows)
     floor = ROUNDING * sq_norms
     left = sq_norms + np.einsum("ij,ij->i", codes, codes @ gram - 2 * onto)
     for turn in range(count):
@@ -194,13 +164,10 @@ def new_directions(
         along = np.maximum(rows @ candidates.T - codes @ (parts @ candidates.T), 0.0)
         remain = np.sqrt(np.maximum(left[:, None] - along**2, floor[:, None]))
         best = candidates[np.argmin(weight @ remain)]
-        for _ in range(REFINEMENTS):
-            along = np.maximum(rows @ best - codes @ (parts @ best), 0.0)
-            share = weight * along / np.sqrt(np.maximum(left - along**2, 1e-8 * sq_norms))
-            mean = np.maximum(share @ rows - (share @ codes) @ parts, 0.0)
-            if not mean.any():
-                break
-            best = _unit_rows(mean[None])[0]
+        along = np.maximum(rows @ best - codes @ (parts @ best), 0.0)
+        share = weight * along / np.sqrt(np.maximum(left - along**2, 1e-8 * sq_norms))
+        mean = np.maximum(share @ rows - (share @ codes) @ parts, 0.0)
+        best = _unit_rows(mean[None])[0]
         if not best.any():
             break
         along = np.maximum(rows @ best - codes @ (parts @ best), 0.0)
@@ -213,3 +180,64 @@ def _unit_rows(rows: np.ndarray) -> np.ndarray:
     """Divide rows by their norms; rows of zeros stay."""
     norms = np.linalg.norm(rows, axis=1, keepdims=True)
     return rows / np.where(norms > 0, norms, 1.0)
+
+
+def find_filled(rejected: RowSample, accepted: RowSample) -> np.ndarray:
+    """Find rows (rows,) that the same value fills, unless filled rows are usual in this table.
+
+    A code for missing values, a saturated channel or a covered lens gives different samples the
+    same entries. They predict each other as copies do.
+    """
+    usual = accepted.take(np.argsort(accepted.key)[:COMPARED])
+    if np.average(_filling_values(usual.rows) > 0, weights=usual.weight) > MANY_FILLED:
+        return np.zeros(len(rejected), dtype=bool)
+    filling = _filling_values(rejected.rows)
+    _, which, times = np.unique(filling, return_inverse=True, return_counts=True)
+    return (filling > 0) & (times[which] >= FEWEST)
+
+
+def _filling_values(rows: Any) -> np.ndarray:
+    """Return the value that fills each row (rows,), zero where there is none."""
+    count, features = rows.shape
+    filling = np.zeros(count)
+    if scipy.sparse.issparse(rows):
+        entries = np.split(rows.data, rows.indptr[1:-1])
+        candidates = np.flatnonzero(np.diff(rows.indptr) >= _fewest_filled(features))
+    else:
+        entries = rows
+        candidates = np.flatnonzero(_has_repeats(rows, _fewest_filled(features)))
+    for row in candidates:
+        filling[row] = _filling_value(entries[row], features)
+    return filling
+
+
+def _fewest_filled(features: int) -> int:
+    """Return the least number of features that a value fills."""
+    return max(2, math.ceil(FILLED_FEATURES * features))
+
+
+def _has_repeats(rows: np.ndarray, times: int) -> np.ndarray:
+    """Find rows (rows,) in which a positive value occurs several times; NaN does not count."""
+    if rows.shape[1] < times:
+        return np.zeros(len(rows), dtype=bool)
+    values = np.sort(rows, axis=1)
+    first, last = values[:, : values.shape[1] - times + 1], values[:, times - 1 :]
+    return ((first == last) & (first > 0)).any(axis=1)
+
+
+def _filling_value(entries: np.ndarray, features: int) -> float:
+    """Return the value that fills the entries of one row, zero where there is none."""
+    values, times = np.unique(entries[entries > 0], return_counts=True)  # NaN is not above zero
+    often = times >= _fewest_filled(features)
+    if not often.any():
+        return 0.0
+    squares = times * (values / values.max()) ** 2
+    largest = int(np.argmax(np.where(often, squares, 0.0)))
+    return float(values[largest]) if squares[largest] > FILLED * squares.sum() else 0.0
+
+
+def _row_sq_norms(rows: Any) -> np.ndarray:
+    """Compute the squared norm of every row (rows,) in float64."""
+    if scipy.sparse.issparse(rows):
+        return np.asarray(rows.multiply(rows).sum(axis=1), dtype=np.float64).ravel()
+    return np.einsum("ij,ij->i", rows, rows, dtype=np.float64)

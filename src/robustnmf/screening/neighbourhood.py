@@ -10,9 +10,9 @@ import numpy as np
 
 from robustnmf.arrays import Array, Block, on_device_of, to_numpy, weighted_quantile
 from robustnmf.arrays.forest import USUAL, IsolationForest
+from robustnmf.arrays.sparse import as_dense
 from robustnmf.engine import Engine, InMemory, RowSample, draw_rows
 from robustnmf.passes import BlockState
-from robustnmf.screening.copies import as_dense
 
 REFERENCES, REFERENCE_NUMBERS = 500, 1_000_000
 """Most rows that distances are measured to, and most entries of these rows."""
@@ -23,13 +23,13 @@ NEIGHBOUR = 5
 LARGE = 0.95
 """Quantile of the isolation of usual samples that is the limit."""
 
-COHESIVE = 0.2
-"""Isolation of a sample over its distance to usual samples, up to which it belongs to a group."""
+COHESIVE = 0.3
+"""Isolation of a sample over its distance to usual samples, up to which others are close to it."""
 
 FAR = 2.0
 """Factor of the limit from which on a detector calls a sample of typical score isolated."""
 
-SCORE_UNIT = 10.0
+SCORE_UNIT = 20.0
 """Factor that makes scores of the forest comparable with logarithms of distances."""
 
 SAME = 1e-12
@@ -42,7 +42,7 @@ TINY = float(np.finfo(float).tiny)
 
 
 class Measured(NamedTuple):
-    """Of every row (rows,): its isolation, how unusual it is, whether it belongs to a group."""
+    """Of every row (rows,): its isolation, how unusual it is, whether others are close to it."""
 
     isolation: np.ndarray
     scores: np.ndarray
@@ -54,8 +54,8 @@ class Measured(NamedTuple):
         return self.scores <= USUAL
 
     def is_isolated(self, limit: float) -> np.ndarray:
-        """Which rows are beyond a limit, and neither usual nor in a group."""
-        return (self.isolation > limit) & ~self.is_usual & ~self.is_cohesive
+        """Which rows are beyond a limit and not usual."""
+        return (self.isolation > limit) & ~self.is_usual
 
 
 @dataclass(frozen=True)
@@ -66,17 +66,20 @@ class Neighbourhood:
     ----------
     references : ndarray (references, features)
         In the units of the blocks that are compared.
+    weight : ndarray (references,)
+        How many times each of them counts.
     limit : float
         Isolation that few usual samples exceed.
     """
 
     references: np.ndarray
+    weight: np.ndarray
     limit: float = np.inf
 
     @classmethod
     def of(cls, rows: RowSample, block: Block) -> tuple[Neighbourhood, Measured]:
         """Take rows as references, and measure them; ``block`` holds the same rows."""
-        near = cls(as_dense(rows.whole_rows()).astype(np.float64) / block.scale)
+        near = cls(as_dense(rows.whole_rows()).astype(np.float64) / block.scale, rows.weight)
         measured = near.measure(block)
         usual = measured.is_usual
         if not usual.any():
@@ -87,7 +90,7 @@ class Neighbourhood:
     @cached_property
     def forest(self) -> IsolationForest:
         """The forest that tells which rows are usual."""
-        return IsolationForest.grow(self.references)
+        return IsolationForest.grow(self.references, self.weight)
 
     @cached_property
     def _unusual(self) -> np.ndarray:

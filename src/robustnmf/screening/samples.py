@@ -19,6 +19,7 @@ are drawn from all of X, so that rare groups are not missed.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -41,7 +42,7 @@ from robustnmf.weightings.trimmed import FEWEST_SAMPLES
 ROWS = 3000
 """Number of rows that are drawn."""
 
-PASSES = 100
+PASSES = 30
 """Most passes of a fit of the drawn rows."""
 
 TOLERANCE = 1e-3
@@ -50,8 +51,9 @@ TOLERANCE = 1e-3
 STRICTER = 1.0
 """By how many standard deviations of log energies a typical sample stays below the cutoffs."""
 
-CLEAN = 0.05
-"""Share of rejected samples up to which hardly any of the others is bad."""
+TRIED, TRIED_NUMBERS = (1.5, 2.0, 3.0), 3_000_000
+"""Factors of the number of components that a warning tries, and the largest sample that it tries
+them on."""
 
 LEAST_ENTRY = 1e-6
 """Entries of a start, as a share of the mean: multiplicative updates cannot leave zero."""
@@ -70,8 +72,7 @@ class Coverage(NamedTuple):
     majority: float
 
 
-USUAL = Coverage(0.5, 0.9, 0.99)
-IF_CLEAN = Coverage(0.5, 0.97, 0.99)
+USUAL = Coverage(0.5, 0.97, 0.99)
 WITHOUT_ISOLATED = Coverage(-1.0, 0.97, 0.0)
 """With few features, bad samples are described hardly worse than good ones."""
 
@@ -98,6 +99,10 @@ class Screening:
     ratio : float
         Error of samples of large energies over that of others, if they are kept; NaN if that is
         not known.
+    everyone : bool
+        Whether leaving samples out does not help others, so that none is left out.
+    isolated : bool
+        Whether samples that are far from all others did not shape the start.
     """
 
     start: Start
@@ -106,6 +111,8 @@ class Screening:
     sample: RowSample
     gain: float = np.nan
     ratio: float = np.nan
+    everyone: bool = False
+    isolated: bool = False
 
 
 def screen(
@@ -134,17 +141,15 @@ def _screen(
         is_rejected = _rejection_rule(engine, problem, majority)
         good = good.representative()
         rejected = draw_rows(engine, ROWS, is_rejected).representative()
-    groups = find_groups(
-        rejected, good, problem, majority.fitted.basis, engine.scale, majority.cutoffs,
-        majority.cutoffs.lower_cutoffs(STRICTER, majority.unit), majority.typical_share,
-    )  # fmt: skip
-    pool, by_energy = good.joined(rejected), np.ones(len(good) + len(rejected), dtype=bool)
-    by_energy[len(good) :] = groups.members
-    decision = decide(pool, by_energy, problem, rank, engine.scale)
+    typical = majority.cutoffs.lower_cutoffs(STRICTER, majority.unit)
+    groups = find_groups(rejected, good, problem, majority.fitted.basis, engine.scale, typical)
+    pool, is_member = good.joined(rejected), np.zeros(len(good) + len(rejected), dtype=bool)
+    is_member[len(good) :] = groups.members
+    is_accepted = is_member.copy()
+    is_accepted[: len(good)] = True
+    decision = decide(pool, is_accepted, is_member, problem, rank, engine.scale)
     table = pool.take(decision.kept).engine(engine.scale, fill, engine.like)
-    left_out = float(rejected.weight[~groups.members].sum())
-    is_clean = left_out <= CLEAN * float(pool.weight.sum())
-    coverage = IF_CLEAN if is_clean else USUAL
+    coverage = USUAL
     if decision.everyone or decision.isolated:
         coverage = EVERYONE if decision.everyone else WITHOUT_ISOLATED
     bases, cutoffs = fit_accepted(
@@ -153,7 +158,29 @@ def _screen(
     )  # fmt: skip
     similar = float(rejected.weight[groups.similar].sum())
     start = _start(engine, problem, bases)
-    return Screening(start, cutoffs, similar, sample, decision.gain, decision.ratio)
+    return Screening(
+        start, cutoffs, similar, sample, decision.gain, decision.ratio, decision.everyone,
+        decision.isolated,
+    )  # fmt: skip
+
+
+def enough_components(sample: RowSample, problem: Problem, rank: int, scale: float) -> int | None:
+    """Return a larger number of components with which no sample is left out.
+
+    None if there is none among a few that are tried, or if that would take long.
+    """
+    rows, features = sample.rows.shape
+    if rows * features > TRIED_NUMBERS or problem.loss.weighs_entries:
+        return None
+    engine = sample.engine(scale, problem.pass_type(False, False).fill_value)
+    for factor in TRIED:
+        more = math.ceil(factor * rank)
+        if more > min(features, rows // 2):
+            return None
+        screening = screen(engine, problem, more, "robust", [0])
+        if screening is not None and screening.everyone:
+            return more
+    return None
 
 
 def _start(engine: Engine, problem: Problem, bases: np.ndarray) -> Start:
