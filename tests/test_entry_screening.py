@@ -256,3 +256,21 @@ def test_the_reconstruction_error_is_the_norm_where_residuals_are_small(loss):
     model = RobustNMF(3, loss=loss, random_state=0)
     residuals = clean - model.fit_transform(clean) @ model.components_
     assert model.reconstruction_err_ == pytest.approx(np.linalg.norm(residuals), rel=1e-6)
+
+
+def test_good_entries_of_features_that_nothing_predicts_stay():
+    """A rare feature of its own: its entries do not fit two components, and are good."""
+    rng = np.random.default_rng(0)
+    X = rng.random((300, 2)) @ rng.random((2, 6))
+    X = np.column_stack([X / X.max(axis=0), rng.random(300) < 0.2])
+    weights = RobustNMF(2, loss="biweight", random_state=0).fit(X).entry_weights(X)
+    assert (weights[:, -1] > 0.9).all()
+
+
+def test_usual_values_are_kept_in_a_saved_model(tmp_path):
+    _, dirty, _ = spoiled(0.05)
+    model = fitted(dirty, "biweight")
+    assert np.asarray(model.loss_.usual).shape == (2, dirty.shape[1])
+    model.save(tmp_path / "model.rnmf")
+    again = robustnmf.load(tmp_path / "model.rnmf")
+    np.testing.assert_array_equal(again.entry_weights(dirty), model.entry_weights(dirty))

@@ -251,6 +251,7 @@ def test_data_beyond_the_range_of_the_fit_are_refused(loss):
         (Biweight(["a"] * 8), "not finite numbers"),
         (Biweight([np.nan] * 8), "not finite numbers"),
         (Biweight(1.0, highest=[1.0]), "highest of Biweight has the shape"),
+        (Biweight(1.0, usual=[1.0] * 8), "usual of Biweight has the shape"),
     ],
 )
 def test_cutoffs_that_are_not_one_for_every_feature_are_refused(loss, message):

@@ -81,3 +81,36 @@ def test_far_entries_have_bounded_and_no_influence():
     assert HuberLoss(2.0).entry_weights(x, y)[0] * 1e6 == pytest.approx(2.0)
     assert Biweight(2.0).entry_weights(x, y)[0] == 0.0
     assert Biweight(2.0).entries(x, y)[0] == pytest.approx(4 / 3)
+
+
+@pytest.mark.parametrize("loss_type", [Biweight, HuberLoss])
+def test_usual_entries_count_in_full_whatever_their_residual(loss_type):
+    loss = loss_type(1.0, usual=[[0.0, 0.0], [2.0, 9.0]])
+    X, approximation = np.array([[8.0, 8.0], [2.0, 2.0]]), np.zeros((2, 2))
+    weights = loss.entry_weights(X, approximation)
+    assert weights[0, 0] < 0.2
+    np.testing.assert_array_equal(weights[[0, 1, 1], [1, 0, 1]], 1.0)
+    np.testing.assert_array_equal(loss.entries(X, approximation)[[0, 1], [1, 0]], [64.0, 4.0])
+    assert loss.entries(X, approximation)[0, 0] < 16.0
+
+
+@pytest.mark.parametrize("loss_type", [Biweight, HuberLoss])
+def test_compiled_residuals_of_usual_entries_are_those_of_numpy(loss_type):
+    rng = np.random.default_rng(0)
+    X, basis, codes = rng.random((30, 5)) * 4, rng.random((1, 2, 5)), rng.random((1, 30, 2))
+    loss = loss_type(0.3, usual=np.array([[0.5] * 5, [2.5] * 5]))
+    block = DenseBlock(X)
+    approximation = block.approximation(codes, basis)
+    residuals, sums = loss.weighted_residuals(block, approximation)
+    data = block.values()
+    expected = loss.entry_weights(data, approximation) * (data - approximation)
+    np.testing.assert_allclose(residuals, expected, atol=1e-14)
+    np.testing.assert_allclose(sums, loss.entries(data, approximation).sum(axis=-1), rtol=1e-12)
+
+
+def test_usual_values_follow_units_and_features():
+    loss = Biweight([1.0, 2.0], usual=[[0.0, 1.0], [2.0, 3.0]])
+    np.testing.assert_array_equal(loss.rescaled(10.0).usual, [[0.0, 10.0], [20.0, 30.0]])
+    chosen = loss.of_features(np.array([1]))
+    np.testing.assert_array_equal(chosen.usual, [[1.0], [3.0]])
+    np.testing.assert_array_equal(chosen.cutoff, [2.0])

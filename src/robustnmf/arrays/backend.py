@@ -243,7 +243,7 @@ class Kernels:
         return None
 
     def weighted_residuals(
-        self, name: str, block: Block, approximation: Array, cutoffs: np.ndarray
+        self, name: str, block: Block, approximation: Array, bounds: np.ndarray
     ) -> tuple[Array, Array] | None:
         """Multiply residuals by weights of entries, by the loop of a loss; also sum it."""
         return None

@@ -163,7 +163,7 @@ class NumpyKernels(Kernels):
         return rho, weight
 
     def weighted_residuals(
-        self, name: str, block: Block, approximation: np.ndarray, cutoffs: np.ndarray
+        self, name: str, block: Block, approximation: np.ndarray, bounds: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray] | None:
         """Call a loop of :mod:`robustnmf.arrays.entry_losses` on complete rows, as they are."""
         if not block.is_complete_table:
@@ -171,7 +171,7 @@ class NumpyKernels(Kernels):
         out, sums = np.empty_like(approximation), np.empty(approximation.shape[:-1])
         loop = getattr(entry_losses, name)
         for member, values, rows in zip(approximation, out, sums, strict=True):
-            loop(block.rows, 1.0 / block.scale, member, cutoffs, values, rows)
+            loop(block.rows, 1.0 / block.scale, member, bounds, values, rows)
         return out, sums
 
     def pivot(

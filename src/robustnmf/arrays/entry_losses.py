@@ -1,4 +1,7 @@
-"""Compiled loops of losses that give every entry a weight: residuals times weights, row sums."""
+"""Compiled loops of losses that give every entry a weight: residuals times weights, row sums.
+
+The bounds (3, features) are the cutoffs, and the smallest and largest usual value, of features.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ def huber_residuals(
     rows: np.ndarray,
     inverse_scale: float,
     approximation: np.ndarray,
-    cutoffs: np.ndarray,
+    bounds: np.ndarray,
     out: np.ndarray,
     sums: np.ndarray,
 ) -> None:
@@ -19,9 +22,10 @@ def huber_residuals(
     for i in range(rows.shape[0]):
         total = 0.0
         for j in range(rows.shape[1]):
-            residual = rows[i, j] * inverse_scale - approximation[i, j]
-            size, cutoff = abs(residual), cutoffs[j]
-            if size <= cutoff:
+            value = rows[i, j] * inverse_scale
+            residual = value - approximation[i, j]
+            size, cutoff = abs(residual), bounds[0, j]
+            if size <= cutoff or bounds[1, j] <= value <= bounds[2, j]:
                 total += residual * residual
                 out[i, j] = residual
             else:
@@ -35,7 +39,7 @@ def biweight_residuals(
     rows: np.ndarray,
     inverse_scale: float,
     approximation: np.ndarray,
-    cutoffs: np.ndarray,
+    bounds: np.ndarray,
     out: np.ndarray,
     sums: np.ndarray,
 ) -> None:
@@ -43,8 +47,13 @@ def biweight_residuals(
     for i in range(rows.shape[0]):
         total = 0.0
         for j in range(rows.shape[1]):
-            residual = rows[i, j] * inverse_scale - approximation[i, j]
-            square = cutoffs[j] * cutoffs[j]
+            value = rows[i, j] * inverse_scale
+            residual = value - approximation[i, j]
+            if bounds[1, j] <= value <= bounds[2, j]:
+                total += residual * residual
+                out[i, j] = residual
+                continue
+            square = bounds[0, j] * bounds[0, j]
             ratio = min(residual * residual / square, 1.0)
             total += square * ratio * (1 - ratio + ratio * ratio / 3)
             out[i, j] = (1 - ratio) * (1 - ratio) * residual

@@ -36,13 +36,18 @@ class ReweightedLoss(Loss):
     _parameter_constraints = {
         "cutoff": [Interval(Real, 0, None, closed="neither"), "array-like", StrOptions({"auto"})],
         "highest": ["array-like", None],
+        "usual": ["array-like", None],
     }
+    spares_usual: bool = False
+    """Whether automatic cutoffs come with the usual values of features."""
+
     ignores_higher: bool = False
     """Whether entries above ``highest`` have no weight, whatever their residual."""
 
-    def __init__(self, cutoff: Any = "auto", highest: Any = None):
+    def __init__(self, cutoff: Any = "auto", highest: Any = None, usual: Any = None):
         self.cutoff = cutoff
         self.highest = highest
+        self.usual = usual
 
     @abstractmethod
     def rho(self, squares: Array, cutoffs: Array | float) -> Array:
@@ -62,21 +67,23 @@ class ReweightedLoss(Loss):
         return isinstance(self.cutoff, str)
 
     def check_features(self, features: int) -> None:
-        for name, given in (("cutoff", self.cutoff), ("highest", self.highest)):
+        for name in ("cutoff", "highest", "usual"):
+            given = getattr(self, name)
             if given is None or isinstance(given, (str, Real)):
                 continue
             values = np.asarray(given)
             problem = None
-            if values.shape != (features,):
+            if values.shape != ((2, features) if name == "usual" else (features,)):
                 problem = f"has the shape {values.shape}, but X has {features} features"
             elif values.dtype.kind not in "iuf" or not np.all(np.isfinite(values)):
                 problem = "holds values that are not finite numbers"
             elif name == "cutoff" and not np.all(values > 0):
                 problem = f"holds {values.min():g}, but cutoffs are positive"
             if problem is not None:
+                numbers = "two rows with one number" if name == "usual" else "one number"
                 other = "a single number for all of them" if name == "cutoff" else "leave it out"
                 raise ValueError(
-                    f"{name} of {type(self).__name__} {problem}. Give one number for every "
+                    f"{name} of {type(self).__name__} {problem}. Give {numbers} for every "
                     f"feature, or {other}."
                 )
 
@@ -90,20 +97,25 @@ class ReweightedLoss(Loss):
         if self.has_auto:
             return self
         loss = copy(self)
-        loss.cutoff, loss.highest = (
+        loss.cutoff, loss.highest, loss.usual = (
             value
             if value is None
             else float(value) * factor
             if isinstance(value, Real)
             else np.asarray(value, dtype=np.float64) * factor
-            for value in (self.cutoff, self.highest)
+            for value in (self.cutoff, self.highest, self.usual)
         )
         return loss
 
     def of_features(self, features: np.ndarray) -> Self:
-        if self.has_auto or isinstance(self.cutoff, Real):
+        if self.has_auto:
             return self
-        return self.with_cutoff(np.asarray(self.cutoff)[features])
+        loss = copy(self)
+        loss.cutoff, loss.highest, loss.usual = (
+            value if value is None or isinstance(value, Real) else np.asarray(value)[..., features]
+            for value in (self.cutoff, self.highest, self.usual)
+        )
+        return loss
 
     def cutoffs_like(self, data: Array) -> Array | float:
         """Return the cutoff as a number, or as an array (features,) where data are."""
@@ -118,13 +130,23 @@ class ReweightedLoss(Loss):
         return on_device_of(data, cutoffs, data.dtype)
 
     def entries(self, data: Array, approximation: Array) -> Array:
-        losses = self.rho((data - approximation) ** 2, self.cutoffs_like(approximation))
-        return self._without_higher(data, losses)
+        squares = (data - approximation) ** 2
+        losses = self.rho(squares, self.cutoffs_like(approximation))
+        return self._without_higher(data, self._unless_usual(data, squares, losses))
 
     def entry_weights(self, data: Array, approximation: Array) -> Array:
         """Compute the weight of every entry, 1 for good ones to 0 for bad ones."""
         weights = self.weight((data - approximation) ** 2, self.cutoffs_like(approximation))
+        weights = self._unless_usual(data, namespace(weights).ones_like(weights), weights)
         return self._without_higher(data, weights)
+
+    def _unless_usual(self, data: Array, usual: Array, others: Array) -> Array:
+        """Choose between values of entries that are usual for their feature, and of others."""
+        if self.usual is None:
+            return others
+        xp = namespace(others)
+        low, high = on_device_of(data, np.asarray(self.usual, dtype=np.float64), data.dtype)
+        return xp.where((data >= low) & (data <= high), usual, others)
 
     def _without_higher(self, data: Array, values: Array) -> Array:
         """Set values of entries above ``highest`` to zero, where these are ignored."""
@@ -149,16 +171,21 @@ class ReweightedLoss(Loss):
         The sums (members, rows) are float64. Missing entries count as zero.
         """
         cutoffs = self.cutoffs_like(approximation)
-        by_feature = np.empty(approximation.shape[-1])
-        by_feature[:] = self.cutoff
+        by_feature = np.empty((3, approximation.shape[-1]))
+        by_feature[0] = self.cutoff
+        by_feature[1:] = np.array([[np.inf], [-np.inf]]) if self.usual is None else self.usual
         compiled = block.kernels.weighted_residuals(
             self.residual_loop, block, approximation, by_feature
         )
         if compiled is not None:
             return compiled
-        residuals = block.values() - approximation
+        data = block.values()
+        residuals = data - approximation
         squares = residuals**2
-        return self.weight(squares, cutoffs) * residuals, block.row_sums(self.rho(squares, cutoffs))
+        weights = self.weight(squares, cutoffs)
+        weights = self._unless_usual(data, namespace(weights).ones_like(weights), weights)
+        losses = self._unless_usual(data, squares, self.rho(squares, cutoffs))
+        return weights * residuals, block.row_sums(losses)
 
 
 def ratios_of(squares: Array, cutoffs: Array | float) -> Array:

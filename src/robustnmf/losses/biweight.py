@@ -25,8 +25,9 @@ class Biweight(ReweightedLoss):
         \rho(r) = \frac{c_j^2}{3} \Big(1 - \big(1 - \min(1, r^2 / c_j^2)\big)^3\Big), \qquad
         \omega = \big(1 - \min(1, r^2 / c_j^2)\big)^2
 
-    An entry whose residual exceeds the cutoff of its feature has no weight: typing errors, spikes,
-    dead or covered pixels are ignored like missing values, and the rest of the row counts.
+    An entry whose residual exceeds the cutoff of its feature has no weight, unless it is usual for
+    its feature: typing errors, spikes, dead or covered pixels are ignored like missing values, and
+    the rest of the row counts.
 
     Parameters
     ----------
@@ -38,6 +39,11 @@ class Biweight(ReweightedLoss):
     highest : array-like (n_features,) or None, default=None
         Largest good value of every feature. Entries above it are ignored in the first guess of the
         codes of a row. Read off the same fit where ``cutoff="auto"``.
+    usual : array-like (2, n_features) or None, default=None
+        Smallest and largest usual value of every feature. Entries between them have full weight and
+        the loss :math:`r^2`, whatever their residual. With ``cutoff="auto"``, half a quartile range
+        beyond the quartiles of each feature: an entry is bad only if it does not fit *and* is
+        unusual for its feature.
 
     Examples
     --------
@@ -48,6 +54,7 @@ class Biweight(ReweightedLoss):
     """
 
     residual_loop = "biweight_residuals"
+    spares_usual = True
 
     @classmethod
     def deviations(cls, bad_share: float) -> float:
@@ -63,6 +70,6 @@ class Biweight(ReweightedLoss):
 
     def encoding_path(self) -> tuple[Loss, ...]:
         """Codes are those of Huber's loss first, which has one minimum, without gross entries."""
-        first = HuberLoss(self.cutoff, self.highest)
+        first = HuberLoss(self.cutoff, self.highest, self.usual)
         first.ignores_higher = True
         return (first, self)

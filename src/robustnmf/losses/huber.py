@@ -29,6 +29,9 @@ class HuberLoss(ReweightedLoss):
         read off a robust fit of a few thousand samples.
     highest : array-like (n_features,) or None, default=None
         Largest good value of every feature; see :class:`Biweight`.
+    usual : array-like (2, n_features) or None, default=None
+        Smallest and largest usual value of every feature, between which entries count as squares;
+        see :class:`Biweight`.
 
     Examples
     --------

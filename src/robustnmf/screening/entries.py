@@ -14,6 +14,10 @@ of an entry that is far off is flat, so that a fit from a bad start keeps what i
    ranks have room for. So the steps are run with this rule and without it, the full rank is also
    fitted at once, and the fit with the least loss under common cutoffs is taken.
 
+Entries that are usual for their feature count in full, whatever their residual: with few features,
+or features that no other one predicts, good entries have large residuals, too. So an entry is bad
+only if it does not fit and is unusual for its feature.
+
 Other starts (random ones, several, fixed components) are fitted to a sample of the rows without the
 entries that this fit finds bad (:func:`fit_good_entries`).
 """
@@ -93,6 +97,14 @@ NO_CUTOFF = 1e3
 
 FENCES = 3.0
 """Quartile ranges above the good entries of a feature from which on entries are gross."""
+
+UNUSUAL, LEAST_REACH = 0.5, 0.1
+"""Quartile ranges beyond the quartiles of a feature from which on entries may be bad; and the least
+distance between quartile and median of the positive entries of a rare feature, as a share of it."""
+
+LARGE = 0.99
+"""Quantile of the good values of other features that usual values of a rare feature hardly exceed:
+most of its positive entries may be bad."""
 
 FEWEST_FEATURES, FEWEST_OF_A_KIND = 3, 3
 HAS_WEIGHT, GOOD = 0.1, 0.5
@@ -251,14 +263,17 @@ class _Table:
         bad_share /= float(self.row_weight @ self.known.sum(axis=1))
         has_cutoff = not loss.has_auto
         loss = loss.with_cutoff(loss.cutoff if has_cutoff else loss.deviations(bad_share) * scales)
+        if loss.spares_usual and not has_cutoff:
+            loss.usual = self._usual(self.known & (fitted.weights > GOOD))
         # Given cutoffs may be so wide that bad rows would shape the basis.
         passes = 0 if has_cutoff else FINAL_PASSES
-        member = self._run(loss, fitted.codes, fitted.basis, passes)
+        is_mostly_bad = 2 * beyond.sum(axis=1) > self.known.sum(axis=1)
+        counted = replace(self, row_weight=self.row_weight * ~is_mostly_bad)
+        member = counted._run(loss, fitted.codes, fitted.basis, passes)
         weights = loss.entry_weights(self.rows, member.codes @ member.basis)
         good = self.known & (weights > GOOD)
         if not has_cutoff or loss.highest is None:
             loss.highest = self._highest(good)
-        is_mostly_bad = 2 * beyond.sum(axis=1) > self.known.sum(axis=1)
         row_cutoff = self._row_cutoff(loss, scales, member.energies, ~is_mostly_bad)
         return EntryScreening(loss, sample, member.basis, bad_share, row_cutoff)
 
@@ -269,14 +284,36 @@ class _Table:
 
         It is raised to cover the energies (rows,) of most ``good`` rows (rows,): a few gross
         entries make a row large under an unbounded loss, but not an outlier. It is at most a share
-        ``MOSTLY_BAD`` of the largest loss of a row, which is finite for bounded losses.
+        ``MOSTLY_BAD`` of the largest loss of a row, if that is bounded.
         """
         squares = (OUTLYING * scales) ** 2
         level, largest = (loss.rho(r2, loss.cutoff).sum() for r2 in (squares, squares + np.inf))
         if self.row_weight[good].any():
             covering = weighted_quantile(energies[good], self.row_weight[good], COVERED)
             level = max(level, covering)
-        return float(min(level, MOSTLY_BAD * largest))
+        return float(min(level, MOSTLY_BAD * largest) if loss.usual is None else level)
+
+    def _usual(self, good: np.ndarray) -> np.ndarray:
+        """Return the smallest and the largest usual value of every feature (2, features).
+
+        From quartiles as Tukey's fences are; those of a rare feature, in which most entries are
+        equal or zero, from its positive entries.
+        """
+        low, median, high = self._quartiles(self.rows)
+        is_rare = (median <= 0) | (high <= low)
+        reach = UNUSUAL * (high - low)
+        # Many of the positive entries of a rare feature may be bad: their upper half is not used.
+        lower, middle, _ = self._quartiles(np.where(self.rows > 0, self.rows, np.nan))
+        above = (1 + 2 * UNUSUAL) * np.maximum(middle - lower, LEAST_REACH * middle)
+        highest = middle + above
+        if not is_rare.all():
+            largest = np.quantile(self.rows[:, ~is_rare][good[:, ~is_rare]], LARGE)
+            highest = np.minimum(highest, (1 + LEAST_REACH) * largest)
+        return np.where(is_rare, [0.0 * middle, highest], [low - reach, high + reach])
+
+    def _quartiles(self, rows: np.ndarray) -> list[np.ndarray]:
+        """Compute quartiles and medians (features,) of rows (rows, features)."""
+        return [weighted_quantiles(rows, self.row_weight, q) for q in (0.25, 0.5, 0.75)]
 
     def _highest(self, good: np.ndarray) -> np.ndarray:
         """Return the largest good value of every feature (features,).

@@ -81,7 +81,8 @@ def find_groups(
         return Groups(np.zeros(0, dtype=bool), np.zeros(0, dtype=bool))
     count = max(1, min(max(2, len(basis) // 2), features - len(basis) - 1))
     filled = find_filled(rejected, accepted)
-    members, similar = np.zeros(n, dtype=bool), filled | (rejected.weight > rejected.weight.min())
+    is_repeated = rejected.weight > 1.5 * rejected.weight.min()
+    members, similar = np.zeros(n, dtype=bool), filled | is_repeated
     degree, fill = problem.loss.degree, problem.pass_type(False, False).fill_value
     engine = rejected.engine(scale, fill)
     limits = cutoffs.for_row_sizes(engine.row_sizes(degree)).cutoff
