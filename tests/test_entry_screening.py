@@ -274,3 +274,23 @@ def test_usual_values_are_kept_in_a_saved_model(tmp_path):
     model.save(tmp_path / "model.rnmf")
     again = robustnmf.load(tmp_path / "model.rnmf")
     np.testing.assert_array_equal(again.entry_weights(dirty), model.entry_weights(dirty))
+
+
+def warnings_of(X, rank):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        RobustNMF(rank, random_state=0).fit(X)
+    return " ".join(str(warning.message) for warning in caught)
+
+
+def test_users_are_warned_of_scattered_bad_entries_although_their_samples_are_left_out():
+    """With eight features, every fifth sample has a bad entry; most of these are outliers."""
+    rng = np.random.default_rng(0)
+    clean = rng.gamma(2.0, size=(300, 2)) @ rng.gamma(2.0, size=(2, 8))
+    clean *= np.exp(0.05 * rng.standard_normal(clean.shape))
+    assert "far above" not in warnings_of(clean, 2)
+    bad = rng.random(clean.shape) < 0.03
+    dirty = np.where(bad, clean.max() * rng.uniform(1, 5, clean.shape), clean)
+    assert "loss='biweight'" in warnings_of(dirty, 2)
+    noise = np.where(rng.random((300, 1)) < 0.1, 3 * clean.max() * rng.random(clean.shape), clean)
+    assert "far above" not in warnings_of(noise, 2)

@@ -28,12 +28,13 @@ kept, unless leaving them out improves the prediction of others by more than the
 FEWEST_SIMILAR, SIMILAR = 5, 0.02
 """The same for samples that resemble each other: at least so many, and this share."""
 
-BAD_ENTRIES = 0.02
+BAD_ENTRIES = 0.01
 """Share of entries from which on a warning names losses that ignore bad ones."""
 
-FENCES, UNEXPLAINED, CHECKED_ROWS = 3.0, 0.5, 500
-"""An entry looks bad beyond so many quartile ranges above the positive entries of its feature, if
-the approximation is less than half of it; this many rows are looked at."""
+FENCES, UNEXPLAINED, SCATTERED, CHECKED_ROWS = (1.5, 6.0), 0.5, 1 / 3, 500
+"""Entries are large, and look bad, beyond so many quartile ranges above the positive entries of
+their feature; the latter if the approximation is less than half of them. Samples with more than a
+third of large entries do not count, as they are bad as a whole. This many rows are looked at."""
 
 FACTOR, HALVINGS = 4.0, 8
 """Factor between the knobs that are tried first; its logarithm is then halved to below 1%."""
@@ -107,7 +108,7 @@ def warn_of_few_samples(name: str, engine: Engine) -> None:
 
 
 def warn_of_bad_entries(name: str, learned: dict[str, Any], sample: RowSample) -> None:
-    """Warn where samples that have weight contain many entries that look bad."""
+    """Warn if many samples contain a few entries that look bad."""
     if scipy.sparse.issparse(sample.rows) or len(sample) < FEWEST_SAMPLES:
         return
     rows = np.asarray(sample.rows[:CHECKED_ROWS], dtype=np.float64)
@@ -115,22 +116,21 @@ def warn_of_bad_entries(name: str, learned: dict[str, Any], sample: RowSample) -
     known = ~np.isnan(rows)
     filled = np.where(known, rows, 0.0)
     approximation = nonnegative_least_squares(filled @ basis.T, basis @ basis.T) @ basis
-    energies = ((filled - approximation) ** 2).sum(axis=1)
-    cutoffs = learned["weighting_"].for_row_sizes((filled**2).sum(axis=1)).cutoff
     positive = rows > 0
     ordered = np.sort(np.where(positive, rows, np.nan), axis=0)
     count = positive.sum(axis=0)
     low, high = (ordered[np.minimum(share * count // 4, len(rows) - 1), np.arange(rows.shape[1])]
                  for share in (1, 3))  # fmt: skip
     with np.errstate(invalid="ignore"):
-        far = positive & (rows > high + FENCES * (high - low))
-    bad = (far & (approximation < UNEXPLAINED * filled))[energies <= cutoffs]
-    share = bad.sum() / max(int(known[energies <= cutoffs].sum()), 1)
+        large, far = (positive & (rows > high + reach * (high - low)) for reach in FENCES)
+    bad = far & (approximation < UNEXPLAINED * filled)
+    is_scattered = large.sum(axis=1) <= np.maximum(SCATTERED * known.sum(axis=1), 1)
+    share = bad[is_scattered].sum() / known.sum()
     if share > BAD_ENTRIES:
         warn(
-            f"{share:.0%} of the entries of samples that {name} counts are far above the others of "
-            "their feature, and the parts do not explain them. Weights of samples cannot help "
-            "where most samples have bad entries; loss='biweight' ignores such entries, and "
+            f"{share:.1%} of the entries are far above the others of their feature, and the "
+            f"components of {name} do not explain them. Weights of samples do not help if many "
+            "samples have a few bad entries; loss='biweight' ignores such entries, and "
             "entry_weights(X) says which.",
             OutlierWarning,
         )

@@ -145,8 +145,8 @@ class ReweightedLoss(Loss):
         if self.usual is None:
             return others
         xp = namespace(others)
-        low, high = on_device_of(data, np.asarray(self.usual, dtype=np.float64), data.dtype)
-        return xp.where((data >= low) & (data <= high), usual, others)
+        bounds = on_device_of(data, np.asarray(self.usual, dtype=np.float64), data.dtype)
+        return xp.where((data >= bounds[0, ...]) & (data <= bounds[1, ...]), usual, others)
 
     def _without_higher(self, data: Array, values: Array) -> Array:
         """Set values of entries above ``highest`` to zero, where these are ignored."""
