@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from copy import copy
 from numbers import Real
 from typing import Any, Self
@@ -94,27 +95,21 @@ class ReweightedLoss(Loss):
         return loss
 
     def rescaled(self, factor: float) -> Self:
-        if self.has_auto:
-            return self
-        loss = copy(self)
-        loss.cutoff, loss.highest, loss.usual = (
-            value
-            if value is None
-            else float(value) * factor
-            if isinstance(value, Real)
-            else np.asarray(value, dtype=np.float64) * factor
-            for value in (self.cutoff, self.highest, self.usual)
-        )
+        loss = self._with_arrays(lambda values: values * factor)
+        if isinstance(self.cutoff, Real):
+            loss.cutoff = float(self.cutoff) * factor
         return loss
 
     def of_features(self, features: np.ndarray) -> Self:
-        if self.has_auto:
-            return self
+        return self._with_arrays(lambda values: values[..., features])
+
+    def _with_arrays(self, change: Callable[[np.ndarray], np.ndarray]) -> Self:
+        """Return the loss with what it has for every feature changed; automatic ones are later."""
         loss = copy(self)
-        loss.cutoff, loss.highest, loss.usual = (
-            value if value is None or isinstance(value, Real) else np.asarray(value)[..., features]
-            for value in (self.cutoff, self.highest, self.usual)
-        )
+        for name in () if self.has_auto else ("cutoff", "highest", "usual"):
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, Real):
+                setattr(loss, name, change(np.asarray(value, dtype=np.float64)))
         return loss
 
     def cutoffs_like(self, data: Array) -> Array | float:

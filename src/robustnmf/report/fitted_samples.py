@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 
+from robustnmf.arrays.sparse import as_dense
 from robustnmf.report.fitted_data import Fit
 from robustnmf.report.names import display_name
 from robustnmf.report.page import Content, Table, TableCell
@@ -61,7 +62,7 @@ def samples_table(fit: Fit) -> Table:
 def _explain(fit: Fit, indices: np.ndarray) -> tuple[list[str], list[tuple[str, int]] | None]:
     """Say in words what makes the energies of some samples, and which entries have no weight."""
     rows = take_rows(fit.table.data, indices)
-    dense = rows if isinstance(rows, np.ndarray) else rows.toarray()
+    dense = as_dense(rows)
     has_weights = hasattr(fit.model, "entry_weights")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of names of features, which are those of the fit

@@ -322,7 +322,7 @@ class _Table:
         quartiles of the positive ones do not count.
         """
         positive = np.where(good & (self.rows > 0), self.rows, np.nan)
-        low, high = (weighted_quantiles(positive, self.row_weight, q) for q in (0.25, 0.75))
+        low, _, high = self._quartiles(positive)
         largest = np.max(self.rows, axis=0, initial=0.0, where=good)
         return np.where(high > low, np.minimum(largest, high + FENCES * (high - low)), largest)
 

@@ -149,9 +149,9 @@ def _screen(
     is_accepted[: len(good)] = True
     decision = decide(pool, is_accepted, is_member, problem, rank, engine.scale)
     table = pool.take(decision.kept).engine(engine.scale, fill, engine.like)
-    coverage = USUAL
-    if decision.everyone or decision.isolated:
-        coverage = EVERYONE if decision.everyone else WITHOUT_ISOLATED
+    coverage = WITHOUT_ISOLATED if decision.isolated else USUAL
+    if decision.everyone:
+        coverage = EVERYONE
     bases, cutoffs = fit_accepted(
         table, problem, rank, init, seeds, int(decision.kept[: len(good)].sum()), coverage,
         majority.fitted.basis,
