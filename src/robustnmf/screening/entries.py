@@ -4,7 +4,7 @@ Losses with automatic cutoffs (:class:`Biweight`, :class:`HuberLoss`) need a rob
 deviation of the residuals of every feature, and a start that bad entries have not shaped: the loss
 of an entry that is far off is flat, so that a fit from a bad start keeps what it started with.
 
-1. Marginal screen. Entries far from the median of their feature start without weight.
+1. Marginal screen. Entries far from the median of their feature do not count at first.
 2. Rising rank. A fit of a quarter of the rank leaves bad entries the largest residuals, as it has
    no room for them. Cutoffs narrow while it settles. The table that is repaired by this fit gives
    the start of the next one, of half of the rank, and that one the start at full rank.
@@ -13,6 +13,8 @@ of an entry that is far off is flat, so that a fit from a bad start keeps what i
    entries may look the same where they are many, and a good table may have more groups than low
    ranks have room for. So the steps are run with this rule and without it, the full rank is also
    fitted at once, and the fit with the least loss under common cutoffs is taken.
+4. Decision. Bad entries are ignored only if entries that are hidden are predicted better without
+   them. Plain NMF of the good entries of these rows is the start.
 
 Entries that are usual for their feature count in full, whatever their residual: with few features,
 or features that no other one predicts, good entries have large residuals, too. So an entry is bad
@@ -43,28 +45,38 @@ from robustnmf.structures import Free
 from robustnmf.weightings import Uniform
 from robustnmf.weightings.trimmed import FEWEST_SAMPLES
 
-ROWS = 3000
+ROWS = 1000
 """Number of rows that are drawn."""
 
 RANKS = (0.25, 0.5, 1.0)
 """Ranks that are fitted one after the other, as shares of the requested one."""
 
-NARROWING, FINAL_NARROWING = (10.4, 8.0, 6.5, 5.2, 4.0, 3.2, 2.6), (10.4, 8.0)
+NARROWING, FINAL_NARROWING = (8.6, 6.6, 5.4, 4.3, 3.3, 2.6, 2.2), (8.6, 6.6)
 """Cutoffs of the fits of low rank, and of the full rank, in robust standard deviations."""
 
-FIRST_PASSES, PASSES, FINAL_PASSES = 15, 10, 40
-"""Passes with fixed weights of entries, with every cutoff, and with the final cutoffs."""
+FIRST_PASSES, PASSES, FINAL_PASSES = 15, 6, 40
+"""Passes with fixed bad entries, with every cutoff, and with the final cutoffs."""
 
 START_PASSES, START_TOLERANCE = 300, 1e-4
-"""Most passes of the fit of good entries from another start, and its tolerance: residuals that are
-larger than the cutoffs would stay as they are."""
+"""Most passes of a fit of good entries alone, and its tolerance: residuals that are larger than the
+cutoffs would stay as they are."""
+
+HIDDEN, HIDDEN_PASSES = 0.2, 20
+"""Share of the entries that are hidden at once for the decision, and passes of a fit."""
+
+FOLDS, MANY = 3, 50_000
+"""How often entries are hidden; once in a sample of at least so many entries."""
+
+CAPPED = 0.9
+"""Quantile of the errors of hidden good entries that no error counts more than: a bad entry is not
+predicted in either way, and costs the same."""
 
 MARGINAL = 2.5
-"""Robust standard deviations from the median of a feature beyond which entries start without
-weight."""
+"""Robust standard deviations from the median of a feature beyond which entries do not count at
+first."""
 
 AGREEING = 1 / 3
-"""Share of the substantial entries of a row that have weight, below which it is of another kind."""
+"""Share of the substantial entries of a row that are good, below which it is of another kind."""
 
 SUBSTANTIAL = 3.0
 """Robust standard deviations above zero from which an entry, or its approximation, says what kind
@@ -72,7 +84,7 @@ of row it is in."""
 
 WITHIN_KIND = 5.0
 """Robust standard deviations above the median of the positive entries of a feature, among rows of
-another kind, beyond which entries start without weight."""
+another kind, beyond which entries do not count in the next start."""
 
 BAD = 6.0
 """Robust standard deviations beyond which a residual counts as that of a bad entry."""
@@ -108,7 +120,7 @@ most of its positive entries may be bad."""
 
 FEWEST_FEATURES, FEWEST_OF_A_KIND = 3, 3
 HAS_WEIGHT, GOOD = 0.1, 0.5
-"""Weights above which an entry is no bad one, and above which it is a good one."""
+"""Weights above which an entry takes part in a start, and above which it is a good one."""
 QUANTILE, OF_NORMAL = 0.6, 0.8416
 """Quantile of absolute residuals that robust standard deviations are read off, and what it is for
 normal numbers. Up to 40% of the entries of a feature may be bad."""
@@ -168,29 +180,40 @@ def fit_good_entries(
     codes, _ = encode(drawn, replace(problem, fixed=None), Uniform(), reference)
     weights = loss.entry_weights(rows, codes @ reference)
     fixed = None if problem.fixed is None else to_numpy(problem.fixed).astype(np.float64)
-    plain = Problem(Frobenius(), Free(), SOLVERS["hals"](), fixed=fixed)
-    good = InMemory(
-        np.where(weights > HAS_WEIGHT, rows, np.nan), scale=1.0,
-        fill=plain.pass_type(False, False).fill_value, sample_weight=sample.weight,
-    )  # fmt: skip
-    filled = good.filled() if init in FROM_SVD else good
-    starts = [INITS[init](filled, rank, int(seed)) for seed in seeds]
-    codes = np.stack([np.concatenate(blocks) for blocks, _ in starts])
-    start = Start(good.split(codes, axis=1), np.stack([basis for _, basis in starts]))
-    members = fit(
-        good, plain, [Uniform()] * len(starts), start, max_iter=START_PASSES, tol=START_TOLERANCE
-    )
+    good = np.where(weights > HAS_WEIGHT, rows, np.nan)
+    members = _fit_plain(good, sample.weight, rank, init, seeds, fixed)
     bases = np.stack([member.basis for member in members])
     return on_device_of(engine.like, bases, engine.like.dtype)
 
 
+def _fit_plain(
+    rows: np.ndarray,
+    row_weight: np.ndarray,
+    rank: int,
+    init: str,
+    seeds: Sequence[int],
+    fixed: np.ndarray | None = None,
+    passes: int = START_PASSES,
+) -> list[Fitted]:
+    """Fit plain NMF to rows (rows, features) with NaN, from a start for every seed."""
+    problem = Problem(Frobenius(), Free(), SOLVERS["hals"](), fixed=fixed)
+    fill = problem.pass_type(False, False).fill_value
+    engine = InMemory(rows, scale=1.0, fill=fill, sample_weight=row_weight)
+    filled = engine.filled() if init in FROM_SVD else engine
+    starts = [INITS[init](filled, rank, int(seed)) for seed in seeds]
+    codes = np.stack([np.concatenate(blocks) for blocks, _ in starts])
+    start = Start(engine.split(codes, axis=1), np.stack([basis for _, basis in starts]))
+    weightings = [Uniform()] * len(starts)
+    return fit(engine, problem, weightings, start, max_iter=passes, tol=START_TOLERANCE)
+
+
 @dataclass(frozen=True)
 class _Fit:
-    """Factors of a sample, weights of its entries, and deviations of its features (features,)."""
+    """Factors of a sample, which entries are good, and deviations of its features (features,)."""
 
     codes: np.ndarray
     basis: np.ndarray
-    weights: np.ndarray
+    good: np.ndarray
     scales: np.ndarray
 
     @property
@@ -217,15 +240,15 @@ class _Table:
         """
         medians = weighted_quantiles(self.rows, self.row_weight)
         scales = self._scales(self.rows - medians, LEAST_MARGINAL_SCALE)
-        weights = self.known & (np.abs(self.rows - medians) <= MARGINAL * scales)
-        repaired = np.where(weights, self.rows, np.fmin(medians, self.rows))
+        good = self.known & (np.abs(self.rows - medians) <= MARGINAL * scales)
+        repaired = np.where(good, self.rows, np.fmin(medians, self.rows))
         repaired = np.where(self.known, repaired, medians)
         ranks = sorted({max(1, round(self.rank * share)) for share in RANKS})
         first = self._fit_rank(
-            ranks[0], repaired, weights, NARROWING if len(ranks) > 1 else FINAL_NARROWING
+            ranks[0], repaired, good, NARROWING if len(ranks) > 1 else FINAL_NARROWING
         )
         fits = [self._fit_higher_ranks(ranks[1:], first, 0.0)]
-        if not np.array_equal(self._with_other_kinds(first, AGREEING), first.weights > HAS_WEIGHT):
+        if not np.array_equal(self._with_other_kinds(first, AGREEING), first.good):
             fits.append(self._fit_higher_ranks(ranks[1:], first, AGREEING))
         # A good table may have more groups than low ranks have room for.
         filled = np.where(self.known, self.rows, medians)
@@ -235,12 +258,10 @@ class _Table:
     def _fit_higher_ranks(self, ranks: Sequence[int], fitted: _Fit, agreeing: float) -> _Fit:
         """Fit rising ranks, each from the table that the fit before has repaired."""
         for rank in ranks:
-            weights = self._with_other_kinds(fitted, agreeing)
-            residuals = np.where(self.known, self.rows - fitted.approximation, 0.0)
-            share = np.where(weights == (fitted.weights > HAS_WEIGHT), fitted.weights, weights)
-            repaired = np.maximum(fitted.approximation + share * residuals, 0.0)
+            good = self._with_other_kinds(fitted, agreeing)
+            repaired = np.where(good, self.rows, fitted.approximation)
             narrowing = FINAL_NARROWING if rank == ranks[-1] else NARROWING
-            fitted = self._fit_rank(rank, repaired, weights, narrowing)
+            fitted = self._fit_rank(rank, repaired, good, narrowing)
         return fitted
 
     def truncated_loss(self, fitted: _Fit, cutoffs: np.ndarray) -> float:
@@ -263,19 +284,60 @@ class _Table:
         bad_share /= float(self.row_weight @ self.known.sum(axis=1))
         has_cutoff = not loss.has_auto
         loss = loss.with_cutoff(loss.cutoff if has_cutoff else loss.deviations(bad_share) * scales)
-        if loss.spares_usual and not has_cutoff:
-            loss.usual = self._usual(self.known & (fitted.weights > GOOD))
+        decides = loss.spares_usual and not has_cutoff
+        if decides:
+            loss.usual = self._usual(fitted.good)
         # Given cutoffs may be so wide that bad rows would shape the basis.
         passes = 0 if has_cutoff else FINAL_PASSES
         is_mostly_bad = 2 * beyond.sum(axis=1) > self.known.sum(axis=1)
         counted = replace(self, row_weight=self.row_weight * ~is_mostly_bad)
         member = counted._run(loss, fitted.codes, fitted.basis, passes)
-        weights = loss.entry_weights(self.rows, member.codes @ member.basis)
-        good = self.known & (weights > GOOD)
+        good = self._good(loss, member)
+        if decides:
+            if not counted._predicts_better(good):
+                largest = float(np.max(self.rows, where=self.known, initial=0.0))
+                loss, good = Biweight(NO_CUTOFF * largest), self.known
+            member = counted._fit_good(good)
+            member = counted._run(loss, member.codes, member.basis, 1)
+            good = self._good(loss, member)
         if not has_cutoff or loss.highest is None:
             loss.highest = self._highest(good)
         row_cutoff = self._row_cutoff(loss, scales, member.energies, ~is_mostly_bad)
         return EntryScreening(loss, sample, member.basis, bad_share, row_cutoff)
+
+    def _good(self, loss: ReweightedLoss, member: Fitted) -> np.ndarray:
+        """Return which entries are good under a loss (rows, features)."""
+        return self.known & (loss.entry_weights(self.rows, member.codes @ member.basis) > GOOD)
+
+    def _predicts_better(self, good: np.ndarray) -> bool:
+        """Return whether hidden entries are predicted better from good ones (rows, features) alone.
+
+        All hidden entries are judged, with a bounded error: a good one that is called bad costs
+        more if it is ignored. Rows with no more known entries than components predict nothing.
+        """
+        if (1 - HIDDEN) * self.rows.shape[1] < self.rank + 1:
+            return True
+        folds = FOLDS if self.rows.size < MANY else 1
+        fold = np.random.default_rng(self.seed).random(self.rows.shape) // HIDDEN
+        errors = np.full((2, *self.rows.shape), np.nan)
+        for i in range(folds):
+            is_hidden = self.known & (fold == i)
+            for used, of_entries in zip((self.known, good), errors, strict=True):
+                member = self._fit_good(used & ~is_hidden, HIDDEN_PASSES)
+                residuals = self.rows - member.codes @ member.basis
+                of_entries[is_hidden] = residuals[is_hidden] ** 2
+        of_good = errors[:, good & (fold < folds)]
+        cap = np.quantile(of_good, CAPPED, axis=1).min() if of_good.size else 0.0
+        from_all, from_good = np.nansum(np.minimum(errors, cap), axis=2) @ self.row_weight
+        return bool(from_good < from_all)
+
+    def _fit_good(self, good: np.ndarray, passes: int = START_PASSES) -> Fitted:
+        """Fit plain NMF to good entries (rows, features)."""
+        rows, init = np.where(good, self.rows, np.nan), self._init(self.rank)
+        return _fit_plain(rows, self.row_weight, self.rank, init, [self.seed], passes=passes)[0]
+
+    def _init(self, rank: int) -> str:
+        return "nndsvda" if rank <= min(self.rows.shape) else "random"
 
     def _row_cutoff(
         self, loss: ReweightedLoss, scales: np.ndarray, energies: np.ndarray, good: np.ndarray
@@ -327,20 +389,18 @@ class _Table:
         return np.where(high > low, np.minimum(largest, high + FENCES * (high - low)), largest)
 
     def _fit_rank(
-        self, rank: int, repaired: np.ndarray, weights: np.ndarray, narrowing: Sequence[float]
+        self, rank: int, repaired: np.ndarray, good: np.ndarray, narrowing: Sequence[float]
     ) -> _Fit:
         """Fit one rank from the start of a repaired table, while cutoffs narrow."""
-        init = "nndsvda" if rank <= min(repaired.shape) else "random"
         start = InMemory(repaired, sample_weight=self.row_weight)
-        codes, basis = INITS[init](start, rank, self.seed)
-        member = self._run(Frobenius(), codes[0], basis, FIRST_PASSES, weights)
+        codes, basis = INITS[self._init(rank)](start, rank, self.seed)
+        member = self._run(Frobenius(), np.concatenate(codes), basis, FIRST_PASSES, good)
         for deviations in narrowing:
             scales = self._scales(self.rows - member.codes @ member.basis, LEAST_SCALE)
             loss = Biweight(deviations * scales)
             member = self._run(loss, member.codes, member.basis, PASSES)
-        residuals = self.rows - member.codes @ member.basis
-        weights = np.where(self.known, loss.entry_weights(residuals, np.zeros_like(residuals)), 0.0)
-        return _Fit(member.codes, member.basis, weights, self._scales(residuals, LEAST_SCALE))
+        scales = self._scales(self.rows - member.codes @ member.basis, LEAST_SCALE)
+        return _Fit(member.codes, member.basis, self._good(loss, member), scales)
 
     def _run(
         self,
@@ -348,10 +408,10 @@ class _Table:
         codes: np.ndarray,
         basis: np.ndarray,
         passes: int,
-        weights: np.ndarray | None = None,
+        good: np.ndarray | None = None,
     ) -> Fitted:
-        """Run passes under a loss; entries without weights (rows, features) count as missing."""
-        rows = self.rows if weights is None else np.where(weights > 0, self.rows, np.nan)
+        """Run passes under a loss; entries that are not good (rows, features) count as missing."""
+        rows = self.rows if good is None else np.where(good, self.rows, np.nan)
         problem = Problem(loss, Free(), SOLVERS["hals"]())
         fill = problem.pass_type(False, False).fill_value
         engine = InMemory(rows, scale=1.0, fill=fill, sample_weight=self.row_weight)
@@ -366,23 +426,23 @@ class _Table:
         return np.maximum(scales, max(least * typical, smallest))
 
     def _with_other_kinds(self, fitted: _Fit, agreeing: float) -> np.ndarray:
-        """Return which entries have weight in the next start (rows, features).
+        """Return which entries count in the next start (rows, features).
 
         Rows that agree with a fit in less than a share of their substantial entries are compared
         with each other instead.
         """
-        has_weight = fitted.weights > HAS_WEIGHT
+        good = fitted.good.copy()
         size = np.fmax(self.rows, fitted.approximation)
         substantial = self.known & (size > SUBSTANTIAL * fitted.scales)
-        agree = (substantial & has_weight).sum(axis=1)
+        agree = (substantial & good).sum(axis=1)
         of_another_kind = agree < agreeing * substantial.sum(axis=1)
         if self.row_weight[of_another_kind].sum() < FEWEST_OF_A_KIND:
-            return has_weight
+            return good
         others = self.rows[of_another_kind]
         positive = np.where(others > 0, others, np.nan)
         weight = self.row_weight[of_another_kind]
         medians = weighted_quantiles(positive, weight)
         deviations = weighted_quantiles(np.abs(positive - medians), weight, QUANTILE) / OF_NORMAL
         highest = np.where(deviations > 0, medians + WITHIN_KIND * deviations, np.inf)
-        has_weight[of_another_kind] = others <= highest
-        return has_weight
+        good[of_another_kind] = others <= highest
+        return good

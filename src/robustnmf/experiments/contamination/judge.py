@@ -85,17 +85,21 @@ class Reference:
         Basis of plain NMF of the clean samples, the reference of all errors.
     """
 
+    floor_share = 0.0
+    """Share of the mean squared norm of held-back samples that is added to all errors."""
+
     def __init__(
         self, clean: np.ndarray, held_back: np.ndarray, rank: int, parts: np.ndarray | None
     ):
         self.reference_basis = plain_basis(clean, rank)
         self._parts = parts
         self._reference_errors = squared_errors(held_back, self.reference_basis)
+        self._floor = self.floor_share * float((held_back**2).sum(axis=1).mean())
         self._exact = np.maximum(EXACT * (held_back**2).sum(axis=1), 1e-300)
 
     def relative_error(self, errors: np.ndarray) -> float:
-        """Return the sum of the held-back samples' squared errors over that of the reference."""
-        return float(errors.sum() / self._reference_errors.sum())
+        """Return the mean squared error of held-back samples over that of the reference."""
+        return float((errors.mean() + self._floor) / (self._reference_errors.mean() + self._floor))
 
     def geometric_error(self, errors: np.ndarray) -> float:
         """Return the geometric mean of the held-back samples' squared errors over the reference's.

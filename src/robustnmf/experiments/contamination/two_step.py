@@ -27,8 +27,8 @@ ORACLE_FIRST = "best detector by oracle, plain NMF"
 TWO_STEP = (FOREST_FIRST, FACTOR_FIRST, FENCES_FIRST)
 """Baselines that need no knowledge of the bad samples."""
 
-FENCE = 3.0
-"""Interquartile ranges between the quartiles and the fences."""
+FENCE, INNER_FENCE = 3.0, 1.5
+"""Interquartile ranges between the quartiles and Tukey's outer and inner fences."""
 
 
 def two_step(judge: Judge) -> Iterator[Score]:
@@ -58,16 +58,16 @@ def detect(judge: Judge, name: str) -> Detection:
     return judge.detections[name]
 
 
-def fences(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return Tukey's lower and upper outer fence (n_features,) of every feature, without NaN."""
+def fences(X: np.ndarray, ranges: float = FENCE) -> tuple[np.ndarray, np.ndarray]:
+    """Return Tukey's lower and upper fence (n_features,) of every feature, without NaN."""
     lower, upper = np.nanquantile(X, [0.25, 0.75], axis=0)
-    width = FENCE * (upper - lower)
+    width = ranges * (upper - lower)
     return lower - width, upper + width
 
 
-def outside_fences(X: np.ndarray) -> np.ndarray:
-    """Return the mask (n_samples, n_features) of entries outside Tukey's outer fences."""
-    lower, upper = fences(X)
+def outside_fences(X: np.ndarray, ranges: float = FENCE) -> np.ndarray:
+    """Return the mask (n_samples, n_features) of entries outside Tukey's fences."""
+    lower, upper = fences(X, ranges)
     return (lower > X) | (upper < X)
 
 

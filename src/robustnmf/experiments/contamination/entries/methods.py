@@ -67,18 +67,18 @@ def methods(judge: EntryJudge) -> Iterator[Score]:
     """Score all estimators with their defaults."""
     for name, make in ENTRY_METHODS.items():
         if not (judge.data.has_missing and name in NEED_COMPLETE):
-            yield _score_of_model(judge, name, make(judge.data.rank))
+            yield score_of_model(judge, name, make(judge.data.rank))
 
 
 def two_step(judge: EntryJudge) -> Iterator[Score]:
     """Score plain NMF after a first step, and with the bad entries as NaN: the ceiling."""
     X, bad = judge.data.dirty, judge.data.bad
-    yield attempt(CEILING, lambda: _score_of_plain(judge, CEILING, lambda: _as_missing(X, bad)))
-    yield attempt(FENCES_FIRST, lambda: _score_of_plain(
-        judge, FENCES_FIRST, lambda: _as_missing(X, outside_fences(X))))  # fmt: skip
-    yield attempt(CLIPPED_FIRST, lambda: _score_of_plain(
+    yield attempt(CEILING, lambda: score_of_plain(judge, CEILING, lambda: as_missing(X, bad)))
+    yield attempt(FENCES_FIRST, lambda: score_of_plain(
+        judge, FENCES_FIRST, lambda: as_missing(X, outside_fences(X))))  # fmt: skip
+    yield attempt(CLIPPED_FIRST, lambda: score_of_plain(
         judge, CLIPPED_FIRST, lambda: np.clip(X, *fences(X))))  # fmt: skip
-    yield attempt(FOREST_FIRST, lambda: _score_of_plain(
+    yield attempt(FOREST_FIRST, lambda: score_of_plain(
         judge, FOREST_FIRST, lambda: _without_flagged(X, judge.data.rank)))  # fmt: skip
 
 
@@ -137,7 +137,8 @@ def _penalty(judge: EntryJudge) -> float:
     return penalty_of_noise(residuals(X, plain_basis(X, judge.data.rank)))
 
 
-def _score_of_model(judge: EntryJudge, name: str, model: Any) -> Score:
+def score_of_model(judge: EntryJudge, name: str, model: Any) -> Score:
+    """Score an estimator, with its weights of entries and scores of samples if it has any."""
     X = judge.data.dirty
     begin = time.perf_counter()
     model.fit(X)
@@ -149,7 +150,7 @@ def _score_of_model(judge: EntryJudge, name: str, model: Any) -> Score:
     )  # fmt: skip
 
 
-def _score_of_plain(judge: EntryJudge, name: str, prepare: Callable[[], np.ndarray]) -> Score:
+def score_of_plain(judge: EntryJudge, name: str, prepare: Callable[[], np.ndarray]) -> Score:
     """Score plain NMF of the table that a first step returns."""
     begin = time.perf_counter()
     basis = plain_basis(prepare(), judge.data.rank)
@@ -157,7 +158,7 @@ def _score_of_plain(judge: EntryJudge, name: str, prepare: Callable[[], np.ndarr
     return replace(judge.basis(name, basis), seconds=seconds)
 
 
-def _as_missing(X: np.ndarray, mask: np.ndarray) -> np.ndarray:
+def as_missing(X: np.ndarray, mask: np.ndarray) -> np.ndarray:
     """Return a table with NaN at the entries of a mask, without samples that have no value left."""
     table = np.where(mask, np.nan, X)
     empty = np.isnan(table).all(axis=1)
