@@ -7,7 +7,7 @@ import pytest
 
 from robustnmf import Frobenius, Trimmed
 from robustnmf.arrays import DenseBlock, Kernels, kernels_for
-from robustnmf.arrays.backend_numpy import WORTH_COMPILING
+from robustnmf.arrays.kernels.numpy import WORTH_COMPILING
 from robustnmf.weightings import EnergyHistogram, WarmupWeights
 from robustnmf.weightings._sums import SCALE_STEP
 

@@ -71,18 +71,19 @@ def _in_fixed_buffer(
     """Recompute at most ``FEW`` rows of each member without synchronising with the device."""
     xp = namespace(energies)
     members, rows = energies.shape
-    count = min(FEW, rows)
-    number = xp.cumulative_sum(xp.astype(doubtful, xp.int64), axis=1)  # of masked rows so far
-    flag_overflow(xp.any(number[:, -1] > count))
-    # The masked rows of all members in one line, each found by its number; where a member has
-    # fewer than ``count``, any other row of it fills the buffer.
-    before = xp.cumulative_sum(number[:, -1])[:, None] - number[:, -1:]
-    line = xp.reshape(number + before, (-1,))
-    wanted = before + arange_like(count + 1, energies, 1)[None, :]
-    places = xp.reshape(xp.searchsorted(line, xp.reshape(wanted, (-1,))), (members, count))
+    size = min(FEW, rows)
+    rank = xp.cumulative_sum(xp.astype(doubtful, xp.int64), axis=1)  # of a doubtful row: 1, 2, ...
+    counts = rank[:, -1:]
+    flag_overflow(xp.any(counts > size))
+    # A rank is found by a search in one sorted line, in which members follow each other. If a
+    # member has fewer doubtful rows than the buffer, any other row of it takes the place.
+    before = xp.cumulative_sum(counts, axis=0) - counts
+    line = xp.reshape(rank + before, (-1,))
+    ranks = xp.reshape(before + arange_like(size + 1, energies, 1), (-1,))
+    places = xp.reshape(xp.searchsorted(line, ranks), (members, size))
     chosen = xp.clip(places - rows * arange_like(members, energies)[:, None], min=0, max=rows - 1)
-    data = xp.reshape(block.take(xp.reshape(chosen, (-1,))), (members, count, basis.shape[2]))
+    data = xp.reshape(block.take(xp.reshape(chosen, (-1,))), (members, size, basis.shape[2]))
     residual = data - xp.take_along_axis(codes, chosen[:, :, None], axis=1) @ basis
     recomputed = xp.sum(as_float64(residual**2), axis=-1)
-    place = xp.clip(number - 1, min=0, max=count - 1)
-    return xp.where(doubtful, xp.take_along_axis(recomputed, place, axis=1), energies)
+    in_buffer = xp.clip(rank - 1, min=0, max=size - 1)
+    return xp.where(doubtful, xp.take_along_axis(recomputed, in_buffer, axis=1), energies)

@@ -169,9 +169,11 @@ class ReweightedLoss(Loss):
         by_feature = np.empty((3, approximation.shape[-1]))
         by_feature[0] = self.cutoff
         by_feature[1:] = np.array([[np.inf], [-np.inf]]) if self.usual is None else self.usual
-        compiled = block.kernels.weighted_residuals(
-            self.residual_loop, block, approximation, by_feature
-        )
+        compiled = None
+        if block.is_complete_table:
+            compiled = block.kernels.weighted_residuals(
+                self.residual_loop, block.rows, block.unit, approximation, by_feature
+            )
         if compiled is not None:
             return compiled
         data = block.values()

@@ -29,8 +29,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from robustnmf.arrays import Array, on_device_of, to_numpy, weighted_quantile
-from robustnmf.arrays.quantiles import weighted_quantiles
+from robustnmf.arrays import Array, on_device_of, to_numpy, weighted_quantile, weighted_quantiles
 from robustnmf.encoding import encode
 from robustnmf.engine import Engine, InMemory, RowSample, draw_rows
 from robustnmf.fit import fit

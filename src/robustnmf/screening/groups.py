@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
-from robustnmf.arrays.sparse import as_dense
+from robustnmf.arrays import as_dense
 from robustnmf.encoding import encode, least_codes
 from robustnmf.engine import RowSample, split_place
 from robustnmf.fit import fit

@@ -6,27 +6,13 @@ sweep to the last.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from robustnmf.arrays import divergences, entry_losses
-from robustnmf.arrays.backend import Kernels
-from robustnmf.arrays.energies import complete_energies, count_shared, scale_weights, trim_rows
-from robustnmf.arrays.kernels import (
-    extrapolate_entries,
-    hide_and_square,
-    multiplicative_step_entries,
-    quadratic_tiles,
-    scale_rows,
-    sweep_tiles,
-)
+from robustnmf.arrays.kernels import divergences, loops
+from robustnmf.arrays.kernels._base import Kernels
 from robustnmf.arrays.namespace import noise, smallest
-from robustnmf.arrays.pivoting import pivot_rows
-
-if TYPE_CHECKING:
-    from robustnmf.arrays.blocks import Block
-
 
 WORTH_COMPILING = 2**17
 """Entries of a transposed factor from which on sweeps are compiled for its memory layout. Copies of
@@ -50,29 +36,29 @@ class NumpyKernels(Kernels):
         # With the memory layout of the factor, also where that is a transposed view.
         updated = np.empty_like(factor)
         if updated.flags.c_contiguous or factor.size > WORTH_COMPILING:
-            sweep_tiles(factor, linear, gram, present, sweeps, fixed, updated)
+            loops.sweep_tiles(factor, linear, gram, present, sweeps, fixed, updated)
             return updated
         factor, linear = np.ascontiguousarray(factor), np.ascontiguousarray(linear)
         swept = np.empty_like(factor)
-        sweep_tiles(factor, linear, gram, present, sweeps, fixed, swept)
+        loops.sweep_tiles(factor, linear, gram, present, sweeps, fixed, swept)
         updated[...] = swept
         return updated
 
     def quadratic_part(self, codes: np.ndarray, linear: np.ndarray, gram: np.ndarray) -> np.ndarray:
         out = np.empty(codes.shape[:2])
-        quadratic_tiles(codes, linear, gram, out)
+        loops.quadratic_tiles(codes, linear, gram, out)
         return out
 
     def extrapolate(
         self, factor: np.ndarray, before: np.ndarray, momentum: np.ndarray
     ) -> np.ndarray:
-        return extrapolate_entries(factor, before, momentum)
+        return loops.extrapolate_entries(factor, before, momentum)
 
     def scaled_rows(self, table: np.ndarray, factors: np.ndarray) -> np.ndarray:
         if table.dtype != factors.dtype:
             return super().scaled_rows(table, factors)
         out = np.empty_like(table)
-        scale_rows(table, factors, out)
+        loops.scale_rows(table, factors, out)
         return out
 
     def multiplicative_step(
@@ -81,7 +67,7 @@ class NumpyKernels(Kernels):
         if not factor.dtype == negative.dtype == positive.dtype:
             return super().multiplicative_step(factor, negative, positive)
         least = factor.dtype.type(smallest(factor))
-        return multiplicative_step_entries(factor, negative, positive, least)
+        return loops.multiplicative_step_entries(factor, negative, positive, least)
 
     def weigh_rows(
         self,
@@ -93,7 +79,7 @@ class NumpyKernels(Kernels):
         if weight.ndim != 2:
             return super().weigh_rows(rho, weight, sample_weight, scale_step)
         weights, sums = np.empty_like(weight), np.empty((3, len(weight), 1))
-        scale_weights(rho, weight, sample_weight, scale_step, weights, sums)
+        loops.scale_weights(rho, weight, sample_weight, scale_step, weights, sums)
         log_scale, total, count = sums
         return weights, log_scale, total, count
 
@@ -101,47 +87,39 @@ class NumpyKernels(Kernels):
         squares = np.empty(fresh.shape[:-1], dtype=fresh.dtype)
         tables = fresh.reshape(-1, *known.shape)
         for table, rows in zip(tables, squares.reshape(-1, len(known)), strict=True):
-            hide_and_square(known, table, rows)
+            loops.hide_and_square(known, table, rows)
         return fresh, squares
 
     def count_at_nodes(self, lists: np.ndarray, sample_weight: np.ndarray, size: int) -> np.ndarray:
         counts = np.zeros((len(lists), size))
-        count_shared(lists, sample_weight, counts)
+        loops.count_shared(lists, sample_weight, counts)
         return counts
 
     def divergence(
-        self, name: str, block: Block, approximation: np.ndarray, per_row: bool
+        self, name: str, rows: Any, unit: float, approximation: np.ndarray, per_row: bool
     ) -> np.ndarray | None:
-        """Call a loop of :mod:`robustnmf.arrays.divergences` on complete or sparse rows.
-
-        No copy of them in other units is made.
-        """
-        if block.zeros_apart:
-            return _stored_divergence(name, block, approximation)
-        if not block.is_complete_table:
-            return None
+        """Call a loop of :mod:`robustnmf.arrays.kernels.divergences`."""
+        if not isinstance(rows, np.ndarray):
+            return _stored_divergence(name, rows, unit, approximation)
         out = np.empty(approximation.shape[:-1]) if per_row else np.empty_like(approximation)
         least, loop = noise(approximation), getattr(divergences, name)
         for member, values in zip(approximation, out, strict=True):
-            loop(block.rows, 1.0 / block.scale, member, least, values)
+            loop(rows, unit, member, least, values)
         return out
 
     def add_sq_norms(
         self,
-        block: Block,
+        rows: np.ndarray,
+        unit: float,
+        sq_norms: np.ndarray,
         rest: np.ndarray,
         codes: np.ndarray,
         basis: np.ndarray,
         doubtful: float,
         least: float,
     ) -> np.ndarray | None:
-        if not block.is_complete_table:
-            return None
         residual = np.empty(basis.shape[2], dtype=basis.dtype)
-        complete_energies(
-            rest, block.sq_norms, block.rows, 1.0 / block.scale, codes, basis, doubtful, least,
-            residual,
-        )  # fmt: skip
+        loops.complete_energies(rest, sq_norms, rows, unit, codes, basis, doubtful, least, residual)
         return rest
 
     def trimmed_rows(
@@ -159,19 +137,21 @@ class NumpyKernels(Kernels):
         if any(isinstance(parameter, np.ndarray) for parameter in parameters):
             return None  # they differ among members
         rho, weight = np.empty_like(energies), np.empty_like(energies)
-        trim_rows(energies, sizes, *map(float, parameters), least_weight, rho, weight)
+        loops.trim_rows(energies, sizes, *map(float, parameters), least_weight, rho, weight)
         return rho, weight
 
     def weighted_residuals(
-        self, name: str, block: Block, approximation: np.ndarray, bounds: np.ndarray
+        self,
+        name: str,
+        rows: np.ndarray,
+        unit: float,
+        approximation: np.ndarray,
+        bounds: np.ndarray,
     ) -> tuple[np.ndarray, np.ndarray] | None:
-        """Call a loop of :mod:`robustnmf.arrays.entry_losses` on complete rows, as they are."""
-        if not block.is_complete_table:
-            return None
         out, sums = np.empty_like(approximation), np.empty(approximation.shape[:-1])
-        loop = getattr(entry_losses, name)
-        for member, values, rows in zip(approximation, out, sums, strict=True):
-            loop(block.rows, 1.0 / block.scale, member, bounds, values, rows)
+        loop = getattr(loops, name)
+        for member, values, totals in zip(approximation, out, sums, strict=True):
+            loop(rows, unit, member, bounds, values, totals)
         return out, sums
 
     def pivot(
@@ -186,13 +166,17 @@ class NumpyKernels(Kernels):
         linear = np.ascontiguousarray(linear)
         grams = np.ascontiguousarray(gram.reshape(-1, *gram.shape[-2:]))
         codes, given_up = np.empty_like(linear), np.zeros(len(linear), dtype=bool)
-        pivot_rows(linear, grams, positive.copy(), ridge, tolerance, patience, codes, given_up)
+        loops.pivot_rows(
+            linear, grams, positive.copy(), ridge, tolerance, patience, codes, given_up
+        )
         return codes, given_up
 
 
-def _stored_divergence(name: str, block: Block, approximation: np.ndarray) -> np.ndarray | None:
+def _stored_divergence(
+    name: str, rows: Any, unit: float, approximation: np.ndarray
+) -> np.ndarray | None:
     """Call the loop over the stored entries of sparse rows; None if the loss has no such loop."""
-    unit, least, rows = 1.0 / block.scale, noise(approximation), block.rows
+    least = noise(approximation)
     if name == "ratio_entries":
         out = np.empty_like(approximation)
         for member, values in zip(approximation, out, strict=True):
@@ -202,7 +186,7 @@ def _stored_divergence(name: str, block: Block, approximation: np.ndarray) -> np
         return out
     if name != "kullback_leibler_rows":
         return None
-    out = np.empty((len(approximation), len(block)))
+    out = np.empty((len(approximation), rows.shape[0]))
     for member, values in zip(approximation, out, strict=True):
         divergences.kullback_leibler_stored(rows.data, rows.indptr, unit, member, least, values)
     return out
