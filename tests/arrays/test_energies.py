@@ -9,7 +9,7 @@ from robustnmf import Frobenius, Trimmed
 from robustnmf.arrays import DenseBlock, Kernels, kernels_for
 from robustnmf.arrays.kernels.numpy import WORTH_COMPILING
 from robustnmf.weightings import EnergyHistogram, WarmupWeights
-from robustnmf.weightings._sums import SCALE_STEP
+from robustnmf.weightings._base import SCALE_STEP
 
 
 class ArrayCalls(DenseBlock):

@@ -7,8 +7,7 @@ from functools import cached_property
 from itertools import groupby
 
 from robustnmf.arrays import Array, EntryLoop, column, largest, namespace, noise
-from robustnmf.weightings._base import Separable, Weighting
-from robustnmf.weightings._sums import BlockWeights, ObjectiveSums
+from robustnmf.weightings._base import BlockWeights, ObjectiveSums, Separable, Weighting
 
 
 class Batch:
