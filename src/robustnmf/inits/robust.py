@@ -11,7 +11,7 @@ round computes the two products of a pass.
 from __future__ import annotations
 
 from robustnmf.arrays import Array, Block, BlockMapper, at_least, eps, namespace
-from robustnmf.inits._svd import (
+from robustnmf.inits.plain import (
     Counts,
     fill_zeros,
     iterate_subspace,
