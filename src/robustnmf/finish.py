@@ -26,7 +26,7 @@ from robustnmf.state import Fitted, State
 
 
 def finish(
-    engine: Engine, problem: Problem, state: State, n_iter: int, converged: list[bool], tol: float
+    engine: Engine, problem: Problem, state: State, n_iter: int, tol: float
 ) -> dict[int, Fitted]:
     """Build the results of finished members, with the best codes for their basis.
 
@@ -34,6 +34,7 @@ def finish(
     that had no more weight than others.
     """
     weighting = state.weighting
+    converged = [member.has_converged(tol) for member in state.members]
     importances = _importances(engine, problem, state)
     state = _enlarge_tiny_components(engine, problem, state)
     for member in state.members:

@@ -161,7 +161,7 @@ def fit_good_entries(
     assert isinstance(loss, ReweightedLoss)
     sample = draw_rows(engine, ROWS)
     rows = np.asarray(sample.rows, dtype=np.float64) / engine.scale
-    fill = problem.pass_type(False, False).fill_value
+    fill = problem.fill_value()
     drawn = InMemory(rows, scale=1.0, fill=fill, sample_weight=sample.weight)
     reference = to_numpy(reference).astype(np.float64)
     codes, _ = encode(drawn, replace(problem, fixed=None), Uniform(), reference)
@@ -170,7 +170,7 @@ def fit_good_entries(
     plain = Problem(Frobenius(), Free(), SOLVERS["hals"](), fixed=fixed)
     good = InMemory(
         np.where(weights > HAS_WEIGHT, rows, np.nan), scale=1.0,
-        fill=plain.pass_type(False, False).fill_value, sample_weight=sample.weight,
+        fill=plain.fill_value(), sample_weight=sample.weight,
     )  # fmt: skip
     filled = good.filled() if init in FROM_SVD else good
     starts = [INITS[init](filled, rank, int(seed)) for seed in seeds]
@@ -352,7 +352,7 @@ class _Table:
         """Run passes under a loss; entries without weights (rows, features) count as missing."""
         rows = self.rows if weights is None else np.where(weights > 0, self.rows, np.nan)
         problem = Problem(loss, Free(), SOLVERS["hals"]())
-        fill = problem.pass_type(False, False).fill_value
+        fill = problem.fill_value()
         engine = InMemory(rows, scale=1.0, fill=fill, sample_weight=self.row_weight)
         start = Start(engine.split(codes[None], axis=1), basis[None].copy())
         return fit(engine, problem, [Uniform()], start, max_iter=passes, tol=0.0)[0]
