@@ -58,34 +58,28 @@ def finish(
         block_states, statistics = engine.map_blocks(visit, state.block_states)
         state = replace(state, block_states=block_states)
         record(problem, state, statistics)
-    codes = engine.collect(state.block_states, "codes")
-    penalised_energies = engine.collect(state.block_states, "energies")
-    energies = (
-        engine.collect(state.block_states, "losses") if problem.has_penalty else penalised_energies
+    collected = {"codes": "codes", "penalised_energies": "energies"}
+    if problem.has_penalty:
+        collected["energies"] = "losses"
+    if problem.structure.mixes_samples:
+        collected["mixing"] = "mixing"
+    arrays = {n: engine.collect(state.block_states, name) for n, name in collected.items()}
+    arrays |= {"basis": state.basis, "importances": importances}
+    _assert_finite(
+        arrays["codes"], state.basis, arrays.get("energies", arrays["penalised_energies"])
     )
-    mixes = problem.structure.mixes_samples
-    mixing = engine.collect(state.block_states, "mixing") if mixes else None
-    _assert_finite(codes, state.basis, energies)
     # Copied from the device for all members at once; members are views of these arrays.
-    codes, basis, importances, penalised_energies = map(
-        engine.result, (codes, state.basis, importances, penalised_energies)
-    )
-    energies = engine.result(energies) if problem.has_penalty else penalised_energies
-    mixing = None if mixing is None else engine.result(mixing)
+    arrays = {name: engine.result(array) for name, array in arrays.items()}
+    arrays.setdefault("energies", arrays["penalised_energies"])
     return {
         member.index: Fitted(
-            codes[j, ...],
-            basis[j, ...],
-            energies[j, ...],
-            importances[j, ...],
-            member.weighting,
-            member.values,
-            member.shifted_objectives[-1],
-            n_iter,
-            converged[j],
-            penalised_energies[j, ...],
-            member.basis_penalty_value,
-            None if mixing is None else mixing[j, ...],
+            **{name: array[j, ...] for name, array in arrays.items()},
+            weighting=member.weighting,
+            history=member.values,
+            shifted_objective=member.shifted_objectives[-1],
+            n_iter=n_iter,
+            converged=converged[j],
+            basis_penalty_value=member.basis_penalty_value,
         )
         for j, member in enumerate(state.members)
     }

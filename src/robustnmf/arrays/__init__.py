@@ -1,7 +1,7 @@
 """Everything that depends on the array library: namespaces, row blocks, compiled loops."""
 
 from robustnmf.arrays.blocks import Block, DenseBlock, MaskedBlock, SparseBlock, as_dense, row_slice
-from robustnmf.arrays.cuda_graphs import is_capturing, repeat_on_device
+from robustnmf.arrays.cuda_graphs import repeat_on_device
 from robustnmf.arrays.kernels import EntryLoop, Kernels, active_components, kernels_for
 from robustnmf.arrays.namespace import (
     Array,

@@ -36,7 +36,6 @@ from robustnmf.arrays.namespace import (
 )
 
 CHUNK_NUMBERS = 100_000
-DENSE_NUMBERS = 1_000_000
 DEVICE_NUMBERS = 2**27
 
 LARGEST_SHARE = 0.2
@@ -168,7 +167,7 @@ class Block:
 
     def sq_residuals(self, index: Array, codes: Array, basis: Array) -> Array:
         """Compute squared errors of rows with codes (..., chosen, k) and bases (..., k, m)."""
-        return self.xp.sum(as_float64((self.take(index) - codes @ basis) ** 2), axis=-1)
+        return self.xp.sum(as_float64(self.take(index) - codes @ basis) ** 2, axis=-1)
 
     def part(self, index: Array) -> Block:
         """Return a block of the chosen rows in float64."""
@@ -466,15 +465,6 @@ class SparseBlock(Block):
     def user_rows(self, index: np.ndarray) -> scipy.sparse.csr_array:
         return self.rows if len(index) == len(self) else self.rows[index]
 
-    def sq_residuals(self, index: Array, codes: Array, basis: Array) -> Array:
-        """Compute squared errors of chosen rows, a few of them at a time as a dense table."""
-        step = max(1, DENSE_NUMBERS // self.rows.shape[1])
-        chunks = [slice(at, at + step) for at in range(0, len(index), step)]
-        parts = [
-            super(SparseBlock, self).sq_residuals(index[at], codes[at], basis) for at in chunks
-        ]
-        return np.concatenate(parts)
-
     def part(self, index: Array) -> SparseBlock:
         """Return a block of the chosen rows in float64."""
         return SparseBlock(self.rows[index].astype(np.float64), self.scale)
@@ -489,7 +479,7 @@ class SparseBlock(Block):
         return np.ascontiguousarray(product.T).reshape(members, k, self.rows.shape[1])
 
     def weighted_sums(self, codes: Array, weights: Array) -> tuple[Array, Array]:
-        weighted = self.kernels.scaled_rows(codes, weights)
+        weighted = codes * weights
         return self.cross(weighted), np.matrix_transpose(weighted) @ codes
 
     def approximation(self, codes: Array, basis: Array) -> Array:

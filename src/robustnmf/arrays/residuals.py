@@ -13,8 +13,8 @@ from robustnmf.arrays.blocks import Block
 from robustnmf.arrays.cuda_graphs import flag_overflow, is_capturing
 from robustnmf.arrays.namespace import Array, arange_like, as_float64, masked_scatter, namespace
 
-AT_ONCE = 2**26
-"""Entries of residuals that are in memory at once on a device."""
+AT_ONCE, AT_ONCE_ON_HOST = 2**26, 2**20
+"""Entries of residuals that are in memory at once on a device, and of NumPy arrays."""
 
 FEW = 32
 """Rows of every member that can be recomputed while a CUDA graph is captured."""
@@ -41,9 +41,12 @@ def _by_member(
     """Recompute the rows in the mask of each member, in place."""
     if not doubtful.any():
         return energies
+    step = max(1, AT_ONCE_ON_HOST // basis.shape[2])
     for member in np.flatnonzero(doubtful.any(axis=1)):
         rows = np.flatnonzero(doubtful[member])
-        energies[member, rows] = block.sq_residuals(rows, codes[member, rows], basis[member])
+        for chosen in (rows[at : at + step] for at in range(0, len(rows), step)):
+            squares = block.sq_residuals(chosen, codes[member, chosen], basis[member])
+            energies[member, chosen] = squares
     return energies
 
 

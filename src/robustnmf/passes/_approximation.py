@@ -237,7 +237,7 @@ class DivergencePass(ApproximationPass):
 
     def sums(self, block: Block, codes: Array, weights: Array, cache: Array) -> tuple[Array, Array]:
         negative, positive = self.loss.split_block(block, cache)
-        weighted = block.kernels.scaled_rows(codes, weights)
+        weighted = codes * weights
         return block.cross_part(weighted, negative), block.cross_part(weighted, positive)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from robustnmf.arrays import Array, active_components, identity_like, kernels_for, namespace
+from robustnmf.arrays import Array, active_components, at_least, identity_like, namespace
 
 
 @dataclass(frozen=True)
@@ -142,4 +142,4 @@ class Solver(ABC):
 
     def extrapolate(self, factor: Array, before: Array, momentum: Array) -> Array:
         """Extrapolate a factor by ``momentum`` (members, 1, 1) of its last step; nonnegative."""
-        return kernels_for(factor).extrapolate(factor, before, momentum)
+        return at_least(factor + momentum * (factor - before), 0.0)

@@ -25,7 +25,7 @@ import numpy as np
 from array_api_compat import is_array_api_obj
 from sklearn.base import BaseEstimator
 
-from robustnmf.arrays import Array, is_capturing, kernels_for, log_gap, namespace
+from robustnmf.arrays import Array, kernels_for, log_gap, namespace
 from robustnmf.weightings._histogram import EnergyHistogram
 
 SMALLEST_PARAMETER = 1e-290
@@ -53,10 +53,7 @@ class ObjectiveSums:
 
     def merge(self, other: ObjectiveSums) -> ObjectiveSums:
         """Return the sums over the rows of both."""
-        xp = namespace(self.shift)
-        if not is_capturing() and xp.all(self.shift == other.shift):
-            return ObjectiveSums(self.shift, self.excess + other.excess, self.count + other.count)
-        shift = xp.maximum(self.shift, other.shift)
+        shift = namespace(self.shift).maximum(self.shift, other.shift)
         parts = [t._shifted(shift) for t in (self, other)]
         return ObjectiveSums(shift, parts[0] + parts[1], self.count + other.count)
 
@@ -133,10 +130,6 @@ class Weighting(BaseEstimator, ABC):
     @abstractmethod
     def weigh(self, energies: Array, sample_weight: Array) -> BlockWeights:
         """Compute weights and objective sums of a block of energies (members, rows)."""
-
-    def weigh_sized(self, energies: Array, sample_weight: Array, sizes: Array) -> BlockWeights:
-        """Do the same for rows of these sizes (rows,)."""
-        return self.for_row_sizes(sizes).weigh(energies, sample_weight)
 
     @abstractmethod
     def value_of(self, objective_sums: ObjectiveSums) -> Array:
@@ -244,15 +237,6 @@ class Separable(Weighting):
     @abstractmethod
     def weight(self, energies: Array) -> Array:
         """Compute the derivative of rho at every energy."""
-
-    def rho_and_weight(self, energies: Array, sizes: Array) -> tuple[Array, Array]:
-        """Compute rho and its derivative at energies (members, rows) of rows of these sizes."""
-        sized = self.for_row_sizes(sizes)
-        assert isinstance(sized, Separable)
-        return sized.rho(energies), sized.weight(energies)
-
-    def weigh_sized(self, energies: Array, sample_weight: Array, sizes: Array) -> BlockWeights:
-        return _block_weights(*self.rho_and_weight(energies, sizes), sample_weight)
 
     def weigh(self, energies: Array, sample_weight: Array) -> BlockWeights:
         return _block_weights(self.rho(energies), self.weight(energies), sample_weight)

@@ -17,7 +17,6 @@ from robustnmf.arrays import (
     at_least,
     at_most,
     floored,
-    kernels_for,
     namespace,
     weighted_quantile,
 )
@@ -131,12 +130,6 @@ class Trimmed(Separable):
         return Trimmed(
             namespace(sizes).maximum(bounded, self.floor + 0.0 * bounded), np.inf, self.power
         )
-
-    def rho_and_weight(self, energies: Array, sizes: Array) -> tuple[Array, Array]:
-        known = kernels_for(energies).trimmed_rows(
-            energies, sizes, self.cutoff, self.share, self.power, floor=self.floor
-        )
-        return super().rho_and_weight(energies, sizes) if known is None else known
 
     def outliers(
         self, energies: Array, weights: Array, sample_weight: Array, sizes: Array
@@ -259,13 +252,6 @@ class WarmupWeights(Separable):
     def for_row_sizes(self, sizes: Array) -> WarmupWeights:
         cutoff = _row_cutoffs(self.cutoff, self.share, sizes)
         return WarmupWeights(cutoff, np.inf, self.power, self.least * sizes)
-
-    def rho_and_weight(self, energies: Array, sizes: Array) -> tuple[Array, Array]:
-        known = kernels_for(energies).trimmed_rows(
-            energies, sizes, self.cutoff, self.share, self.power,
-            least=self.least, least_weight=LEAST_WEIGHT,
-        )  # fmt: skip
-        return super().rho_and_weight(energies, sizes) if known is None else known
 
     def rho(self, energies: Array) -> Array:
         return _trimmed_rho(energies, self.cutoff, self.power)

@@ -64,7 +64,7 @@ class Kernels:
 
     def weighted_sums(self, rows: Array, codes: Array, weights: Array) -> tuple[Array, Array]:
         """Compute ``codes^T w rows`` and ``codes^T w codes`` for weights (members, rows, 1)."""
-        weighted = self.scaled_rows(codes, weights)
+        weighted = codes * weights
         return self.cross(rows, weighted), namespace(codes).matrix_transpose(weighted) @ codes
 
     def project_and_update(
@@ -146,17 +146,6 @@ class Kernels:
         return namespace(codes).vecdot(
             as_float64(codes), as_float64(codes @ gram) - 2 * as_float64(linear)
         )
-
-    def extrapolate(self, factor: Array, before: Array, momentum: Array) -> Array:
-        """Compute ``max(0, f + b (f - f_before))``; ``momentum`` (members, 1, 1) is b."""
-        return at_least(factor + momentum * (factor - before), 0.0)
-
-    def scaled_rows(self, table: Array, factors: Array) -> Array:
-        """Multiply every row of a table (members, rows, k) by its factor (members, rows, 1).
-
-        The result has the memory layout of the table, so that a product with it needs no copy.
-        """
-        return table * factors
 
     def multiplicative_step(self, factor: Array, negative: Array, positive: Array) -> Array:
         """Compute ``factor * negative / positive``, with zeros in the place of subnormal numbers.
@@ -248,23 +237,6 @@ class Kernels:
         Of ``unit * rows`` (rows, features) with squared norms (rows,). Errors below a share
         ``doubtful`` of the squared norm are summed over residuals instead. None is below a share
         ``least`` of it. ``rest`` (members, rows) may be overwritten.
-        """
-        return None
-
-    def trimmed_rows(
-        self,
-        energies: Array,
-        sizes: Array,
-        cutoff: Any,
-        share: Any,
-        power: Any,
-        floor: Any = 0.0,
-        least: Any = 0.0,
-        least_weight: float = 0.0,
-    ) -> tuple[Array, Array] | None:
-        """Compute rho and trimmed weights of energies (members, rows) of rows of these sizes.
-
-        They fall beyond ``max(floor, min(cutoff, share size))`` and below ``least size``.
         """
         return None
 

@@ -31,30 +31,18 @@ LEAST_PIVOT = 1e-15
 
 @njit(**OPTIONS)
 def _load(table: Array, at: int, width: int, tile: Array) -> None:
-    """Copy rows of a table (rows, k) into a tile (k, lanes), in the order of their memory."""
-    k = table.shape[1]
-    if table.strides[0] < table.strides[1]:
-        for j in range(k):
-            for r in range(width):
-                tile[j, r] = table[at + r, j]
-    else:
-        for r in range(width):
-            for j in range(k):
-                tile[j, r] = table[at + r, j]
+    """Copy rows of a table (rows, k) into a tile (k, lanes)."""
+    for r in range(width):
+        for j in range(table.shape[1]):
+            tile[j, r] = table[at + r, j]
 
 
 @njit(**OPTIONS)
 def _store(tile: Array, at: int, width: int, table: Array) -> None:
     """Copy a tile (k, lanes) back into the rows of a table (rows, k)."""
-    k = table.shape[1]
-    if table.strides[0] < table.strides[1]:
-        for j in range(k):
-            for r in range(width):
-                table[at + r, j] = tile[j, r]
-    else:
-        for r in range(width):
-            for j in range(k):
-                table[at + r, j] = tile[j, r]
+    for r in range(width):
+        for j in range(table.shape[1]):
+            table[at + r, j] = tile[j, r]
 
 
 @njit(**OPTIONS)
@@ -65,9 +53,8 @@ def sweep_tiles(
     present: Array,
     sweeps: int,
     fixed: int,
-    out: Array,
 ) -> None:
-    """Run coordinate sweeps over every row of a factor (members, rows, k); writes to ``out``.
+    """Run coordinate sweeps over every row of a factor (members, rows, k), in place.
 
     Rows are copied to transposed tiles (k, lanes), so that a step for one coordinate is
     arithmetic on long vectors. Components are padded with zeros to a multiple of four.
@@ -93,7 +80,7 @@ def sweep_tiles(
             for _ in range(sweeps):
                 for j in range(0, full, 4):
                     step_quad(square, steps, j, tile, right)
-            _store(tile, at, width, out[b])
+            _store(tile, at, width, factor[b])
 
 
 @njit(**OPTIONS)
@@ -119,24 +106,6 @@ def quadratic_tiles(codes: Array, linear: Array, gram: Array, out: Array) -> Non
                 add_quadratic_quad(square, j, tile, right, total)
             for r in range(width):
                 out[b, at + r] = total[r]
-
-
-@njit(**OPTIONS)
-def scale_rows(table: Array, factors: Array, out: Array) -> None:
-    """Compute ``out = table * factors`` for (members, rows, k) and (members, rows, 1)."""
-    members, rows, k = table.shape
-    for i in range(rows):
-        for b in range(members):
-            factor = factors[b, i, 0]
-            for j in range(k):
-                out[b, i, j] = factor * table[b, i, j]
-
-
-@vectorize(["f4(f4, f4, f4)", "f8(f8, f8, f8)"], cache=True)
-def extrapolate_entries(factor, before, momentum):  # type: ignore[no-untyped-def]
-    """Extrapolate entries of a factor by ``momentum`` times their last step; never below zero."""
-    extrapolated = factor + momentum * (factor - before)
-    return factor - factor if extrapolated < 0 else extrapolated
 
 
 @vectorize(["f4(f4, f4, f4, f4)", "f8(f8, f8, f8, f8)"], cache=True)
@@ -259,78 +228,6 @@ def cross_missing(indptr: Array, indices: Array, codes: Array, values: Array, su
                 j, value = indices[p], values[b, p]
                 for c in range(k):
                     sums[b, j, c] += value * codes[b, i, c]
-
-
-@njit(**OPTIONS)
-def complete_energies(
-    energies: Array,
-    sq_norms: Array,
-    rows: Array,
-    unit: float,
-    codes: Array,
-    basis: Array,
-    doubtful: float,
-    least: float,
-    residual: Array,
-) -> None:
-    """Add squared norms (rows,) to the other terms of energies (members, rows), in place.
-
-    Energies below a share ``doubtful`` of the squared norm are recomputed from the residuals of
-    ``unit * rows`` (rows, features), which are written to ``residual`` (features,). No energy is
-    below a share ``least`` of it.
-    """
-    members, count, k = codes.shape
-    features = residual.shape[0]
-    for b in range(members):
-        for i in range(count):
-            energy = sq_norms[i] + energies[b, i]
-            if energy < doubtful * sq_norms[i]:
-                for j in range(features):
-                    residual[j] = rows[i, j] * unit
-                for c in range(k):
-                    code = codes[b, i, c]
-                    for j in range(features):
-                        residual[j] -= code * basis[b, c, j]
-                energy = 0.0
-                for j in range(features):
-                    energy += np.float64(residual[j]) * np.float64(residual[j])
-            energies[b, i] = max(energy, least * sq_norms[i])
-
-
-@njit(**OPTIONS)
-def trim_rows(
-    energies: Array,
-    sizes: Array,
-    cutoff: float,
-    share: float,
-    power: float,
-    floor: float,
-    least: float,
-    least_weight: float,
-    rho: Array,
-    weight: Array,
-) -> None:
-    """Compute rho and trimmed weights of energies (members, rows) with sizes (rows,).
-
-    The cutoff of a row is ``max(floor, min(cutoff, share size))``. Energies below ``least size``
-    lose weight as well, and no weight is below ``least_weight``.
-    """
-    members, count = energies.shape
-    tiny = np.finfo(np.float64).tiny
-    for b in range(members):
-        for i in range(count):
-            energy, size = energies[b, i], sizes[i]
-            bound = max(min(share * size, cutoff) if size > 0.0 else cutoff, floor)
-            if energy <= max(bound, tiny):
-                rho[b, i], factor = min(energy, bound), 1.0
-            else:
-                excess = math.log(energy) - math.log(max(bound, tiny))
-                rho[b, i] = bound - bound * math.expm1((1.0 - power) * excess) / (power - 1.0)
-                factor = math.exp(-power * excess)
-            from_below = max(energy, tiny)
-            if least * size > from_below:
-                factor *= math.exp(-power * (math.log(least * size) - math.log(from_below)))
-            weight[b, i] = max(factor, least_weight)
 
 
 @njit(**OPTIONS)

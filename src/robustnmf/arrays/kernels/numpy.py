@@ -12,11 +12,7 @@ import numpy as np
 
 from robustnmf.arrays.kernels import divergences, loops
 from robustnmf.arrays.kernels._base import Kernels
-from robustnmf.arrays.namespace import noise, smallest
-
-WORTH_COMPILING = 2**17
-"""Entries of a transposed factor from which on sweeps are compiled for its memory layout. Copies of
-smaller ones cost less than the seconds of compiling."""
+from robustnmf.arrays.namespace import Array, noise, smallest
 
 
 class NumpyKernels(Kernels):
@@ -24,46 +20,32 @@ class NumpyKernels(Kernels):
 
     def sweep_coordinates(
         self,
-        factor: np.ndarray,
-        linear: np.ndarray,
-        gram: np.ndarray,
+        factor: Array,
+        linear: Array,
+        gram: Array,
         sweeps: int,
         fixed: int = 0,
-        present: np.ndarray | None = None,
-    ) -> np.ndarray:
+        present: Array | None = None,
+    ) -> Array:
         if present is None:
             present = gram.diagonal(0, 1, 2) > smallest(gram) ** 0.5
-        # With the memory layout of the factor, also where that is a transposed view.
+        # The loops are compiled for one memory layout; the result has that of the factor, which may
+        # be a transposed view.
+        swept = np.array(factor, order="C")
+        loops.sweep_tiles(swept, np.ascontiguousarray(linear), gram, present, sweeps, fixed)
+        if factor.flags.c_contiguous:
+            return swept
         updated = np.empty_like(factor)
-        if updated.flags.c_contiguous or factor.size > WORTH_COMPILING:
-            loops.sweep_tiles(factor, linear, gram, present, sweeps, fixed, updated)
-            return updated
-        factor, linear = np.ascontiguousarray(factor), np.ascontiguousarray(linear)
-        swept = np.empty_like(factor)
-        loops.sweep_tiles(factor, linear, gram, present, sweeps, fixed, swept)
         updated[...] = swept
         return updated
 
-    def quadratic_part(self, codes: np.ndarray, linear: np.ndarray, gram: np.ndarray) -> np.ndarray:
+    def quadratic_part(self, codes: Array, linear: Array, gram: Array) -> Array:
         out = np.empty(codes.shape[:2])
+        codes, linear = np.ascontiguousarray(codes), np.ascontiguousarray(linear)
         loops.quadratic_tiles(codes, linear, gram, out)
         return out
 
-    def extrapolate(
-        self, factor: np.ndarray, before: np.ndarray, momentum: np.ndarray
-    ) -> np.ndarray:
-        return loops.extrapolate_entries(factor, before, momentum)
-
-    def scaled_rows(self, table: np.ndarray, factors: np.ndarray) -> np.ndarray:
-        if table.dtype != factors.dtype:
-            return super().scaled_rows(table, factors)
-        out = np.empty_like(table)
-        loops.scale_rows(table, factors, out)
-        return out
-
-    def multiplicative_step(
-        self, factor: np.ndarray, negative: np.ndarray, positive: np.ndarray
-    ) -> np.ndarray:
+    def multiplicative_step(self, factor: Array, negative: Array, positive: Array) -> Array:
         if not factor.dtype == negative.dtype == positive.dtype:
             return super().multiplicative_step(factor, negative, positive)
         least = factor.dtype.type(smallest(factor))
@@ -71,11 +53,11 @@ class NumpyKernels(Kernels):
 
     def weigh_rows(
         self,
-        rho: np.ndarray,
-        weight: np.ndarray,
-        sample_weight: np.ndarray,
+        rho: Array,
+        weight: Array,
+        sample_weight: Array,
         scale_step: float,
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    ) -> tuple[Array, Array, Array, Array]:
         if weight.ndim != 2:
             return super().weigh_rows(rho, weight, sample_weight, scale_step)
         weights, sums = np.empty_like(weight), np.empty((3, len(weight), 1))
@@ -83,21 +65,21 @@ class NumpyKernels(Kernels):
         log_scale, total, count = sums
         return weights, log_scale, total, count
 
-    def hide(self, fresh: np.ndarray, known: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def hide(self, fresh: Array, known: Array) -> tuple[Array, Array]:
         squares = np.empty(fresh.shape[:-1], dtype=fresh.dtype)
         tables = fresh.reshape(-1, *known.shape)
         for table, rows in zip(tables, squares.reshape(-1, len(known)), strict=True):
             loops.hide_and_square(known, table, rows)
         return fresh, squares
 
-    def count_at_nodes(self, lists: np.ndarray, sample_weight: np.ndarray, size: int) -> np.ndarray:
+    def count_at_nodes(self, lists: Array, sample_weight: Array, size: int) -> Array:
         counts = np.zeros((len(lists), size))
         loops.count_shared(lists, sample_weight, counts)
         return counts
 
     def divergence(
-        self, name: str, rows: Any, unit: float, approximation: np.ndarray, per_row: bool
-    ) -> np.ndarray | None:
+        self, name: str, rows: Any, unit: float, approximation: Array, per_row: bool
+    ) -> Array | None:
         """Call a loop of :mod:`robustnmf.arrays.kernels.divergences`."""
         if not isinstance(rows, np.ndarray):
             return _stored_divergence(name, rows, unit, approximation)
@@ -107,47 +89,14 @@ class NumpyKernels(Kernels):
             loop(rows, unit, member, least, values)
         return out
 
-    def add_sq_norms(
-        self,
-        rows: np.ndarray,
-        unit: float,
-        sq_norms: np.ndarray,
-        rest: np.ndarray,
-        codes: np.ndarray,
-        basis: np.ndarray,
-        doubtful: float,
-        least: float,
-    ) -> np.ndarray | None:
-        residual = np.empty(basis.shape[2], dtype=basis.dtype)
-        loops.complete_energies(rest, sq_norms, rows, unit, codes, basis, doubtful, least, residual)
-        return rest
-
-    def trimmed_rows(
-        self,
-        energies: np.ndarray,
-        sizes: np.ndarray,
-        cutoff: Any,
-        share: Any,
-        power: Any,
-        floor: Any = 0.0,
-        least: Any = 0.0,
-        least_weight: float = 0.0,
-    ) -> tuple[np.ndarray, np.ndarray] | None:
-        parameters = cutoff, share, power, floor, least
-        if any(isinstance(parameter, np.ndarray) for parameter in parameters):
-            return None  # they differ among members
-        rho, weight = np.empty_like(energies), np.empty_like(energies)
-        loops.trim_rows(energies, sizes, *map(float, parameters), least_weight, rho, weight)
-        return rho, weight
-
     def weighted_residuals(
         self,
         name: str,
-        rows: np.ndarray,
+        rows: Array,
         unit: float,
-        approximation: np.ndarray,
-        bounds: np.ndarray,
-    ) -> tuple[np.ndarray, np.ndarray] | None:
+        approximation: Array,
+        bounds: Array,
+    ) -> tuple[Array, Array] | None:
         out, sums = np.empty_like(approximation), np.empty(approximation.shape[:-1])
         loop = getattr(loops, name)
         for member, values, totals in zip(approximation, out, sums, strict=True):
@@ -156,13 +105,13 @@ class NumpyKernels(Kernels):
 
     def pivot(
         self,
-        linear: np.ndarray,
-        gram: np.ndarray,
-        positive: np.ndarray,
+        linear: Array,
+        gram: Array,
+        positive: Array,
         ridge: float,
         tolerance: float,
         patience: int,
-    ) -> tuple[np.ndarray, np.ndarray]:
+    ) -> tuple[Array, Array]:
         linear = np.ascontiguousarray(linear)
         grams = np.ascontiguousarray(gram.reshape(-1, *gram.shape[-2:]))
         codes, given_up = np.empty_like(linear), np.zeros(len(linear), dtype=bool)
@@ -172,9 +121,7 @@ class NumpyKernels(Kernels):
         return codes, given_up
 
 
-def _stored_divergence(
-    name: str, rows: Any, unit: float, approximation: np.ndarray
-) -> np.ndarray | None:
+def _stored_divergence(name: str, rows: Any, unit: float, approximation: Array) -> Array | None:
     """Call the loop over the stored entries of sparse rows; None if the loss has no such loop."""
     least = noise(approximation)
     if name == "ratio_entries":
