@@ -30,7 +30,7 @@ from peers import low_rank, sparse_counts, start
 from robustnmf import Entropy, RobustNMF, fit_path
 from robustnmf.arrays import kernels_for
 from robustnmf.engine import InMemory
-from robustnmf.solvers.hals import SWEEPS
+from robustnmf.solvers.updates import SWEEPS
 
 BASE = (16_000, 400, 16)
 

@@ -7,7 +7,7 @@ import pytest
 
 import robustnmf
 from robustnmf import Biweight, HuberLoss, RobustNMF, select_rank
-from robustnmf.arrays.quantiles import weighted_quantiles
+from robustnmf.arrays import weighted_quantiles
 from robustnmf.engine import memory
 from robustnmf.exceptions import OutlierWarning
 from robustnmf.solvers import nonnegative_least_squares

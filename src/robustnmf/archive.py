@@ -1,4 +1,4 @@
-"""Write and read files of arrays and one JSON text: checkpoints and models.
+"""Write and read files of arrays and one JSON text, and objects as such: checkpoints and models.
 
 The file is an ``.npz`` that is not compressed, written beside its target and renamed. Nothing in it
 is ever executed. Sizes are checked against that of the file before memory is allocated, and the
@@ -14,12 +14,16 @@ import re
 import stat
 import tempfile
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import fields
 from pathlib import Path
 from typing import IO, Any, Protocol
 
 import numpy as np
+from array_api_compat import is_dask_array
+
+from robustnmf.arrays import is_foreign, to_numpy
 
 try:
     import fcntl
@@ -238,3 +242,87 @@ def _digest(arrays: dict[str, np.ndarray], text: str) -> str:
         is_buffer = array.size and array.ndim and array.dtype.kind != "U"
         digest.update(array.data.cast("B") if is_buffer else array.tobytes())
     return digest.hexdigest()
+
+
+class Codec:
+    """Convert objects to JSON records, their arrays apart, and build them from such records.
+
+    Only objects of the given classes are ever built.
+
+    Parameters
+    ----------
+    arrays : dict
+        Arrays of the file by name; those of converted objects are added.
+    parts : dict
+        Classes by name that are built from their parameters (``get_params``).
+    records : dict
+        Dataclasses and named tuples by name.
+    """
+
+    def __init__(
+        self, arrays: dict[str, np.ndarray], parts: dict[str, Any], records: dict[str, Any]
+    ):
+        self.arrays = arrays
+        self.parts = parts
+        self.records = records
+        self.builders: dict[str, Callable[[dict[str, Any]], Any]] = {
+            "array": lambda record: self.arrays[record["name"]],
+            "list": lambda record: [self.build(item) for item in record["items"]],
+            "tuple": lambda record: tuple(self.build(item) for item in record["items"]),
+            "part": self.build_part,
+            "record": lambda record: self.records[record["name"]](**self.fields_of(record)),
+        }
+
+    def to_json(self, value: Any) -> Any:
+        """Convert an object to its record; its arrays are added to ``arrays``."""
+        if value is None or isinstance(value, (bool, int, float, str)):
+            return value
+        if isinstance(value, np.generic):
+            return value.item()
+        name = type(value).__name__
+        if self.parts.get(name) is type(value):
+            return self.record("part", name, value.get_params(deep=False))
+        if self.records.get(name) is type(value):
+            is_tuple = isinstance(value, tuple)
+            names = value._fields if is_tuple else [field.name for field in fields(value)]
+            return self.record("record", name, {name: getattr(value, name) for name in names})
+        if isinstance(value, (list, tuple)):
+            kind = "list" if isinstance(value, list) else "tuple"
+            return {"is": kind, "items": [self.to_json(item) for item in value]}
+        if is_foreign(value) or is_dask_array(value):
+            return self.array(to_numpy(value))
+        if hasattr(value, "shape"):
+            return self.array(np.asarray(value))
+        raise TypeError(
+            f"a model with {value!r} cannot be saved: files keep parts of this library alone. "
+            "Use joblib.dump, and load such files only from whom you trust."
+        )
+
+    def record(self, kind: str, name: str, values: dict[str, Any], **more: Any) -> dict[str, Any]:
+        """Return the record of a named object and its fields."""
+        converted = {field: self.to_json(value) for field, value in values.items()}
+        return {"is": kind, "name": name, "fields": converted, **more}
+
+    def array(self, array: np.ndarray) -> dict[str, Any]:
+        """Keep an array; return its record."""
+        name = f"array{len(self.arrays)}"
+        self.arrays[name] = array
+        return {"is": "array", "name": name}
+
+    def build(self, record: Any) -> Any:
+        """Build the object that a record describes."""
+        if not isinstance(record, dict):
+            if isinstance(record, list):
+                raise Broken("it holds a list where none belongs")
+            return record
+        if record.get("is") not in self.builders:
+            raise Broken(f"it holds {record.get('is')!r}, which this version does not know")
+        return self.builders[record["is"]](record)
+
+    def build_part(self, record: dict[str, Any]) -> Any:
+        """Build a part from its parameters."""
+        return self.parts[record["name"]](**self.fields_of(record))
+
+    def fields_of(self, record: dict[str, Any], key: str = "fields") -> dict[str, Any]:
+        """Build the fields of a record."""
+        return {name: self.build(value) for name, value in record[key].items()}

@@ -17,12 +17,6 @@ def objectives(
     problem: Problem, weighting: Batch, objective_sums: ObjectiveSums, basis: Array
 ) -> Array:
     """Compute the fields of ``ObjectiveValue`` for every member (members, 3)."""
-    if not any(problem.basis_penalty):
-        value, shifted = (
-            weighting.value_of(objective_sums),
-            weighting.shifted_value_of(objective_sums),
-        )
-        return namespace(basis).concat([value, shifted, 0 * shifted], axis=1)
     penalty, shifted_penalty = problem.basis_penalty_value(weighting, objective_sums, basis)
     columns = [
         weighting.value_of(objective_sums) + penalty,

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import time
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +22,14 @@ from robustnmf.passes import BlockState
 from robustnmf.state import Fitted, MemberProgress, ObjectiveValue, State
 from robustnmf.weightings import WEIGHTINGS, WarmupWeights, Weighting
 
-FORMAT = "robustnmf checkpoint 2"
+FORMAT = "robustnmf checkpoint 3"
 KINDS: dict[str, type[Weighting]] = {kind.__name__: kind for kind in WEIGHTINGS.values()}
 KINDS["WarmupWeights"] = WarmupWeights
 SAMPLES = 8
 STATE_ARRAYS = ("basis", "previous", "basis_before_extrapolation")
-MEMBER_ARRAYS = ("codes", "basis", "energies", "importances", "penalised_energies", "mixing")
-"""Arrays of a member that has converged, or has had all its passes."""
+RECORDS: dict[str, type] = {
+    kind.__name__: kind for kind in (Fitted, MemberProgress, ObjectiveValue)
+}
 
 
 @dataclass
@@ -73,21 +75,19 @@ class Checkpoint:
         if time.monotonic() - self._written < self.every:
             return
         arrays = {f"state.{n}": getattr(state, n) for n in STATE_ARRAYS}
-        for name in _present(state.block_states[0]):
-            arrays[f"local.{name}"] = engine.collect(state.block_states, name)
-        record: dict[str, Any] = {
+        for name, array in vars(state.block_states[0]).items():
+            if array is not None:
+                arrays[f"local.{name}"] = engine.collect(state.block_states, name)
+        arrays = {name: to_numpy(array) for name, array in arrays.items()}
+        codec = archive.Codec(arrays, KINDS, RECORDS)
+        record = {
             "format": FORMAT,
             "identity": self.identity,
             "iteration": iteration,
-            "members": [_progress_to_json(member) for member in state.members],
-            "results": {},
+            "members": codec.to_json(state.members),
+            "results": codec.to_json(list(results.items())),
         }
-        for member, fitted in results.items():
-            record["results"][str(member)] = _fitted_to_json(fitted)
-            for name in MEMBER_ARRAYS:
-                if getattr(fitted, name) is not None:
-                    arrays[f"result.{member}.{name}"] = getattr(fitted, name)
-        archive.write(self.path, {name: to_numpy(a) for name, a in arrays.items()}, record)
+        archive.write(self.path, arrays, record)
         self._written = time.monotonic()
 
     def resumed(
@@ -103,7 +103,8 @@ class Checkpoint:
             return on_device_of(like, array)
 
         try:
-            members = [_progress_from_json(member) for member in record["members"]]
+            codec = archive.Codec(arrays, KINDS, RECORDS)
+            members = codec.build(record["members"])
             local = {
                 name.removeprefix("local."): engine.split(to_device(array), axis=1)
                 for name, array in arrays.items()
@@ -117,12 +118,9 @@ class Checkpoint:
                 to_device(arrays[f"state.{n}"]) for n in STATE_ARRAYS
             )
             results = {
-                int(member): _fitted_from_json(
-                    result, {n: to_device(arrays[f"result.{member}.{n}"]) for n in MEMBER_ARRAYS
-                           if f"result.{member}.{n}" in arrays},
-                )
-                for member, result in record["results"].items()
-            }  # fmt: skip
+                member: _with_arrays(fitted, to_device)
+                for member, fitted in codec.build(record["results"])
+            }
             _assert_whole(arrays, engine, len(members))
             iteration = int(record["iteration"])
             indices = sorted([member.index for member in members] + list(results))
@@ -218,45 +216,7 @@ def _assert_whole(arrays: dict[str, np.ndarray], engine: Engine, members: int) -
             raise ValueError(f"{name} holds what is no number")
 
 
-def _present(local: BlockState) -> list[str]:
-    """Return the names of the fields that are not None."""
-    return [f.name for f in fields(local) if getattr(local, f.name) is not None]
-
-
-def _weighting_to_json(weighting: Weighting) -> dict[str, Any]:
-    return {"kind": type(weighting).__name__, **weighting.get_params()}
-
-
-def _weighting_from_json(record: dict[str, Any]) -> Weighting:
-    parameters = dict(record)
-    return KINDS[parameters.pop("kind")](**parameters)
-
-
-def _progress_to_json(member: MemberProgress) -> dict[str, Any]:
-    record = {f.name: getattr(member, f.name) for f in fields(member)}
-    record["requested_weighting"], record["weighting"] = map(
-        _weighting_to_json, (member.requested_weighting, member.weighting)
-    )
-    record["objective"] = None if member.objective is None else list(member.objective)
-    return record
-
-
-def _progress_from_json(record: dict[str, Any]) -> MemberProgress:
-    objective = record["objective"]
-    return MemberProgress(**{
-        **record,
-        "requested_weighting": _weighting_from_json(record["requested_weighting"]),
-        "weighting": _weighting_from_json(record["weighting"]),
-        "objective": None if objective is None else ObjectiveValue(*objective),
-    })  # fmt: skip
-
-
-def _fitted_to_json(fitted: Fitted) -> dict[str, Any]:
-    record = {
-        f.name: getattr(fitted, f.name) for f in fields(fitted) if f.name not in MEMBER_ARRAYS
-    }
-    return {**record, "weighting": _weighting_to_json(fitted.weighting)}
-
-
-def _fitted_from_json(record: dict[str, Any], arrays: dict[str, Array]) -> Fitted:
-    return Fitted(**{**record, **arrays, "weighting": _weighting_from_json(record["weighting"])})
+def _with_arrays(fitted: Fitted, to_device: Callable[[np.ndarray], Array]) -> Fitted:
+    """Return a finished member with its arrays on a device."""
+    arrays = {name: a for name, a in vars(fitted).items() if isinstance(a, np.ndarray)}
+    return replace(fitted, **{name: to_device(array) for name, array in arrays.items()})

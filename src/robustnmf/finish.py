@@ -26,7 +26,7 @@ from robustnmf.state import Fitted, State
 
 
 def finish(
-    engine: Engine, problem: Problem, state: State, n_iter: int, converged: list[bool], tol: float
+    engine: Engine, problem: Problem, state: State, n_iter: int, tol: float
 ) -> dict[int, Fitted]:
     """Build the results of finished members, with the best codes for their basis.
 
@@ -34,6 +34,7 @@ def finish(
     that had no more weight than others.
     """
     weighting = state.weighting
+    converged = [member.has_converged(tol) for member in state.members]
     importances = _importances(engine, problem, state)
     state = _enlarge_tiny_components(engine, problem, state)
     for member in state.members:
@@ -57,34 +58,28 @@ def finish(
         block_states, statistics = engine.map_blocks(visit, state.block_states)
         state = replace(state, block_states=block_states)
         record(problem, state, statistics)
-    codes = engine.collect(state.block_states, "codes")
-    penalised_energies = engine.collect(state.block_states, "energies")
-    energies = (
-        engine.collect(state.block_states, "losses") if problem.has_penalty else penalised_energies
+    collected = {"codes": "codes", "penalised_energies": "energies"}
+    if problem.has_penalty:
+        collected["energies"] = "losses"
+    if problem.structure.mixes_samples:
+        collected["mixing"] = "mixing"
+    arrays = {n: engine.collect(state.block_states, name) for n, name in collected.items()}
+    arrays |= {"basis": state.basis, "importances": importances}
+    _assert_finite(
+        arrays["codes"], state.basis, arrays.get("energies", arrays["penalised_energies"])
     )
-    mixes = problem.structure.mixes_samples
-    mixing = engine.collect(state.block_states, "mixing") if mixes else None
-    _assert_finite(codes, state.basis, energies)
     # Copied from the device for all members at once; members are views of these arrays.
-    codes, basis, importances, penalised_energies = map(
-        engine.result, (codes, state.basis, importances, penalised_energies)
-    )
-    energies = engine.result(energies) if problem.has_penalty else penalised_energies
-    mixing = None if mixing is None else engine.result(mixing)
+    arrays = {name: engine.result(array) for name, array in arrays.items()}
+    arrays.setdefault("energies", arrays["penalised_energies"])
     return {
         member.index: Fitted(
-            codes[j, ...],
-            basis[j, ...],
-            energies[j, ...],
-            importances[j, ...],
-            member.weighting,
-            member.values,
-            member.shifted_objectives[-1],
-            n_iter,
-            converged[j],
-            penalised_energies[j, ...],
-            member.basis_penalty_value,
-            None if mixing is None else mixing[j, ...],
+            **{name: array[j, ...] for name, array in arrays.items()},
+            weighting=member.weighting,
+            history=member.values,
+            shifted_objective=member.shifted_objectives[-1],
+            n_iter=n_iter,
+            converged=converged[j],
+            basis_penalty_value=member.basis_penalty_value,
         )
         for j, member in enumerate(state.members)
     }

@@ -10,18 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from threading import Event
 
-from robustnmf.arrays import (
-    on_device_of,
-)
-from robustnmf.auto_parameters import (
-    end_warmup,
-    energies_only,
-    update_auto_parameters,
-)
+from robustnmf.arrays import on_device_of
+from robustnmf.auto_parameters import end_warmup, energies_only, update_auto_parameters
 from robustnmf.checkpoint import Checkpoint
 from robustnmf.engine import Engine
 from robustnmf.finish import finish
 from robustnmf.iteration import record, run_captured, run_pass, update_basis
+from robustnmf.passes import Statistics
 from robustnmf.problem import Problem
 from robustnmf.state import WARMUP_PASSES, Fitted, MemberProgress, Start, State
 from robustnmf.weightings import Weighting
@@ -90,67 +85,77 @@ def _fit(
 ) -> list[Fitted]:
     # Penalties are in proportion to all samples, and too large where only some have weight.
     warmup_passes = 0 if problem.has_penalty else min(WARMUP_PASSES, max_iter // 4)
-    resumed = None if checkpoint is None else checkpoint.resumed(engine, len(weightings), max_iter)
-    if resumed is None:
-        state = _first_state(engine, problem, weightings, start)
-        state = update_auto_parameters(
-            engine, problem, state, warmup_passes=warmup_passes, freeze=max_iter == 0
-        )
-        resumed = 0, state, {}
-    first, state, results = resumed
-    del resumed  # no references to old states, whose codes would stay in memory
-    host_decides = tol > 0 or callback is not None or checkpoint is not None
-    iteration = first
+    # Every state has its own codes: only one of them may be referenced while a pass runs.
+    iteration, state, results = _begin(
+        engine, problem, weightings, start, max_iter, warmup_passes, checkpoint
+    )
+    can_capture = engine.on_one_device and tol <= 0 and callback is None and checkpoint is None
     while True:
         if checkpoint is not None:
             checkpoint.offer(engine, iteration, state, results)
         last = iteration == max_iter
-        before = state
-        state, statistics = run_pass(
-            engine, problem, state, update_codes=iteration > 0, gather=not last
-        )
-        undone = record(problem, state, statistics)
-        if any(undone):
-            state = state.restored(engine, undone, before)
+        state, statistics, undone = _run_and_record(engine, problem, state, iteration, last)
         if callback is not None and callback(iteration, state):
             last = True
             state = end_warmup(engine, problem, state)
-        del before
-        done = [j for j, t in enumerate(state.members) if last or t.has_converged(tol)]
+        done = [j for j, member in enumerate(state.members) if last or member.has_converged(tol)]
         if done:
-            leaving = state.keep(engine, done)
-            converged = [member.has_converged(tol) for member in leaving.members]
-            results |= finish(engine, problem, leaving, iteration, converged, tol)
-            del leaving
+            results |= finish(engine, problem, state.keep(engine, done), iteration, tol)
             remaining = [j for j in range(len(state.members)) if j not in done]
             if not remaining:
-                break
+                return [results[i] for i in range(len(weightings))]
             state = state.keep(engine, remaining)
             statistics = statistics.keep(on_device_of(state.basis, remaining))
             undone = [undone[j] for j in remaining]
         state = update_basis(engine, problem, state, statistics, undone)
-        freeze = 2 * (iteration + 1) >= max_iter
-        state = update_auto_parameters(
-            engine, problem, state, warmup_passes=warmup_passes, freeze=freeze
-        )
         iteration += 1
-        if host_decides or not engine.on_one_device:
-            continue
-        requested = [member.requested_weighting for member in state.members]
-        if problem.needs_no_host_decisions(requested):
+        state = update_auto_parameters(
+            engine, problem, state, warmup_passes=warmup_passes, freeze=2 * iteration >= max_iter
+        )
+        if can_capture and problem.needs_no_host_decisions(
+            [member.requested_weighting for member in state.members]
+        ):
             state, iteration = run_captured(engine, problem, state, iteration, max_iter)
-            host_decides = True  # the last pass, or all passes where capturing failed
-    return [results[i] for i in range(len(weightings))]
+            can_capture = False  # the last pass is left, or all passes where capturing failed
 
 
-def _first_state(
-    engine: Engine, problem: Problem, weightings: Sequence[Weighting], start: Start
-) -> State:
-    """Build the state before the first pass, with energies where weightings need them."""
+def _begin(
+    engine: Engine,
+    problem: Problem,
+    weightings: Sequence[Weighting],
+    start: Start,
+    max_iter: int,
+    warmup_passes: int,
+    checkpoint: Checkpoint | None,
+) -> tuple[int, State, dict[int, Fitted]]:
+    """Return the next pass, the state before it and finished members, from a checkpoint if any."""
+    if checkpoint is not None:
+        resumed = checkpoint.resumed(engine, len(weightings), max_iter)
+        if resumed is not None:
+            return resumed
     members = [MemberProgress(i, w, w) for i, w in enumerate(weightings)]
     block_states = engine.begin(start.codes, start.mixing)
     for part in (start.codes, start.mixing or []):
         part.clear()  # they would stay in memory besides the updated ones
-    return energies_only(
-        engine, problem, State.at(members, block_states, problem.hold(start.basis))
+    state = State.at(members, block_states, problem.hold(start.basis))
+    state = energies_only(engine, problem, state)
+    state = update_auto_parameters(
+        engine, problem, state, warmup_passes=warmup_passes, freeze=max_iter == 0
     )
+    return 0, state, {}
+
+
+def _run_and_record(
+    engine: Engine, problem: Problem, before: State, iteration: int, last: bool
+) -> tuple[State, Statistics, list[bool]]:
+    """Run a pass and record objectives; also return whose pass was undone.
+
+    It is undone where extrapolation has raised the objective.
+    """
+    state, statistics = run_pass(
+        engine, problem, before, update_codes=iteration > 0, gather=not last
+    )
+    undone = record(problem, state, statistics)
+    if any(undone):
+        state = state.restored(engine, undone, before)
+    return state, statistics, undone

@@ -139,11 +139,10 @@ def _arrays_of(state: State, names: list[str]) -> list[Array]:
 def _with_arrays(state: State, names: list[str], arrays: Sequence[Array]) -> State:
     """Return the state with the arrays that ``_arrays_of`` returns replaced by others."""
     basis, previous, *rest = arrays
-    fields = zip(*(iter(rest),) * len(names), strict=True)
-    block_states = [
-        replaced(local, **dict(zip(names, new, strict=True)))
-        for local, new in zip(state.block_states, fields, strict=True)
-    ]
+    block_states = []
+    for at, local in enumerate(state.block_states):
+        own = rest[at * len(names) : (at + 1) * len(names)]
+        block_states.append(replaced(local, **dict(zip(names, own, strict=True))))
     return replaced(
         state,
         block_states=block_states,

@@ -89,6 +89,10 @@ class Problem:
             return DivergencePass
         return GramPass if complete else MaskedPass
 
+    def fill_value(self, per_entry: bool = False) -> float:
+        """Return the number in the place of missing entries, in units of scale."""
+        return self.pass_type(per_entry, complete=False).fill_value
+
     @property
     def extrapolates(self) -> bool:
         """Whether the basis is extrapolated; a mixture of samples is not."""

@@ -12,7 +12,8 @@ if DEVICE == "cpu":
 pytest.importorskip("triton", reason="Triton is not installed (PyTorch for CUDA comes with it)")
 
 from robustnmf import Cauchy, Entropy, Fuzzy, Huber, RobustNMF, Trimmed  # noqa: E402
-from robustnmf.arrays import gpu, gpu_sweeps, kernels_for  # noqa: E402
+from robustnmf.arrays import kernels_for  # noqa: E402
+from robustnmf.arrays.kernels import gpu  # noqa: E402
 
 MEMBERS, ROWS, FEATURES, K = 3, 300, 70, 5
 
@@ -80,7 +81,7 @@ def test_loops_over_rows(dtype, beside):
     swept = kernels_for(arrays[0]).sweep_coordinates(*arrays, 2, 1)
     steps[:, :1] = 0.0  # the first column is fixed
     assert (
-        apart(gpu_sweeps.sweep_coordinates(A, linear, gram, steps, 2).cpu(), torch.as_tensor(swept))
+        apart(gpu.sweep_coordinates(A, linear, gram, steps, 2).cpu(), torch.as_tensor(swept))
         < error
     )
 
@@ -90,7 +91,7 @@ def test_systems_on_a_mask_are_solved(columns):
     basis, mask = drawn(columns, FEATURES), drawn(ROWS, columns) > 0.4
     gram = basis @ basis.T + torch.eye(columns, device=DEVICE)
     solution = torch.where(mask, drawn(ROWS, columns), 0.0)
-    found = gpu_sweeps.masked_solve(solution @ gram, mask, gram, 30)
+    found = gpu.masked_solve(solution @ gram, mask, gram, 30)
     assert apart(found, solution) < 1e-4
     assert (found[~mask] == 0).all()
 
@@ -105,7 +106,7 @@ def test_energies_are_recomputed_where_they_cancel(columns):
     residuals = 0.5 * X.double() - A.double() @ basis.double()
     expected = (residuals**2).sum(-1)
     rest = expected - norms + 1e-7 * norms * drawn(MEMBERS, ROWS, dtype=torch.float64)
-    energies = gpu_sweeps.energies(X, 0.5, norms, rest, A, basis, 1e-3, 1e-12)
+    energies = gpu.energies(X, 0.5, norms, rest, A, basis, 1e-3, 1e-12)
     cancels = norms + rest < 1e-3 * norms
     assert cancels[0, :100].all()
     assert not cancels[1:].any()

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from robustnmf import RobustNMF
-from robustnmf.arrays import missing_entries
-from robustnmf.arrays.missing_entries import LEAST_FEATURES, MissingEntries
+from robustnmf.arrays import blocks
+from robustnmf.arrays.blocks import LEAST_FEATURES, MissingEntries
 from tests.problems import noisy_low_rank, with_holes
 
 X = with_holes(noisy_low_rank(60, LEAST_FEATURES, 4, seed=3), share=0.1)
@@ -55,7 +55,7 @@ def test_fits_are_those_of_whole_products(kind, weighting, monkeypatch):
     listed = model.fit_transform(table) @ model.components_
     history = np.array(model.objective_history_)
     assert (np.diff(history) <= 1e-12 * history[0]).all()
-    monkeypatch.setattr(missing_entries, "LARGEST_SHARE", -1.0)
+    monkeypatch.setattr(blocks, "LARGEST_SHARE", -1.0)
     whole = model.fit_transform(table) @ model.components_
     np.testing.assert_allclose(listed, whole, rtol=1e-6, atol=1e-8 * whole.max())
     np.testing.assert_allclose(history, model.objective_history_, rtol=1e-7)

@@ -3,7 +3,6 @@
 import io
 import json
 import pickle
-import re
 import struct
 import zipfile
 
@@ -30,7 +29,6 @@ from robustnmf import (
     RobustNMFDetector,
     archive,
 )
-from robustnmf.estimators.saving import FORMAT_1, RENAMED_IN_2
 from tests.problems import noisy_low_rank
 
 X = noisy_low_rank(60, 8, 2, outliers=3)
@@ -74,29 +72,6 @@ def test_a_model_comes_back_as_it_was(name, tmp_path):
     assert str(again) == str(model)
     score = "score_samples"
     np.testing.assert_array_equal(getattr(again, score)(X), getattr(model, score)(X))
-
-
-@ignore_warnings
-def test_files_of_the_first_format_are_read(tmp_path):
-    path = tmp_path / "model.rnmf"
-    model = RobustNMF(2, random_state=0).partial_fit(X)
-    model.save(path)
-    earlier = {name: old for old, name in RENAMED_IN_2.items()}
-
-    def as_before(record):
-        if not isinstance(record, dict):
-            return record
-        record = {name: as_before(value) for name, value in record.items()}
-        if record.get("is") == "record":
-            record["name"] = earlier.get(record["name"], record["name"])
-            record["fields"] = {earlier.get(n, n): v for n, v in record["fields"].items()}
-        return record
-
-    arrays, record = archive.read(path)
-    record = {**record, "format": FORMAT_1, "model": as_before(record["model"])}
-    assert {"asked", "tally"} <= set(re.findall(r"\w+", json.dumps(record)))
-    archive.write(path, arrays, record)
-    np.testing.assert_array_equal(robustnmf.load(path).transform(X), model.transform(X))
 
 
 def test_names_of_features_float32_and_streams(tmp_path):

@@ -87,4 +87,4 @@ def test_approximations_far_away_have_finite_losses(ratio):
 def test_rows_with_missing_values_have_no_compiled_loop():
     block = MaskedBlock(np.ones((2, 3)), np.ones((2, 3), dtype=bool))
     approximation = np.ones((1, 2, 3))
-    assert block.kernels.divergence("kullback_leibler_rows", block, approximation, True) is None
+    assert block.divergence("kullback_leibler_rows", approximation, per_row=True) is None

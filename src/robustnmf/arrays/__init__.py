@@ -1,10 +1,8 @@
 """Everything that depends on the array library: namespaces, row blocks, compiled loops."""
 
-from robustnmf.arrays.backend import EntryLoop, Kernels, kernels_for
-from robustnmf.arrays.blocks import Block, DenseBlock
-from robustnmf.arrays.cuda_graphs import is_capturing, repeat_on_device
-from robustnmf.arrays.grams import active_components
-from robustnmf.arrays.masked import MaskedBlock
+from robustnmf.arrays.blocks import Block, DenseBlock, MaskedBlock, SparseBlock, as_dense, row_slice
+from robustnmf.arrays.cuda_graphs import repeat_on_device
+from robustnmf.arrays.kernels import EntryLoop, Kernels, active_components, kernels_for
 from robustnmf.arrays.namespace import (
     Array,
     Namespace,
@@ -34,54 +32,8 @@ from robustnmf.arrays.namespace import (
     smallest,
     to_device_of,
     to_numpy,
+    weighted_quantile,
+    weighted_quantiles,
 )
 from robustnmf.arrays.protocols import BlockMapper, Visit
-from robustnmf.arrays.quantiles import weighted_quantile
 from robustnmf.arrays.residuals import recompute_cancelled
-from robustnmf.arrays.sparse import SparseBlock, row_slice
-
-__all__ = [
-    "Array",
-    "Block",
-    "BlockMapper",
-    "DenseBlock",
-    "EntryLoop",
-    "Kernels",
-    "MaskedBlock",
-    "Namespace",
-    "SparseBlock",
-    "Visit",
-    "active_components",
-    "arange_like",
-    "as_float64",
-    "at_least",
-    "at_most",
-    "column",
-    "device_of",
-    "energy_rounding",
-    "eps",
-    "fill_masked",
-    "floored",
-    "from_gpu",
-    "has_holes",
-    "host_dtype",
-    "identity_like",
-    "is_capturing",
-    "is_foreign",
-    "kernels_for",
-    "largest",
-    "log_gap",
-    "masked_scatter",
-    "namespace",
-    "noise",
-    "on_device_of",
-    "positive",
-    "recompute_cancelled",
-    "repeat_on_device",
-    "row_slice",
-    "safe_log",
-    "smallest",
-    "to_device_of",
-    "to_numpy",
-    "weighted_quantile",
-]

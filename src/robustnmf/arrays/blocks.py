@@ -10,21 +10,26 @@ underflow nor overflow when they are squared.
 are its subclasses. A loss reads the ``values`` of a block, and everything computed from
 them entry by entry (approximation, loss, parts of the gradient) has their shape: a table
 (rows, features), or a list of the stored entries.
+
+Compiled loops are imported where they are called: numba takes long to import.
 """
 
 from __future__ import annotations
 
+import math
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+import scipy.sparse
 
-from robustnmf.arrays.backend import Kernels, kernels_for
+from robustnmf.arrays.kernels import Kernels, kernels_for
 from robustnmf.arrays.namespace import (
     Array,
     Namespace,
     as_float64,
+    eps,
     namespace,
     on_device_of,
     to_numpy,
@@ -32,6 +37,12 @@ from robustnmf.arrays.namespace import (
 
 CHUNK_NUMBERS = 100_000
 DEVICE_NUMBERS = 2**27
+
+LARGEST_SHARE = 0.2
+"""Share of missing entries up to which a list of them is faster than products of whole tables."""
+
+LEAST_FEATURES = 100
+"""Number of features from which on it is."""
 
 
 class Block:
@@ -69,6 +80,11 @@ class Block:
     def kernels(self) -> Kernels:
         """Operations for arrays of the library and device of the rows."""
         return kernels_for(self.rows)
+
+    @property
+    def unit(self) -> float:
+        """Factor from the rows to units of scale."""
+        return 1.0 / self.scale
 
     def __len__(self) -> int:
         return int(self.rows.shape[0])
@@ -151,7 +167,7 @@ class Block:
 
     def sq_residuals(self, index: Array, codes: Array, basis: Array) -> Array:
         """Compute squared errors of rows with codes (..., chosen, k) and bases (..., k, m)."""
-        return self.xp.sum(as_float64((self.take(index) - codes @ basis) ** 2), axis=-1)
+        return self.xp.sum(as_float64(self.take(index) - codes @ basis) ** 2, axis=-1)
 
     def part(self, index: Array) -> Block:
         """Return a block of the chosen rows in float64."""
@@ -193,8 +209,7 @@ class Block:
 
         Also returns ``Kernels.quadratic_part`` (members, rows) of the new codes.
         """
-        unit = 1.0 / self.scale
-        return self.kernels.project_and_sweep(self.rows, unit, basis, gram, codes, sweeps)
+        return self.kernels.project_and_sweep(self.rows, self.unit, basis, gram, codes, sweeps)
 
     @property
     def samples(self) -> Block:
@@ -226,6 +241,15 @@ class Block:
         transposed = xp.matrix_transpose(codes)
         return xp.sum(transposed, axis=-1, keepdims=True) if part is None else transposed @ part
 
+    def divergence(self, name: str | None, approximation: Array, *, per_row: bool) -> Array | None:
+        """Compute a divergence by a compiled loop (:meth:`Kernels.divergence`), where it has one.
+
+        None for rows with missing values, which loops do not read.
+        """
+        if name is None or not (self.is_complete_table or self.zeros_apart):
+            return None
+        return self.kernels.divergence(name, self.rows, self.unit, approximation, per_row)
+
     def grams(self, curvature: Array, basis: Array) -> Array:
         """Compute ``basis diag(curvature_i) basis^T`` of every row i (rows, k, k), for one member.
 
@@ -239,10 +263,304 @@ class Block:
         )
 
     def _in_units(self, x: Array) -> Array:
-        return x if self.scale == 1.0 else x * (1.0 / self.scale)
+        return x if self.scale == 1.0 else x * self.unit
 
 
 class DenseBlock(Block):
     """Consecutive rows of a dense X without missing values."""
 
     is_complete_table: ClassVar[bool] = True
+
+
+class MissingEntries(NamedTuple):
+    """The missing entries of rows: those of row i are ``indices[indptr[i] : indptr[i + 1]]``.
+
+    Where they are few, the approximation is needed at these alone: products over the known entries
+    are those over all entries, which Gram matrices give, less those over the missing ones.
+    ``unknown`` (features,) are the features without any known entry.
+    """
+
+    indptr: Array
+    indices: Array
+    unknown: Array
+
+    @classmethod
+    def of(cls, known: Array) -> MissingEntries | None:
+        """List the missing entries of a NumPy mask (rows, features); None if that does not pay."""
+        if not isinstance(known, np.ndarray) or known.shape[1] < LEAST_FEATURES:
+            return None
+        counts = known.shape[1] - np.count_nonzero(known, axis=1)
+        if counts.sum() > LARGEST_SHARE * known.size:
+            return None
+        indptr = np.concatenate([[0], np.cumsum(counts)])
+        indices = np.nonzero(~known)[1].astype(np.int32)
+        return cls(indptr, indices, ~known.any(axis=0))
+
+    def fill(self, codes: Array, basis: Array) -> Array:
+        """Compute the part of ``codes basis basis^T`` (members, rows, k) of the missing entries."""
+        from robustnmf.arrays.kernels.loops import fill_missing
+
+        filled = np.empty(codes.shape, dtype=codes.dtype)
+        directions = np.ascontiguousarray(basis.swapaxes(1, 2))
+        fill_missing(self.indptr, self.indices, np.ascontiguousarray(codes), directions, filled)
+        return filled
+
+    def values(self, codes: Array, basis: Array) -> tuple[Array, Array]:
+        """Compute the approximation at the missing entries (members, missing).
+
+        Also returns its squares, summed over each row (members, rows) in float64.
+        """
+        from robustnmf.arrays.kernels.loops import approximate_missing
+
+        values = np.empty((len(codes), len(self.indices)), dtype=codes.dtype)
+        squares = np.empty(codes.shape[:2])
+        directions = np.ascontiguousarray(basis.swapaxes(1, 2))
+        approximate_missing(
+            self.indptr, self.indices, np.ascontiguousarray(codes), directions, values, squares
+        )
+        return values, squares
+
+    def cross(self, codes: Array, values: Array) -> Array:
+        """Compute ``codes^T values`` (members, k, features), for values at the missing entries."""
+        from robustnmf.arrays.kernels.loops import cross_missing
+
+        sums = np.zeros((len(codes), len(self.unknown), codes.shape[2]), dtype=codes.dtype)
+        cross_missing(self.indptr, self.indices, np.ascontiguousarray(codes), values, sums)
+        return sums.swapaxes(1, 2)
+
+
+class MaskedBlock(Block):
+    r"""Consecutive rows of a dense X of which only some entries are known.
+
+    With :math:`o_i` of m entries known, the energy of a row is :math:`m / o_i` times the loss of
+    the known entries, an estimate for the whole row, and the row counts :math:`o_i / m` times. So
+    weights depend on how well a row fits on average, not on how much of it is known, and all
+    known entries of rows that fit equally well have the same weight. Under equal weights this is
+    the plain sum over the known entries.
+
+    Parameters
+    ----------
+    rows : array (rows, features)
+        Missing entries hold any number for which the loss is finite.
+    known : array of bool (rows, features)
+    scale, row_weight
+        As for a dense block.
+    """
+
+    def __init__(
+        self, rows: Array, known: Array, scale: float = 1.0, row_weight: Array | None = None
+    ):
+        super().__init__(rows, scale, row_weight)
+        self.known = known
+        self.filled: Block | None = None
+
+    @property
+    def samples(self) -> Block:
+        """The block with missing values filled in, once the engine has filled them."""
+        assert self.filled is not None
+        return self.filled
+
+    @cached_property
+    def missing(self) -> MissingEntries | None:
+        """A list of the missing entries, where they are few and the rows those of NumPy."""
+        return MissingEntries.of(self.known)
+
+    @cached_property
+    def whole(self) -> Array:
+        """Factor (rows,) from known entries to whole rows; one where no entry is known."""
+        xp = self.xp
+        count = xp.sum(xp.astype(self.known, xp.float64), axis=1)
+        return self.rows.shape[1] / xp.where(count > 0, count, 0 * count + self.rows.shape[1])
+
+    @property
+    def nominal_row_weight(self) -> Array:
+        """How many times each row counts if rows of zeros count like others: its known share."""
+        return super().nominal_row_weight / self.whole
+
+    @property
+    def full_row_weight(self) -> Array:
+        return self.row_weight * self.whole
+
+    def as_whole(self, total: Array) -> Array:
+        return self.whole * total
+
+    def of_known(self, total: Array) -> Array:
+        return total / self.whole
+
+    def sq_distances(self, points: Array) -> Array:
+        values, known = self.wide_values(), self.observed(None, points)
+        products = self.observed(values, values) @ points.T
+        known_sizes = known @ (points**2).T
+        return self.sq_norms[:, None] + self.whole[:, None] * (known_sizes - 2.0 * products)
+
+    def sq_residuals(self, index: Array, codes: Array, basis: Array) -> Array:
+        take = self.xp.take
+        residual = self.take(index) - codes @ basis
+        _, squares = self.kernels.hide(residual, take(self.known, index, axis=0))
+        return take(self.whole, index) * as_float64(squares)
+
+    def user_rows(self, index: np.ndarray) -> np.ndarray:
+        known = to_numpy(self.known)[index]
+        return np.where(known, super().user_rows(index), np.nan)
+
+    def part(self, index: Array) -> MaskedBlock:
+        """Return a block of the chosen rows in float64."""
+        take = self.xp.take
+        rows = as_float64(take(self.rows, index, axis=0))
+        return MaskedBlock(rows, take(self.known, index, axis=0), self.scale)
+
+    def observed(self, entries: Array | None, like: Array) -> Array:
+        """Set missing entries (..., rows, features) to zero; None is ones in the dtype of like."""
+        xp = namespace(like)
+        if entries is None:
+            return xp.astype(self.known, like.dtype)
+        return xp.where(self.known, entries, xp.zeros_like(entries))
+
+    def _power_sums(self, degree: float) -> Array:
+        return self.row_sums(self._powers(self.wide_values(), degree))
+
+    def row_sums(self, entries: Array) -> Array:
+        return super().row_sums(self.observed(entries, entries))
+
+    def project_part(self, part: Array | None, basis: Array) -> Array:
+        return self.observed(part, basis) @ self.xp.matrix_transpose(basis)
+
+    def cross_part(self, codes: Array, part: Array | None) -> Array:
+        return self.xp.matrix_transpose(codes) @ self.observed(part, codes)
+
+    def grams(self, curvature: Array, basis: Array) -> Array:
+        return super().grams(self.observed(curvature, curvature), basis)
+
+
+class SparseBlock(Block):
+    """Consecutive rows of a CSR X; its values are the stored entries (stored,).
+
+    Zeros are left out of the values, so a loss must be linear in the approximation where X is
+    zero: then what they add follows from row sums (``unstored``).
+    """
+
+    zeros_apart: ClassVar[bool] = True
+
+    rows: scipy.sparse.csr_array
+
+    @property
+    def xp(self) -> Namespace:
+        """Sparse rows are SciPy's, so everything computed from them is NumPy's."""
+        return namespace(self.rows.data)
+
+    @cached_property
+    def kernels(self) -> Kernels:
+        """Operations for NumPy arrays."""
+        return kernels_for(self.rows.data)
+
+    def values(self) -> Array:
+        return self._in_units(self.rows.data)
+
+    def wide_values(self) -> Array:
+        return self._in_units(as_float64(self.rows.data))
+
+    def take(self, index: Array) -> Array:
+        return self._in_units(self.rows[index].toarray())
+
+    def user_rows(self, index: np.ndarray) -> scipy.sparse.csr_array:
+        return self.rows if len(index) == len(self) else self.rows[index]
+
+    def part(self, index: Array) -> SparseBlock:
+        """Return a block of the chosen rows in float64."""
+        return SparseBlock(self.rows[index].astype(np.float64), self.scale)
+
+    def wide_project(self, directions: Array) -> Array:
+        return self._in_units(self.rows @ directions)
+
+    def cross(self, codes: Array) -> Array:
+        members, rows, k = codes.shape
+        flat = codes.transpose(1, 0, 2).reshape(rows, members * k)
+        product = self._in_units(self.rows.T @ flat)
+        return np.ascontiguousarray(product.T).reshape(members, k, self.rows.shape[1])
+
+    def weighted_sums(self, codes: Array, weights: Array) -> tuple[Array, Array]:
+        weighted = codes * weights
+        return self.cross(weighted), np.matrix_transpose(weighted) @ codes
+
+    def approximation(self, codes: Array, basis: Array) -> Array:
+        from robustnmf.arrays.kernels.loops import approximate
+
+        out = np.empty((codes.shape[0], self.rows.nnz), dtype=codes.dtype)
+        for j, (a, c) in enumerate(zip(codes, basis, strict=True)):
+            across = np.ascontiguousarray(c.T)
+            approximate(
+                self.rows.indptr, self.rows.indices, np.ascontiguousarray(a), across, out[j]
+            )
+        return out
+
+    def unstored(self, codes: Array, basis: Array, approximation: Array, beside: Array) -> Array:
+        """Sum the approximation over the zeros of each row (members, rows), float64.
+
+        As the sum over all features less the one over stored entries. Where that cancels, also
+        relative to the energies it is added to (``beside``), the zeros are summed directly.
+        """
+        from robustnmf.arrays.kernels.loops import sums_of_unstored
+
+        totals = (as_float64(codes) @ as_float64(np.sum(basis, axis=-1))[:, :, None])[:, :, 0]
+        rest = totals - self.row_sums(approximation)
+        doubtful = rest + beside < eps(codes) ** 0.5 * totals
+        for j in np.flatnonzero(doubtful.any(axis=1)):
+            (rows,) = np.nonzero(doubtful[j])
+            exact = np.empty(len(rows))
+            across = np.ascontiguousarray(as_float64(basis[j]).T)
+            own = np.ascontiguousarray(as_float64(codes[j]))
+            sums_of_unstored(self.rows.indptr, self.rows.indices, rows, own, across, exact)
+            rest[j, rows] = exact
+        return np.maximum(rest, 0.0)
+
+    def _power_sums(self, degree: float) -> Array:
+        return self.row_sums(self._powers(self.wide_values(), degree))
+
+    def row_sums(self, entries: Array) -> Array:
+        flat = as_float64(entries).reshape(math.prod(entries.shape[:-1]), self.rows.nnz)
+        totals = np.stack([self._holding(row) @ self._ones for row in flat])
+        return totals.reshape((*entries.shape[:-1], len(self)))
+
+    def project_part(self, part: Array | None, basis: Array) -> Array:
+        if part is None:
+            return super().project_part(None, basis)
+        pairs = zip(part, basis, strict=True)
+        return np.stack([self._holding(p) @ np.ascontiguousarray(c.T) for p, c in pairs])
+
+    def cross_part(self, codes: Array, part: Array | None) -> Array:
+        if part is None:
+            return super().cross_part(codes, None)
+        return np.stack([(self._holding(p).T @ a).T for p, a in zip(part, codes, strict=True)])
+
+    def grams(self, curvature: Array, basis: Array) -> Array:
+        from robustnmf.arrays.kernels.loops import weighted_grams
+
+        k = basis.shape[1]
+        out = np.zeros((len(self), k, k))
+        across = np.ascontiguousarray(as_float64(basis[0]).T)
+        weighted_grams(self.rows.indptr, self.rows.indices, as_float64(curvature[0]), across, out)
+        return out
+
+    @cached_property
+    def _ones(self) -> Array:
+        return np.ones(self.rows.shape[1])
+
+    def _holding(self, entries: Array) -> scipy.sparse.csr_array:
+        """Return a CSR array with these entries and the sparsity pattern of the rows."""
+        structure = (entries, self.rows.indices, self.rows.indptr)
+        return scipy.sparse.csr_array(structure, shape=self.rows.shape)
+
+
+def row_slice(X: scipy.sparse.csr_array, start: int, stop: int) -> scipy.sparse.csr_array:
+    """Return consecutive rows as a view of the memory of X."""
+    inside = slice(int(X.indptr[start]), int(X.indptr[stop]))
+    pointers = X.indptr[start : stop + 1] - X.indptr[start]
+    rows = scipy.sparse.csr_array((stop - start, X.shape[1]), dtype=X.dtype)
+    # Set one by one: the constructor copies parts that are views of much larger arrays.
+    rows.data, rows.indices, rows.indptr = X.data[inside], X.indices[inside], pointers
+    return rows
+
+
+def as_dense(rows: Any) -> np.ndarray:
+    """Return rows, sparse or not, as a dense array."""
+    return rows.toarray() if scipy.sparse.issparse(rows) else np.asarray(rows)

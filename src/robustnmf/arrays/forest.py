@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numba import njit
 
-from robustnmf.arrays.kernels import OPTIONS
+from robustnmf.arrays.kernels.loops import OPTIONS
 
 TREES, TREE_ROWS = 100, 256
 """Number of trees, and rows that each is grown from: those of the paper."""

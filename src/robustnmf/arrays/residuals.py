@@ -13,8 +13,8 @@ from robustnmf.arrays.blocks import Block
 from robustnmf.arrays.cuda_graphs import flag_overflow, is_capturing
 from robustnmf.arrays.namespace import Array, arange_like, as_float64, masked_scatter, namespace
 
-AT_ONCE = 2**26
-"""Entries of residuals that are in memory at once on a device."""
+AT_ONCE, AT_ONCE_ON_HOST = 2**26, 2**20
+"""Entries of residuals that are in memory at once on a device, and of NumPy arrays."""
 
 FEW = 32
 """Rows of every member that can be recomputed while a CUDA graph is captured."""
@@ -41,9 +41,12 @@ def _by_member(
     """Recompute the rows in the mask of each member, in place."""
     if not doubtful.any():
         return energies
+    step = max(1, AT_ONCE_ON_HOST // basis.shape[2])
     for member in np.flatnonzero(doubtful.any(axis=1)):
         rows = np.flatnonzero(doubtful[member])
-        energies[member, rows] = block.sq_residuals(rows, codes[member, rows], basis[member])
+        for chosen in (rows[at : at + step] for at in range(0, len(rows), step)):
+            squares = block.sq_residuals(chosen, codes[member, chosen], basis[member])
+            energies[member, chosen] = squares
     return energies
 
 
@@ -71,18 +74,19 @@ def _in_fixed_buffer(
     """Recompute at most ``FEW`` rows of each member without synchronising with the device."""
     xp = namespace(energies)
     members, rows = energies.shape
-    count = min(FEW, rows)
-    number = xp.cumulative_sum(xp.astype(doubtful, xp.int64), axis=1)  # of masked rows so far
-    flag_overflow(xp.any(number[:, -1] > count))
-    # The masked rows of all members in one line, each found by its number; where a member has
-    # fewer than ``count``, any other row of it fills the buffer.
-    before = xp.cumulative_sum(number[:, -1])[:, None] - number[:, -1:]
-    line = xp.reshape(number + before, (-1,))
-    wanted = before + arange_like(count + 1, energies, 1)[None, :]
-    places = xp.reshape(xp.searchsorted(line, xp.reshape(wanted, (-1,))), (members, count))
+    size = min(FEW, rows)
+    rank = xp.cumulative_sum(xp.astype(doubtful, xp.int64), axis=1)  # of a doubtful row: 1, 2, ...
+    counts = rank[:, -1:]
+    flag_overflow(xp.any(counts > size))
+    # A rank is found by a search in one sorted line, in which members follow each other. If a
+    # member has fewer doubtful rows than the buffer, any other row of it takes the place.
+    before = xp.cumulative_sum(counts, axis=0) - counts
+    line = xp.reshape(rank + before, (-1,))
+    ranks = xp.reshape(before + arange_like(size + 1, energies, 1), (-1,))
+    places = xp.reshape(xp.searchsorted(line, ranks), (members, size))
     chosen = xp.clip(places - rows * arange_like(members, energies)[:, None], min=0, max=rows - 1)
-    data = xp.reshape(block.take(xp.reshape(chosen, (-1,))), (members, count, basis.shape[2]))
+    data = xp.reshape(block.take(xp.reshape(chosen, (-1,))), (members, size, basis.shape[2]))
     residual = data - xp.take_along_axis(codes, chosen[:, :, None], axis=1) @ basis
     recomputed = xp.sum(as_float64(residual**2), axis=-1)
-    place = xp.clip(number - 1, min=0, max=count - 1)
-    return xp.where(doubtful, xp.take_along_axis(recomputed, place, axis=1), energies)
+    in_buffer = xp.clip(rank - 1, min=0, max=size - 1)
+    return xp.where(doubtful, xp.take_along_axis(recomputed, in_buffer, axis=1), energies)

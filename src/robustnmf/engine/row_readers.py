@@ -17,7 +17,7 @@ from weakref import finalize
 import numpy as np
 
 from robustnmf.archive import read_full
-from robustnmf.arrays.sparse import row_slice
+from robustnmf.arrays import row_slice
 from robustnmf.engine._scan import as_floats
 
 

@@ -259,7 +259,7 @@ class EncodingMixin(TransformerMixin):
         if engine.sample_count < FEWEST_SAMPLES or engine.mean() == 0:
             return None
         with engine.thread_pool():
-            return find_neighbourhood(engine, self._problem.pass_type(False, False).fill_value)
+            return find_neighbourhood(engine, self._problem.fill_value())
 
     @property
     def _unit(self) -> float:

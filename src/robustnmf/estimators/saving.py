@@ -9,19 +9,15 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
-from dataclasses import fields
+import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from array_api_compat import is_dask_array
 from sklearn.utils.validation import check_is_fitted
 
 from robustnmf import archive
 from robustnmf._warn import warn
-from robustnmf.arrays import is_foreign, to_numpy
-from robustnmf.estimators._check_loaded import check_loaded
 from robustnmf.estimators._stream import Stream
 from robustnmf.estimators.rank_selection import RankSelection
 from robustnmf.losses import LOSSES
@@ -30,15 +26,9 @@ from robustnmf.problem import ElasticNet, Problem
 from robustnmf.screening import Neighbourhood
 from robustnmf.solvers import SOLVERS
 from robustnmf.structures import STRUCTURES
-from robustnmf.weightings import WEIGHTINGS, ObjectiveSums
+from robustnmf.weightings import WEIGHTINGS, ObjectiveSums, Weighting
 
 FORMAT = "robustnmf model 2"
-FORMAT_1 = "robustnmf model 1"
-RENAMED_IN_2 = {
-    "Paid": "ElasticNet", "Tally": "ObjectiveSums", "codes_pay": "codes_penalty",
-    "basis_pays": "basis_penalty", "asked": "requested_weighting", "tally": "objective_sums",
-}  # fmt: skip
-"""Names of records and of their fields in files of format 1, with those of format 2."""
 
 OF_SKLEARN = ("_skl", "_metadata_request")
 """Prefixes of attributes of scikit-learn that belong to this process, or are set again."""
@@ -95,7 +85,7 @@ class SaveMixin:
         if target.is_dir() or not target.parent.is_dir():
             raise FileNotFoundError(f"cannot write {target}: a file in a folder is needed.")
         arrays: dict[str, np.ndarray] = {}
-        record = _Writer(arrays).to_json(self)
+        record = _ModelCodec(arrays).to_json(self)
         from robustnmf import __version__
 
         archive.write(target, arrays, {"format": FORMAT, "version": __version__, "model": record})
@@ -120,13 +110,12 @@ def load(path: str | os.PathLike) -> Any:
         raise FileNotFoundError(f"there is no file {target}.")
     try:
         arrays, record = archive.read(target)
-        if record.get("format") not in (FORMAT, FORMAT_1):
+        if record.get("format") != FORMAT:
             raise archive.Broken(f"its format is {record.get('format')!r}, not {FORMAT!r}")
-        renamed = RENAMED_IN_2 if record["format"] == FORMAT_1 else {}
-        model = _Reader(arrays, renamed).build(record["model"])
+        model = _ModelCodec(arrays).build(record["model"])
         if not isinstance(model, SaveMixin):
             raise archive.Broken("it holds no estimator")
-        check_loaded(model)
+        _check_loaded(model)
     except Exception as error:
         raise ValueError(
             f"{target} is no model that can be read ({error}). Models are written by "
@@ -135,138 +124,65 @@ def load(path: str | os.PathLike) -> Any:
     return model
 
 
-class _Writer:
-    """Convert objects to records as JSON keeps them; collect their arrays."""
+class _ModelCodec(archive.Codec):
+    """Records of estimators and what they are made of; all of it is validated when it is built."""
 
     def __init__(self, arrays: dict[str, np.ndarray]):
-        self.arrays = arrays
+        super().__init__(arrays, PARTS, RECORDS)
+        self.builders |= {
+            "texts": _texts,
+            "solver": lambda record: SOLVERS[record["name"]](),
+            "estimator": self._build_estimator,
+        }
 
     def to_json(self, value: Any) -> Any:
-        """Convert an object to its record; its arrays are added to ``arrays``."""
-        if value is None or isinstance(value, (bool, int, float, str)):
-            return value
-        if isinstance(value, np.generic):
-            return value.item()
         if isinstance(value, np.random.RandomState):
             warn(
                 "random_state is a RandomState, which a file does not keep; it is None in there.",
                 UserWarning,
             )
             return None
-        name = type(value).__name__
         if isinstance(value, SaveMixin):
-            if _estimators().get(name) is not type(value):
-                raise TypeError(
-                    f"a model of your own class {name} cannot be saved: files keep estimators of "
-                    "this library alone. Use joblib.dump."
-                )
-            parameters = value.get_params(deep=False)  # type: ignore[attr-defined]
-            learned = {
-                n: attribute for n, attribute in vars(value).items()
-                if n not in parameters and not n.startswith(OF_SKLEARN)
-            }  # fmt: skip
-            output = getattr(value, "_sklearn_output_config", {}).get("transform")
-            record = {"learned": self._each(learned), "output": output}
-            return _record_of("estimator", name, self._each(parameters), **record)
-        if PARTS.get(name) is type(value):
-            parameters = value.get_params(deep=False)  # type: ignore[attr-defined]
-            return _record_of("part", name, self._each(parameters))
-        if RECORDS.get(name) is type(value):
-            return _record_of("record", name, self._each(_fields_of(value)))
+            return self._estimator_to_json(value)
         for solver, kind in SOLVERS.items():
             if type(value) is kind:
-                return _record_of("solver", solver, {})
-        if isinstance(value, tuple):
-            return {"is": "tuple", "items": [self.to_json(item) for item in value]}
-        if is_foreign(value) or is_dask_array(value):
-            return self._array(to_numpy(value))
-        if hasattr(value, "shape") or isinstance(value, list):
-            return self._array(np.asarray(value))
-        raise TypeError(
-            f"a model with {value!r} cannot be saved: files keep parts of this library alone. "
-            "Use joblib.dump, and load such files only from whom you trust."
-        )
+                return self.record("solver", solver, {})
+        return super().to_json(np.asarray(value) if isinstance(value, list) else value)
 
-    def _each(self, values: dict[str, Any]) -> dict[str, Any]:
-        return {name: self.to_json(value) for name, value in values.items()}
+    def _estimator_to_json(self, model: Any) -> dict[str, Any]:
+        name = type(model).__name__
+        if _estimators().get(name) is not type(model):
+            raise TypeError(
+                f"a model of your own class {name} cannot be saved: files keep estimators of "
+                "this library alone. Use joblib.dump."
+            )
+        parameters = model.get_params(deep=False)
+        learned = {
+            n: self.to_json(attribute) for n, attribute in vars(model).items()
+            if n not in parameters and not n.startswith(OF_SKLEARN)
+        }  # fmt: skip
+        output = getattr(model, "_sklearn_output_config", {}).get("transform")
+        return self.record("estimator", name, parameters, learned=learned, output=output)
 
-    def _array(self, array: np.ndarray) -> dict[str, Any]:
-        if array.dtype == object:
-            if array.ndim != 1 or not all(isinstance(item, str) for item in array):
-                raise TypeError("a model with an array of Python objects cannot be saved.")
-            return {"is": "texts", "items": array.tolist()}
-        name = f"array{len(self.arrays)}"
-        self.arrays[name] = array
-        return {"is": "array", "name": name}
+    def array(self, array: np.ndarray) -> dict[str, Any]:
+        if array.dtype != object:
+            return super().array(array)
+        if array.ndim != 1 or not all(isinstance(item, str) for item in array):
+            raise TypeError("a model with an array of Python objects cannot be saved.")
+        return {"is": "texts", "items": array.tolist()}
 
-
-def _record_of(kind: str, name: str, values: dict[str, Any], **more: Any) -> dict[str, Any]:
-    """Return the record of a named object and its fields."""
-    return {"is": kind, "name": name, "fields": values, **more}
-
-
-def _fields_of(record: Any) -> dict[str, Any]:
-    """Return the fields of a named tuple or a dataclass by name."""
-    if isinstance(record, tuple):
-        return dict(record._asdict())  # type: ignore[attr-defined]
-    return {f.name: getattr(record, f.name) for f in fields(record)}
-
-
-class _Reader:
-    """Build objects from the records of a writer.
-
-    ``renamed`` maps names of records and fields in the file to those of this version.
-    """
-
-    def __init__(self, arrays: dict[str, np.ndarray], renamed: dict[str, str]):
-        self.arrays = arrays
-        self.renamed = renamed
-
-    def build(self, record: Any) -> Any:
-        """Build the object that a record describes."""
-        if not isinstance(record, dict):
-            if isinstance(record, list):
-                raise archive.Broken("it holds a list where none belongs")
-            return record
-        builders: dict[str, Callable[[dict[str, Any]], Any]] = {
-            "array": lambda record: self.arrays[record["name"]],
-            "texts": self._texts,
-            "tuple": lambda record: tuple(self.build(item) for item in record["items"]),
-            "solver": lambda record: SOLVERS[record["name"]](),
-            "part": self._part,
-            "record": self._record,
-            "estimator": self._estimator,
-        }
-        if record.get("is") not in builders:
-            raise archive.Broken(f"it holds {record.get('is')!r}, which this version does not know")
-        return builders[record["is"]](record)
-
-    def _each(self, record: dict[str, Any]) -> dict[str, Any]:
-        return {name: self.build(value) for name, value in record.items()}
-
-    def _texts(self, record: dict[str, Any]) -> np.ndarray:
-        if not all(isinstance(item, str) for item in record["items"]):
-            raise archive.Broken("names of features are no texts")
-        return np.array(record["items"], dtype=object)
-
-    def _record(self, record: dict[str, Any]) -> Any:
-        kind = RECORDS[self.renamed.get(record["name"], record["name"])]
-        fields = self._each(record["fields"])
-        return kind(**{self.renamed.get(name, name): value for name, value in fields.items()})
-
-    def _part(self, record: dict[str, Any]) -> Any:
-        part = PARTS[record["name"]](**self._each(record["fields"]))
+    def build_part(self, record: dict[str, Any]) -> Any:
+        part = super().build_part(record)
         part._validate_params()
         return part
 
-    def _estimator(self, record: dict[str, Any]) -> Any:
+    def _build_estimator(self, record: dict[str, Any]) -> Any:
         kind = _estimators()[record["name"]]
-        model = kind(**self._each(record["fields"]))
+        model = kind(**self.fields_of(record))
         model._validate_params()
         if record.get("output") is not None:
             model.set_output(transform=record["output"])
-        learned = self._each(record["learned"])
-        for name, value in learned.items():
+        for name, value in self.fields_of(record, "learned").items():
             is_reserved = hasattr(kind, name) or name.startswith(OF_SKLEARN)
             if not LEARNED.fullmatch(name) or is_reserved:
                 raise archive.Broken(f"{record['name']} learns nothing that is called {name!r}")
@@ -274,10 +190,64 @@ class _Reader:
         return model
 
 
-def _estimators() -> dict[str, type]:
+def _texts(record: dict[str, Any]) -> np.ndarray:
+    """Build an array of texts, such as names of features."""
+    if not all(isinstance(item, str) for item in record["items"]):
+        raise archive.Broken("names of features are no texts")
+    return np.array(record["items"], dtype=object)
+
+
+def _estimators() -> dict[str, Any]:
     """Return the classes of estimators that a file may hold, by name."""
     from robustnmf import estimators
 
     public = (getattr(estimators, name) for name in estimators.__all__)
     return {kind.__name__: kind for kind in public
             if isinstance(kind, type) and issubclass(kind, SaveMixin)}  # fmt: skip
+
+
+def _check_loaded(model: Any) -> None:
+    """Refuse a model whose fitted attributes contradict each other or cannot be used."""
+    check_is_fitted(model)
+    features = model.n_features_in_
+    if type(features) is not int or features < 1:
+        raise archive.Broken(f"it has {features!r} features")
+    inner = getattr(model, "estimator_", model)
+    if inner is not model and hasattr(model, "predict"):
+        _check_loaded(inner)
+        model.predict(np.ones((1, features)))
+        return
+    components, features = model.components_, model.n_features_in_
+    is_table = isinstance(components, np.ndarray) and components.ndim == 2
+    if not is_table or components.dtype not in (np.float32, np.float64):
+        raise archive.Broken("its components are no table of floats")
+    if components.shape[1] != features:
+        raise archive.Broken(f"its components have {components.shape[1]} features, not {features}")
+    if not (np.isfinite(components).all() and (components >= 0).all()):
+        raise archive.Broken("its components are not finite and nonnegative")
+    names = getattr(model, "feature_names_in_", None)
+    if names is not None and (not isinstance(names, np.ndarray) or names.shape != (features,)):
+        raise archive.Broken(f"it does not name {features} features")
+    if not (isinstance(model._scale, float) and 1e-310 < model._scale < 1e305):
+        raise archive.Broken("its units are no positive number")
+    if not isinstance(model._problem, Problem) or not isinstance(model.weighting_, Weighting):
+        raise archive.Broken("it does not say what it has solved")
+    _check_selection(getattr(model, "rank_selection_", None))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about names of features
+        model.transform(np.ones((1, features), dtype=components.dtype))
+
+
+def _check_selection(selection: Any) -> None:
+    """Refuse a comparison of numbers of components whose arrays do not belong together."""
+    if selection is None:
+        return
+    if not isinstance(selection, RankSelection):
+        raise archive.Broken("its comparison of numbers of components is none")
+    ranks, errors, silhouette = selection.ranks, selection.errors, selection.silhouette
+    arrays = [a for a in (ranks, errors, silhouette) if a is not None]
+    are_numbers = all(isinstance(a, np.ndarray) and a.dtype.kind in "if" for a in arrays)
+    if not are_numbers or ranks.ndim != 1 or len(ranks) < 1 or ranks.dtype.kind != "i":
+        raise archive.Broken("its comparison of numbers of components holds no numbers")
+    if errors.ndim != 2 or len(errors) < 2 or any(a.shape[-1:] != ranks.shape for a in arrays):
+        raise archive.Broken("its comparison of numbers of components has arrays of other shapes")

@@ -8,8 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from robustnmf.arrays import Array
-from robustnmf.inits.nndsvd import nndsvd, nndsvda, nndsvdar
-from robustnmf.inits.random import random
+from robustnmf.inits.plain import nndsvd, nndsvda, nndsvdar, random
 from robustnmf.inits.robust import robust
 
 Init = Callable[[Any, int, int], tuple[list[Array], Array]]

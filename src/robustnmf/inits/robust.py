@@ -11,7 +11,7 @@ round computes the two products of a pass.
 from __future__ import annotations
 
 from robustnmf.arrays import Array, Block, BlockMapper, at_least, eps, namespace
-from robustnmf.inits._svd import (
+from robustnmf.inits.plain import (
     Counts,
     fill_zeros,
     iterate_subspace,
@@ -21,7 +21,7 @@ from robustnmf.inits._svd import (
     rayleigh_ritz,
 )
 from robustnmf.solvers import nonnegative_least_squares
-from robustnmf.weightings import Separable, Trimmed, WarmupWeights
+from robustnmf.weightings import Trimmed, WarmupWeights
 
 FIRST, GROWING, LAST = 2, 10, 2
 """Rounds before weights, while the subspace grows, and with all of its dimensions."""
@@ -83,13 +83,13 @@ def _robust_weights(
 ) -> Counts:
     """Compute weights (rows,) of rows from their squared distances, by block."""
     (histogram,) = engine.histograms(distances, 2.0, lambda distance: distance[None, :])
-    weighting: Separable = (
+    weighting: Trimmed | WarmupWeights = (
         Trimmed().resolve_auto(histogram) if last else WarmupWeights.at(histogram, progress)
     )
 
     def weigh(block: Block, pair: tuple[Array, Array]) -> tuple[Array, None]:
         distance, count = pair
-        return count * weighting.rho_and_weight(distance[None, :], block.sq_norms)[1][0, :], None
+        return count * weighting.for_row_sizes(block.sq_norms).weight(distance), None
 
     return engine.map_blocks(weigh, list(zip(distances, capped, strict=True)), data=False)[0]
 

@@ -1,14 +1,9 @@
 """Losses by name; a new one is a file beside these and a line in the dict."""
 
 from robustnmf.losses._base import Loss
-from robustnmf.losses._reweighted import ReweightedLoss
 from robustnmf.losses.alpha import Alpha
-from robustnmf.losses.beta import Beta
-from robustnmf.losses.biweight import Biweight
-from robustnmf.losses.frobenius import Frobenius
-from robustnmf.losses.huber import HuberLoss
-from robustnmf.losses.itakura_saito import ItakuraSaito
-from robustnmf.losses.kullback_leibler import KullbackLeibler
+from robustnmf.losses.beta import Beta, Frobenius, ItakuraSaito, KullbackLeibler
+from robustnmf.losses.reweighted import Biweight, HuberLoss, ReweightedLoss
 
 LOSSES: dict[str, type[Loss]] = {
     "frobenius": Frobenius,

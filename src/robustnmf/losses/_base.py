@@ -81,9 +81,7 @@ class Loss(BaseEstimator, ABC):
 
     def row_losses(self, block: Block, approximation: Array) -> Array:
         """Sum the loss over the stored or known entries of every row (members, rows), float64."""
-        name, sums = self.row_loop, None
-        if name is not None:
-            sums = block.kernels.divergence(name, block, approximation, per_row=True)
+        sums = block.divergence(self.row_loop, approximation, per_row=True)
         return block.row_sums(self.entries(block.values(), approximation)) if sums is None else sums
 
     @abstractmethod
@@ -96,9 +94,8 @@ class Loss(BaseEstimator, ABC):
 
     def split_block(self, block: Block, approximation: Array) -> tuple[Array | None, Array | None]:
         """Compute ``split`` for the values of a block."""
-        ratios = None
-        if self.divides:
-            ratios = block.kernels.divergence("ratio_entries", block, approximation, per_row=False)
+        loop = "ratio_entries" if self.divides else None
+        ratios = block.divergence(loop, approximation, per_row=False)
         return self.split(block.values(), approximation) if ratios is None else (ratios, None)
 
     @abstractmethod
@@ -120,7 +117,11 @@ class Loss(BaseEstimator, ABC):
         assert self.quadratic
         xp = namespace(codes)
         doubtful, least = eps(codes) ** 0.5, energy_rounding(codes)
-        energies = block.kernels.add_sq_norms(block, rest, codes, basis, doubtful, least)
+        energies = None
+        if block.is_complete_table:
+            energies = block.kernels.add_sq_norms(
+                block.rows, block.unit, block.sq_norms, rest, codes, basis, doubtful, least
+            )
         if energies is None:
             energies = block.sq_norms + block.as_whole(rest)
             cancelled = energies < doubtful * block.sq_norms

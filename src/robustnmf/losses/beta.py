@@ -21,31 +21,10 @@ from robustnmf.losses._base import (
 )
 
 
-class Beta(Loss):
-    r"""Beta divergence; 2 is half the squared error, 1 Kullback-Leibler, 0 Itakura-Saito.
+class BetaDivergence(Loss):
+    """Formulas of the family; a subclass has its ``beta``, fixed or as a parameter."""
 
-    .. math::
-
-        d(x, y) = \frac{x^\beta + (\beta - 1) y^\beta - \beta x y^{\beta - 1}}
-        {\beta (\beta - 1)}
-
-    Parameters
-    ----------
-    beta : float, default=1.5
-        At or below zero, X must be positive.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from robustnmf import Beta
-    >>> Beta(beta=2.0).entries(np.array([1.0, 2.0]), np.array([1.0, 4.0]))
-    array([0., 2.])
-    """
-
-    _parameter_constraints = {"beta": [Interval(Real, None, None, closed="neither")]}
-
-    def __init__(self, beta: float = 1.5):
-        self.beta = beta
+    beta: float
 
     @property
     def degree(self) -> float:  # type: ignore[override]
@@ -109,10 +88,94 @@ class Beta(Loss):
         y = positive(approximation)
         if self.beta == 1:
             return data / y, None
+        if self.beta == 0:
+            inverse = 1.0 / y
+            return data * inverse * inverse, inverse
         return data * y ** (self.beta - 2.0), y ** (self.beta - 1.0)
 
     def curvature(self, data: Array, approximation: Array) -> Array:
+        if self.quadratic:
+            return namespace(approximation).ones_like(approximation)
         y = positive(approximation)
         relative = (self.beta - 1.0) - (self.beta - 2.0) * data / y
         least = 0.0 if 1 <= self.beta <= 2 else LEAST_CURVATURE
-        return at_least(relative, least) * y ** (self.beta - 2.0)
+        return at_least(relative, least) / y ** (2.0 - self.beta)
+
+
+class Beta(BetaDivergence):
+    r"""Beta divergence; 2 is half the squared error, 1 Kullback-Leibler, 0 Itakura-Saito.
+
+    .. math::
+
+        d(x, y) = \frac{x^\beta + (\beta - 1) y^\beta - \beta x y^{\beta - 1}}
+        {\beta (\beta - 1)}
+
+    Parameters
+    ----------
+    beta : float, default=1.5
+        At or below zero, X must be positive.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from robustnmf import Beta
+    >>> Beta(beta=2.0).entries(np.array([1.0, 2.0]), np.array([1.0, 4.0]))
+    array([0., 2.])
+    """
+
+    _parameter_constraints = {"beta": [Interval(Real, None, None, closed="neither")]}
+
+    def __init__(self, beta: float = 1.5):
+        self.beta = beta
+
+
+class Frobenius(BetaDivergence):
+    r"""Squared Euclidean distance between a row and its approximation.
+
+    .. math:: z_i = \sum_j \big(x_{ij} - (AC)_{ij}\big)^2
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from robustnmf import Frobenius
+    >>> Frobenius().entries(np.array([1.0, 2.0]), np.array([1.0, 5.0]))
+    array([0., 9.])
+    """
+
+    beta = 2.0
+    unit = 2.0
+
+    def entries(self, data: Array, approximation: Array) -> Array:
+        return (data - approximation) ** 2
+
+
+class KullbackLeibler(BetaDivergence):
+    r"""Generalised Kullback-Leibler divergence, for counts and intensities.
+
+    .. math:: d(x, y) = x \ln \frac{x}{y} - x + y, \qquad d(0, y) = y
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from robustnmf import KullbackLeibler
+    >>> KullbackLeibler().entries(np.array([0.0, 2.0, 2.0]), np.array([3.0, 2.0, 1.0])).round(3)
+    array([3.   , 0.   , 0.386])
+    """
+
+    beta = 1.0
+
+
+class ItakuraSaito(BetaDivergence):
+    r"""Itakura-Saito divergence, for data with multiplicative noise; needs X > 0.
+
+    .. math:: d(x, y) = \frac{x}{y} - \ln \frac{x}{y} - 1
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from robustnmf import ItakuraSaito
+    >>> ItakuraSaito().entries(np.array([1.0, 10.0]), np.array([2.0, 20.0])).round(3)
+    array([0.193, 0.193])
+    """
+
+    beta = 0.0

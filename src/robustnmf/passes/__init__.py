@@ -6,21 +6,10 @@ Every pass has the methods ``update_codes`` (codes from the basis), ``evaluate``
 needs too, is passed on as ``cache``.
 """
 
+from robustnmf.passes._approximation import DivergencePass
 from robustnmf.passes._base import Pass
 from robustnmf.passes._statistics import BlockState, Statistics
-from robustnmf.passes.divergence import DivergencePass
 from robustnmf.passes.entries import EntryPass
 from robustnmf.passes.gram import GramPass
 from robustnmf.passes.masked import MaskedPass
 from robustnmf.passes.reweighted import ReweightedPass
-
-__all__ = [
-    "BlockState",
-    "DivergencePass",
-    "EntryPass",
-    "GramPass",
-    "MaskedPass",
-    "Pass",
-    "ReweightedPass",
-    "Statistics",
-]

@@ -21,7 +21,7 @@ from robustnmf.arrays import (
     namespace,
 )
 from robustnmf.passes._base import Pass
-from robustnmf.solvers import CHUNK_NUMBERS, by_coordinates, nonnegative_least_squares
+from robustnmf.solvers import CHUNK_NUMBERS, Ratio, by_coordinates, nonnegative_least_squares
 from robustnmf.weightings import Batch
 
 MAX_STEPS = 200
@@ -214,6 +214,31 @@ class ApproximationPass(Pass):
         cache = block.approximation(codes[None, ...], self.basis)
         values, slopes = self.row_objective(block, codes[None, ...], weighting, cache)
         return values[0, ...], slopes
+
+
+class DivergencePass(ApproximationPass):
+    r"""Pass for any loss with one weight a row.
+
+    With N and P the parts of the gradient of the loss with respect to the approximation,
+
+    .. math::
+
+        C \leftarrow C \odot \left(\frac{A^T w N}{A^T w P}\right)^e, \qquad
+        A \leftarrow A \odot \left(\frac{N C^T}{P C^T}\right)^e
+
+    The weights of rows cancel in the update of the codes, as they do for the squared error.
+    """
+
+    def update_codes(self, block: Block, codes: Array, weighting: Batch) -> tuple[Array, Array]:
+        parts = self.loss.split_block(block, block.approximation(codes, self.basis))
+        negative, positive = (block.project_part(part, self.basis) for part in parts)
+        terms = Ratio(negative, self.add_penalty_gradient(block, codes, positive))
+        return self.evaluate(block, self.update(codes, terms))
+
+    def sums(self, block: Block, codes: Array, weights: Array, cache: Array) -> tuple[Array, Array]:
+        negative, positive = self.loss.split_block(block, cache)
+        weighted = codes * weights
+        return block.cross_part(weighted, negative), block.cross_part(weighted, positive)
 
 
 def _without_vanished(basis: Array) -> Array:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from robustnmf.arrays import Array, is_capturing, log_gap, namespace
+from robustnmf.arrays import Array, log_gap, namespace
 from robustnmf.solvers import Quadratic, Ratio, Terms
 from robustnmf.weightings import ObjectiveSums
 
@@ -82,11 +82,7 @@ class Statistics:
         objective_sums = self.objective_sums.merge(other.objective_sums)
         if not self.sums:
             return replace(self, objective_sums=objective_sums)
-        xp = namespace(self.log_scale)
-        if not is_capturing() and xp.all(self.log_scale == other.log_scale):
-            sums = tuple(mine + theirs for mine, theirs in zip(self.sums, other.sums, strict=True))
-            return replace(self, objective_sums=objective_sums, sums=sums)
-        log_scale = xp.maximum(self.log_scale, other.log_scale)
+        log_scale = namespace(self.log_scale).maximum(self.log_scale, other.log_scale)
         pairs = zip(self._at(log_scale), other._at(log_scale), strict=True)
         sums = tuple(mine + theirs for mine, theirs in pairs)
         return replace(self, objective_sums=objective_sums, log_scale=log_scale, sums=sums)

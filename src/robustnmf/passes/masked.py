@@ -89,7 +89,7 @@ class MaskedPass(ApproximationPass):
     def sums(
         self, block: Block, codes: Array, weights: Array, cache: MaskedCache | ListCache
     ) -> tuple[Array, Array]:
-        weighted = block.kernels.scaled_rows(codes, weights)
+        weighted = codes * weights
         transposed = namespace(codes).matrix_transpose(weighted)
         if isinstance(cache, MaskedCache):
             return block.cross(weighted), transposed @ cache.approximation

@@ -57,7 +57,7 @@ class ReweightedPass(ApproximationPass):
     def sums(
         self, block: Block, codes: Array, weights: Array, cache: ReweightedCache
     ) -> tuple[Array, Array]:
-        weighted = block.kernels.scaled_rows(codes, weights)
+        weighted = codes * weights
         gram = namespace(codes).matrix_transpose(weighted) @ codes
         return _parts(block.cross_part(weighted, cache.residuals), gram @ self.basis)
 

@@ -6,7 +6,7 @@ import warnings
 
 import numpy as np
 
-from robustnmf.arrays.sparse import as_dense
+from robustnmf.arrays import as_dense
 from robustnmf.report.fitted_data import Fit
 from robustnmf.report.names import display_name
 from robustnmf.report.page import Content, Table, TableCell

@@ -84,7 +84,7 @@ def decide(
     fewest = max(SMALLEST, rank + 2)
     if keep.sum() < fewest:
         return Decision(is_accepted)
-    fill = problem.pass_type(False, False).fill_value
+    fill = problem.fill_value()
     weight = chosen.weight / chosen.weight.mean()
     table = InMemory(
         chosen.rows.astype(np.float64), scale=scale, fill=fill, sample_weight=weight,

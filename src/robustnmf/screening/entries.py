@@ -31,8 +31,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from robustnmf.arrays import Array, on_device_of, to_numpy, weighted_quantile
-from robustnmf.arrays.quantiles import weighted_quantiles
+from robustnmf.arrays import Array, on_device_of, to_numpy, weighted_quantile, weighted_quantiles
 from robustnmf.encoding import encode
 from robustnmf.engine import Engine, InMemory, RowSample, draw_rows
 from robustnmf.fit import fit
@@ -174,7 +173,7 @@ def fit_good_entries(
     assert isinstance(loss, ReweightedLoss)
     sample = draw_rows(engine, ROWS)
     rows = np.asarray(sample.rows, dtype=np.float64) / engine.scale
-    fill = problem.pass_type(False, False).fill_value
+    fill = problem.fill_value()
     drawn = InMemory(rows, scale=1.0, fill=fill, sample_weight=sample.weight)
     reference = to_numpy(reference).astype(np.float64)
     codes, _ = encode(drawn, replace(problem, fixed=None), Uniform(), reference)
@@ -197,7 +196,7 @@ def _fit_plain(
 ) -> list[Fitted]:
     """Fit plain NMF to rows (rows, features) with NaN, from a start for every seed."""
     problem = Problem(Frobenius(), Free(), SOLVERS["hals"](), fixed=fixed)
-    fill = problem.pass_type(False, False).fill_value
+    fill = problem.fill_value()
     engine = InMemory(rows, scale=1.0, fill=fill, sample_weight=row_weight)
     filled = engine.filled() if init in FROM_SVD else engine
     starts = [INITS[init](filled, rank, int(seed)) for seed in seeds]
@@ -413,7 +412,7 @@ class _Table:
         """Run passes under a loss; entries that are not good (rows, features) count as missing."""
         rows = self.rows if good is None else np.where(good, self.rows, np.nan)
         problem = Problem(loss, Free(), SOLVERS["hals"]())
-        fill = problem.pass_type(False, False).fill_value
+        fill = problem.fill_value()
         engine = InMemory(rows, scale=1.0, fill=fill, sample_weight=self.row_weight)
         start = Start(engine.split(codes[None], axis=1), basis[None].copy())
         return fit(engine, problem, [Uniform()], start, max_iter=passes, tol=0.0)[0]

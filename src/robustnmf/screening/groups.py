@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
-from robustnmf.arrays.sparse import as_dense
+from robustnmf.arrays import as_dense
 from robustnmf.encoding import encode, least_codes
 from robustnmf.engine import RowSample, split_place
 from robustnmf.fit import fit
@@ -83,7 +83,7 @@ def find_groups(
     filled = find_filled(rejected, accepted)
     is_repeated = rejected.weight > 1.5 * rejected.weight.min()
     members, similar = np.zeros(n, dtype=bool), filled | is_repeated
-    degree, fill = problem.loss.degree, problem.pass_type(False, False).fill_value
+    degree, fill = problem.loss.degree, problem.fill_value()
     engine = rejected.engine(scale, fill)
     limits = cutoffs.for_row_sizes(engine.row_sizes(degree)).cutoff
     codes, before = encode(engine, problem, Uniform(), basis)
@@ -127,7 +127,7 @@ def _learn_parts(
     )  # fmt: skip
     if not len(parts):
         return basis
-    engine = sample.engine(1.0, problem.pass_type(False, False).fill_value)
+    engine = sample.engine(1.0, problem.fill_value())
     dtype = engine.like.dtype
     bases = np.concatenate([basis, parts]).astype(dtype)
     all_codes = np.maximum(np.hstack([codes, part_codes]), least_codes(problem, bases[None]))

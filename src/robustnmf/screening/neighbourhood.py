@@ -8,9 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from robustnmf.arrays import Array, Block, on_device_of, to_numpy, weighted_quantile
+from robustnmf.arrays import Array, Block, as_dense, on_device_of, to_numpy, weighted_quantile
 from robustnmf.arrays.forest import USUAL, IsolationForest
-from robustnmf.arrays.sparse import as_dense
 from robustnmf.engine import Engine, InMemory, RowSample, draw_rows
 from robustnmf.passes import BlockState
 

@@ -129,7 +129,7 @@ def _screen(
     if engine.mean() == 0:
         return None
     sample, count = draw_rows(engine, ROWS), engine.sample_count
-    fill = problem.pass_type(False, False).fill_value
+    fill = problem.fill_value()
     if count < FEWEST_SAMPLES:
         every = sample.engine(engine.scale, fill, engine.like)
         bases, cutoffs = fit_accepted(every, problem, rank, init, seeds, len(sample), EVERYONE)
@@ -172,7 +172,7 @@ def enough_components(sample: RowSample, problem: Problem, rank: int, scale: flo
     rows, features = sample.rows.shape
     if rows * features > TRIED_NUMBERS or problem.loss.weighs_entries:
         return None
-    engine = sample.engine(scale, problem.pass_type(False, False).fill_value)
+    engine = sample.engine(scale, problem.fill_value())
     for factor in TRIED:
         more = math.ceil(factor * rank)
         if more > min(features, rows // 2):

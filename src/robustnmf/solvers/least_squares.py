@@ -22,6 +22,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
+
 from robustnmf.arrays import (
     Array,
     arange_like,
@@ -33,6 +35,8 @@ from robustnmf.arrays import (
     kernels_for,
     masked_scatter,
     namespace,
+    on_device_of,
+    to_numpy,
 )
 from robustnmf.solvers._many_rows import solve_jointly
 
@@ -194,53 +198,45 @@ def _pivot(linear: Array, gram: Array, positive: Array) -> tuple[Array, Array]:
 
 
 def _lawson_hanson(linear: Array, gram: Array) -> Array:
-    """Solve by the active-set method: add the best coordinate, solve, step back to feasibility."""
-    xp = namespace(linear)
-    k = linear.shape[1]
-    order = arange_like(k, linear)
-    codes, zero, one = xp.zeros_like(linear), xp.zeros_like(linear), xp.ones_like(linear)
-    positive = codes > 0
-    barred = positive
-    size = xp.max(xp.abs(linear), axis=1, keepdims=True)
-    solved, present = codes.T, xp.any(linear == linear, axis=1)
-    adding = present
-    for _ in range(10 * k + 20):
-        promise = linear - _times(codes, gram)
-        eligible = ~positive & ~barred & (promise > TOLERANCE * size)
-        best = xp.argmax(xp.where(eligible, promise, zero), axis=1)
-        added = eligible & (order == best[:, None]) & adding[:, None]
-        open_rows = ~adding | xp.any(added, axis=1)
-        if not xp.any(open_rows):
-            break
-        positive = positive | added
-        wanted = _solve_positive(linear, gram, positive)
-        # A coordinate that would leave at once had a slope of rounding only.
-        refused = added & (wanted <= 0)
-        barred = barred | refused
-        positive = positive & ~refused
-        wanted = xp.where(xp.any(refused, axis=1)[:, None], codes, wanted)
-        leaving = positive & (wanted <= 0)
-        # As far towards the solution as all coordinates stay feasible; a coordinate that
-        # leaves has codes > 0 >= wanted.
-        fraction = xp.where(leaving, codes / xp.where(leaving, codes - wanted, one), one)
-        reach = xp.min(fraction, axis=1, keepdims=True)
-        moved = at_least(codes + reach * (wanted - codes), 0.0)
-        codes = xp.where(positive & ~(leaving & (fraction <= reach)), moved, zero)
-        positive = positive & (codes > 0)
-        adding = ~xp.any(leaving, axis=1)
-        barred = barred & ~(adding & ~xp.any(refused, axis=1))[:, None]
+    """Solve rows (rows, k) by the active-set method, one by one on the host: they are few."""
+    rows, k = linear.shape
+    grams = np.broadcast_to(to_numpy(gram), (rows, k, k))
+    codes = [_active_set(row, own) for row, own in zip(to_numpy(linear), grams, strict=True)]
+    return on_device_of(linear, np.stack(codes))
 
-        solved = masked_scatter(solved, present, codes.T)
-        if xp.all(open_rows):
+
+def _active_set(linear: np.ndarray, gram: np.ndarray) -> np.ndarray:
+    """Compute codes (k,) of one row: add the best coordinate, solve, step back to feasibility."""
+    k = len(linear)
+    codes, support, barred = np.zeros(k), np.zeros(k, dtype=bool), np.zeros(k, dtype=bool)
+    least = TOLERANCE * np.max(np.abs(linear))
+    for _ in range(10 * k + 20):
+        promise = np.where(support | barred, -np.inf, linear - codes @ gram)
+        best = int(np.argmax(promise))
+        if not promise[best] > least:
+            break
+        support[best] = True
+        wanted = _solve_support(linear, gram, support)
+        if wanted[best] <= 0:  # it would leave at once: its slope was rounding only
+            support[best], barred[best] = False, True
             continue
-        present = masked_scatter(present, present, open_rows)
-        (rows,) = xp.nonzero(open_rows)
-        linear, size, codes = (xp.take(a, rows, axis=0) for a in (linear, size, codes))
-        zero, one = xp.zeros_like(codes), xp.ones_like(codes)
-        positive, barred = (xp.take(a, rows, axis=0) for a in (positive, barred))
-        adding = xp.take(adding, rows)
-        gram = gram if gram.ndim == 2 else xp.take(gram, rows, axis=0)
-    return solved.T
+        while np.any(leaving := support & (wanted <= 0)):
+            # As far towards the solution as all coordinates stay feasible.
+            fraction = np.full(k, np.inf)
+            fraction[leaving] = codes[leaving] / (codes - wanted)[leaving]
+            codes = np.maximum(codes + fraction.min() * (wanted - codes), 0.0)
+            codes[fraction <= fraction.min()] = 0.0
+            support &= codes > 0
+            wanted = _solve_support(linear, gram, support)
+        codes, barred = wanted, np.zeros(k, dtype=bool)
+    return codes
+
+
+def _solve_support(linear: np.ndarray, gram: np.ndarray, support: np.ndarray) -> np.ndarray:
+    """Solve without constraints for the coordinates (k,) in a mask; the others are zero."""
+    solution, inside = np.zeros(len(linear)), gram[support][:, support]
+    solution[support] = np.linalg.solve(inside + RIDGE * np.eye(len(inside)), linear[support])
+    return solution
 
 
 def _times(codes: Array, gram: Array) -> Array:

@@ -152,7 +152,7 @@ class Source(ABC):
             "scale": scale,
             "dtype": self.read_dtype,
             "degree": problem.loss.degree,
-            "fill": problem.pass_type(weighting.per_entry, False).fill_value,
+            "fill": problem.fill_value(weighting.per_entry),
         }
 
 
@@ -163,7 +163,7 @@ def in_memory_engine(
 
     Where all zeros of a sparse table have to be visited, a few of its rows are dense at a time.
     """
-    fill = problem.pass_type(weighting.per_entry, False).fill_value
+    fill = problem.fill_value(weighting.per_entry)
     copies = copies_of(problem, weighting, members)
     options |= {"copies": copies, "fill": fill, "degree": problem.loss.degree}
     if scipy.sparse.issparse(table) and needs_dense_rows(problem.loss, weighting):

@@ -1,4 +1,4 @@
-"""Base class of all structures: constraints on the factors, and the update of the basis."""
+"""Base class of all structures, constraints on the factors; and the one without constraints."""
 
 from __future__ import annotations
 
@@ -55,3 +55,14 @@ class Structure(BaseEstimator, ABC):
         return block_states, engine.map_columns(
             update_features, features, members * features * k**2
         )
+
+
+class Free(Structure):
+    r"""Any nonnegative factors, :math:`X \approx A C` with :math:`A, C \ge 0`.
+
+    Examples
+    --------
+    >>> from robustnmf import Free, RobustNMF
+    >>> RobustNMF(structure=Free())
+    RobustNMF(structure=Free())
+    """

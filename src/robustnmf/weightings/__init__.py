@@ -1,6 +1,13 @@
 """Weightings by name; a new one is a file beside these, its import and a line in the dict."""
 
-from robustnmf.weightings._base import Separable, Weighting, effective_sample_size
+from robustnmf.weightings._base import (
+    BlockWeights,
+    ObjectiveSums,
+    Separable,
+    SoftMin,
+    Weighting,
+    effective_sample_size,
+)
 from robustnmf.weightings._batch import Batch
 from robustnmf.weightings._histogram import (
     EnergyHistogram,
@@ -10,16 +17,9 @@ from robustnmf.weightings._histogram import (
     node_counts,
     sample_count,
 )
-from robustnmf.weightings._softmin import SoftMin
-from robustnmf.weightings._sums import BlockWeights, ObjectiveSums
-from robustnmf.weightings._warmup import WarmupWeights
-from robustnmf.weightings.cauchy import Cauchy
-from robustnmf.weightings.entropy import Entropy
-from robustnmf.weightings.fuzzy import Fuzzy
-from robustnmf.weightings.huber import Huber
-from robustnmf.weightings.l21 import L21
-from robustnmf.weightings.trimmed import Trimmed
-from robustnmf.weightings.uniform import Uniform
+from robustnmf.weightings.separable import L21, Cauchy, Huber, Uniform
+from robustnmf.weightings.softmin import Entropy, Fuzzy
+from robustnmf.weightings.trimmed import Trimmed, WarmupWeights
 
 WEIGHTINGS: dict[str, type[Weighting]] = {
     "uniform": Uniform,

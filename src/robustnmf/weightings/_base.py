@@ -18,21 +18,87 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from copy import copy as shallow_copy
-from typing import ClassVar
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from array_api_compat import is_array_api_obj
 from sklearn.base import BaseEstimator
 
-from robustnmf.arrays import Array, kernels_for, namespace
+from robustnmf.arrays import Array, kernels_for, log_gap, namespace
 from robustnmf.weightings._histogram import EnergyHistogram
-from robustnmf.weightings._sums import SCALE_STEP, BlockWeights, ObjectiveSums
 
 SMALLEST_PARAMETER = 1e-290
 """Least value of a parameter in units of energy, so that energies can be divided by it."""
 
+SCALE_STEP = 16.0
+"""Distance between two values of ``log_scale``: no weight underflows in float32."""
+
 LOST = 0.1
 """Share of an equal weight below which a sample is an outlier."""
+
+
+@dataclass(frozen=True)
+class ObjectiveSums:
+    """Sums over rows that determine the objective; each field is (members, 1).
+
+    A soft minimum has ``excess = sum m_i (exp(s_i - shift) - 1)`` for rows of weight ``m_i``: with
+    the ones taken out, the mean of nearly equal terms loses no digits. A separable
+    sum has ``shift = 0`` and ``excess`` the sum itself.
+    """
+
+    shift: Array
+    excess: Array
+    count: Array
+
+    def merge(self, other: ObjectiveSums) -> ObjectiveSums:
+        """Return the sums over the rows of both."""
+        shift = namespace(self.shift).maximum(self.shift, other.shift)
+        parts = [t._shifted(shift) for t in (self, other)]
+        return ObjectiveSums(shift, parts[0] + parts[1], self.count + other.count)
+
+    def _shifted(self, shift: Array) -> Array:
+        """Return ``excess`` (members, 1) for another shift."""
+        xp = namespace(shift)
+        gap = log_gap(self.shift, shift)
+        return xp.exp(gap) * self.excess + self.count * xp.expm1(gap)
+
+    def discount(self, factor: float) -> ObjectiveSums:
+        """Return the sums with the weights of all rows multiplied by a factor."""
+        return ObjectiveSums(self.shift, factor * self.excess, factor * self.count)
+
+    def part(self, members: slice) -> ObjectiveSums:
+        """Return the sums of consecutive members."""
+        if members.start == 0 and members.stop == self.shift.shape[0]:
+            return self
+        return ObjectiveSums(
+            self.shift[members, :], self.excess[members, :], self.count[members, :]
+        )
+
+    def keep(self, members: Array) -> ObjectiveSums:
+        """Return the sums of the members with these indices."""
+        take = namespace(self.shift).take
+        return ObjectiveSums(
+            *(take(a, members, axis=0) for a in (self.shift, self.excess, self.count))
+        )
+
+    @property
+    def log_mean_exp(self) -> Array:
+        """Logarithm of the mean of ``exp(s_i)``, accurate where all ``s_i`` are nearly equal."""
+        return self.shift + namespace(self.shift).log1p(self.excess / self.count)
+
+    @property
+    def log_sum_exp(self) -> Array:
+        """Logarithm of the sum of ``exp(s_i)``, accurate where one term dominates."""
+        return self.shift + namespace(self.shift).log(self.excess + self.count)
+
+
+class BlockWeights(NamedTuple):
+    """Weights (members, rows) of a block in units of ``exp(log_scale)``, and its objective sums."""
+
+    weights: Array
+    log_scale: Array
+    objective_sums: ObjectiveSums
 
 
 class Weighting(BaseEstimator, ABC):
@@ -46,7 +112,7 @@ class Weighting(BaseEstimator, ABC):
         error, where there is one (:meth:`robustnmf.arrays.Kernels.weighted_parts`).
     degree : ``value(c z)`` is ``c**degree value(z)`` once the parameters are rescaled.
     scales : for each parameter in units of energy, the power with which it scales.
-    knob : the parameter to raise when too few samples have most of the weight.
+    knob : the parameter to raise when too few samples have most of the weight; it may be "auto".
     uses_row_sizes : whether the energy of a sample is also compared with its own size.
     needs_warmup : whether the first passes give weight to the majority of the samples only
         (:class:`WarmupWeights`), where parameters are automatic.
@@ -64,10 +130,6 @@ class Weighting(BaseEstimator, ABC):
     @abstractmethod
     def weigh(self, energies: Array, sample_weight: Array) -> BlockWeights:
         """Compute weights and objective sums of a block of energies (members, rows)."""
-
-    def weigh_sized(self, energies: Array, sample_weight: Array, sizes: Array) -> BlockWeights:
-        """Do the same for rows of these sizes (rows,)."""
-        return self.for_row_sizes(sizes).weigh(energies, sample_weight)
 
     @abstractmethod
     def value_of(self, objective_sums: ObjectiveSums) -> Array:
@@ -135,8 +197,8 @@ class Weighting(BaseEstimator, ABC):
 
     @property
     def has_auto(self) -> bool:
-        """Whether a parameter is "auto" and still to be read off the energies of a fit."""
-        return False
+        """Whether its parameter is "auto" and still to be read off the energies of a fit."""
+        return self.knob is not None and isinstance(getattr(self, self.knob), str)
 
     @property
     def needs_screening(self) -> bool:
@@ -176,15 +238,6 @@ class Separable(Weighting):
     def weight(self, energies: Array) -> Array:
         """Compute the derivative of rho at every energy."""
 
-    def rho_and_weight(self, energies: Array, sizes: Array) -> tuple[Array, Array]:
-        """Compute rho and its derivative at energies (members, rows) of rows of these sizes."""
-        sized = self.for_row_sizes(sizes)
-        assert isinstance(sized, Separable)
-        return sized.rho(energies), sized.weight(energies)
-
-    def weigh_sized(self, energies: Array, sample_weight: Array, sizes: Array) -> BlockWeights:
-        return _block_weights(*self.rho_and_weight(energies, sizes), sample_weight)
-
     def weigh(self, energies: Array, sample_weight: Array) -> BlockWeights:
         return _block_weights(self.rho(energies), self.weight(energies), sample_weight)
 
@@ -208,6 +261,82 @@ class Separable(Weighting):
             weights / xp.where(has_weight, top, xp.ones_like(top)),
             sample_weight + 0 * z,
         )
+        return weights / xp.sum(weights, axis=-1, keepdims=True)
+
+
+class SoftMin(Weighting):
+    """``phi(z) = T(log sum exp s(z_i))``; a subclass defines ``score`` (s) and ``outer`` (T)."""
+
+    @abstractmethod
+    def score(self, energies: Array) -> Array:
+        """Compute the decreasing function s of every energy; importances are its softmax."""
+
+    @abstractmethod
+    def outer(self, log_sum: Array) -> Array:
+        """Compute phi from the logarithm of the sum: the function T."""
+
+    @property
+    def power(self) -> Array | float:
+        """Weights are importances to this power."""
+        return 1.0
+
+    def weigh(self, energies: Array, sample_weight: Array) -> BlockWeights:
+        xp = namespace(energies)
+        score = xp.where(sample_weight > 0, self.score(energies), -xp.inf)
+        shift = xp.max(score, axis=-1, keepdims=True)
+        anchor = xp.where(xp.isfinite(shift), shift, xp.zeros_like(shift))
+        score = score - anchor
+        excess = xp.sum(
+            xp.where(sample_weight > 0, sample_weight * xp.expm1(score), 0.0),
+            axis=-1,
+            keepdims=True,
+        )
+        objective_sums = ObjectiveSums(shift, excess, xp.sum(sample_weight) + xp.zeros_like(shift))
+        log_top = self.power * anchor
+        # A multiple, so that blocks with weights of similar size have the same scale, and their
+        # sums just add up.
+        log_scale = SCALE_STEP * xp.ceil(log_top / SCALE_STEP)
+        weights = sample_weight * xp.exp(self.power * score + (log_top - log_scale))
+        log_scale = xp.where(xp.isfinite(shift), log_scale, shift)
+        return BlockWeights(weights, log_scale, objective_sums)
+
+    def value_of(self, objective_sums: ObjectiveSums) -> Array:
+        return self.outer(objective_sums.log_sum_exp)
+
+    def shifted_value_of(self, objective_sums: ObjectiveSums) -> Array:
+        return self.outer(objective_sums.log_mean_exp)
+
+    def log_normaliser(self, objective_sums: ObjectiveSums) -> Array:
+        return self.power * objective_sums.log_sum_exp
+
+    def log_units(self, objective_sums: ObjectiveSums) -> tuple[Array, Array]:
+        log_count = namespace(objective_sums.count).log(objective_sums.count)
+        return self.power * log_count, log_count
+
+    def importances(self, energies: Array, sample_weight: Array | None = None) -> Array:
+        z, ones = self._as_batch(energies)
+        xp = namespace(z)
+        sample_weight = ones if sample_weight is None else sample_weight
+        # In place: for X in files these are among the largest arrays in memory.
+        importances = xp.where(sample_weight > 0, self.score(z), -xp.inf)
+        importances -= xp.max(importances, axis=-1, keepdims=True)
+        importances = xp.exp(importances)
+        importances *= sample_weight
+        importances /= xp.sum(importances, axis=-1, keepdims=True)
+        return importances
+
+    def normalised_weights(self, importances: Array, sample_weight: Array) -> Array:
+        if isinstance(self.power, float) and self.power == 1.0:
+            return importances
+        xp = namespace(importances)
+        counts = sample_weight > 0
+        per_unit = xp.where(  # importance for a sample weight of one
+            counts,
+            importances / xp.where(counts, sample_weight, 1 + 0 * sample_weight),
+            0 * importances,
+        )
+        top = xp.max(per_unit, axis=-1, keepdims=True)
+        weights = sample_weight * (per_unit / xp.where(top > 0, top, 1 + 0 * top)) ** self.power
         return weights / xp.sum(weights, axis=-1, keepdims=True)
 
 

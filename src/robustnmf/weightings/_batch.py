@@ -7,8 +7,7 @@ from functools import cached_property
 from itertools import groupby
 
 from robustnmf.arrays import Array, EntryLoop, column, largest, namespace, noise
-from robustnmf.weightings._base import Separable, Weighting
-from robustnmf.weightings._sums import BlockWeights, ObjectiveSums
+from robustnmf.weightings._base import BlockWeights, ObjectiveSums, Separable, Weighting
 
 
 class Batch:
@@ -49,12 +48,7 @@ class Batch:
         self, energies: Array, sample_weight: Array, sizes: Array | None = None
     ) -> BlockWeights:
         """Compute weights and objective sums of a block of energies (members, rows)."""
-        if sizes is None:
-            parts = [w.weigh(energies[at, ...], sample_weight) for at, w in self._groups]
-        else:
-            parts = [
-                w.weigh_sized(energies[at, ...], sample_weight, sizes) for at, w in self._groups
-            ]
+        parts = [w.weigh(energies[at, ...], sample_weight) for at, w in self._for_row_sizes(sizes)]
         if len(parts) == 1:
             return parts[0]
         concat = namespace(energies).concat

@@ -1,4 +1,8 @@
-r"""Trimmed weights: samples count in full up to a cutoff of their energy, and hardly beyond."""
+r"""Trimmed weights: samples count in full up to a cutoff of their energy, and hardly beyond.
+
+In the first passes of a fit, before automatic parameters are read off the energies, related weights
+(:class:`WarmupWeights`) exclude small energies as well.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +12,26 @@ from typing import Any
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from robustnmf.arrays import Array, kernels_for, namespace, weighted_quantile
-from robustnmf.weightings._base import Separable
-from robustnmf.weightings._histogram import EnergyHistogram
-from robustnmf.weightings._trimming import (
-    FALL,
-    reach_of,
-    row_cutoffs,
-    trimmed_rho,
-    trimmed_weight,
+from robustnmf.arrays import (
+    Array,
+    at_least,
+    at_most,
+    floored,
+    namespace,
+    weighted_quantile,
 )
+from robustnmf.weightings._base import Separable
+from robustnmf.weightings._histogram import Bulk, EnergyHistogram
+
+REACH, REACH_OF_FEW = 2.5, 3.0
+"""Standard deviations of log energies from their centre within which samples count in full."""
+
+FEW = 120.0
+"""Up to so many samples are few. The half of them that lies closest together is closer than half
+of their distribution, all the more as the basis was fitted to it: they may reach further."""
+
+FALL = 4.0
+"""Power times the standard deviation: one more of them costs a factor e to the fourth."""
 
 TYPICAL = 1.5
 """Standard deviations within which the energy of a sample is typical, whatever its size."""
@@ -35,6 +49,14 @@ BEYOND_ALL = 100.0
 LEAST_RELATIVE_CUTOFF = 1e-2
 """Relative energy up to which a sample is never down-weighted: what is fitted to a tenth of its
 norm is fitted. Parts of clean data may be learned from few samples, late."""
+
+LEAST_WARMUP_CUTOFF = 1e-4
+"""Relative energy up to which a sample is never excluded during the warm-up. Smaller than the one
+of :class:`Trimmed`: a sample that is excluded for now comes back."""
+
+LEAST_WEIGHT = 1e-250
+"""Least weight during the warm-up. Where all samples are excluded they still have weights, and
+these are so small that they do not matter otherwise."""
 
 
 class Trimmed(Separable):
@@ -104,16 +126,10 @@ class Trimmed(Separable):
         self.floor = floor
 
     def for_row_sizes(self, sizes: Array) -> Trimmed:
-        bounded = row_cutoffs(self.cutoff, self.share, sizes)
+        bounded = _row_cutoffs(self.cutoff, self.share, sizes)
         return Trimmed(
             namespace(sizes).maximum(bounded, self.floor + 0.0 * bounded), np.inf, self.power
         )
-
-    def rho_and_weight(self, energies: Array, sizes: Array) -> tuple[Array, Array]:
-        known = kernels_for(energies).trimmed_rows(
-            energies, sizes, self.cutoff, self.share, self.power, floor=self.floor
-        )
-        return super().rho_and_weight(energies, sizes) if known is None else known
 
     def outliers(
         self, energies: Array, weights: Array, sample_weight: Array, sizes: Array
@@ -122,14 +138,10 @@ class Trimmed(Separable):
         return (energies > self.for_row_sizes(sizes).cutoff) & (sample_weight > 0)
 
     def rho(self, energies: Array) -> Array:
-        return trimmed_rho(energies, self.cutoff, self.power)
+        return _trimmed_rho(energies, self.cutoff, self.power)
 
     def weight(self, energies: Array) -> Array:
-        return trimmed_weight(energies, self.cutoff, self.power)
-
-    @property
-    def has_auto(self) -> bool:
-        return isinstance(self.cutoff, str)
+        return _trimmed_weight(energies, self.cutoff, self.power)
 
     @property
     def needs_screening(self) -> bool:
@@ -145,7 +157,7 @@ class Trimmed(Separable):
         if histogram.samples < FEWEST_SAMPLES:
             largest = max(1.0, float(np.exp(histogram.energies.last())))
             return Trimmed(BEYOND_ALL * largest * histogram.unit)
-        reach = reach_of(histogram) + extra_reach
+        reach = _reach_of(histogram) + extra_reach
         absolute, relative = (
             histogram.energies.bulk(reach),
             histogram.relative_energies.bulk(reach),
@@ -181,3 +193,108 @@ class Trimmed(Separable):
         ratios = energies / np.maximum(self.for_row_sizes(sizes).cutoff, np.finfo(float).tiny)
         factor = max(1.0, weighted_quantile(ratios, sample_weight, share))
         return Trimmed(factor * self.cutoff, factor * self.share, self.power, factor * self.floor)
+
+
+class WarmupWeights(Separable):
+    """Give weight to the majority of the energies only, neither to larger nor to smaller ones.
+
+    A component that a group of bad samples has taken at the start describes them better than
+    the other samples are described. Excluded for some passes, they lose the component, and
+    their energies then show how badly the other components describe them. The interval of
+    energies with full weight grows from pass to pass.
+
+    These weights are not the gradient of an objective. ``rho`` is that of trimmed weights; its
+    sum is reported while the fit runs, and nothing is decided by it.
+
+    Parameters
+    ----------
+    cutoff : float
+        Energy up to which a sample counts in full.
+    share : float
+        The same as a share of the size of the sample.
+    power : float
+        How steeply weights fall outside.
+    least : float
+        Relative energy (or energy, once sizes are known) from which on a sample counts in full.
+    """
+
+    scales = {"cutoff": 1.0}
+    uses_row_sizes = True
+
+    def __init__(self, cutoff: Any, share: Any, power: Any, least: Any):
+        self.cutoff = cutoff
+        self.share = share
+        self.power = power
+        self.least = least
+
+    @classmethod
+    def at(cls, histogram: EnergyHistogram, progress: float) -> WarmupWeights:
+        """Build the weights for the energies of a pass.
+
+        ``progress`` grows from 0 (the centre of the energies only) to 1 (the reach of trimmed
+        weights).
+        """
+        absolute, relative = histogram.energies.core(), histogram.relative_energies.core()
+        reach = _reach_of(histogram) * progress
+
+        def edge(bulk: Bulk, sign: float) -> float:
+            return float(np.exp(bulk.centre + sign * reach * bulk.deviation))
+
+        # Where all samples are fitted, small energies are no sign of a group of bad samples.
+        are_fitted = relative.centre < np.log(LEAST_WARMUP_CUTOFF)
+        return cls(
+            max(edge(absolute, 1.0), LEAST_WARMUP_CUTOFF) * histogram.unit,
+            max(edge(relative, 1.0), LEAST_WARMUP_CUTOFF),
+            FALL / absolute.deviation,
+            0.0 if are_fitted else edge(relative, -1.0),
+        )
+
+    def for_row_sizes(self, sizes: Array) -> WarmupWeights:
+        cutoff = _row_cutoffs(self.cutoff, self.share, sizes)
+        return WarmupWeights(cutoff, np.inf, self.power, self.least * sizes)
+
+    def rho(self, energies: Array) -> Array:
+        return _trimmed_rho(energies, self.cutoff, self.power)
+
+    def weight(self, energies: Array) -> Array:
+        log_deficit = _log_excess_over(self.least + 0.0 * energies, energies)
+        upper = _trimmed_weight(energies, self.cutoff, self.power)
+        lower = namespace(energies).exp(-self.power * log_deficit)
+        return at_least(upper * lower, LEAST_WEIGHT)
+
+
+def _reach_of(histogram: EnergyHistogram) -> float:
+    """Return the number of standard deviations within which samples count in full."""
+    few = min(1.0, FEW / max(histogram.samples, 1.0)) ** 2
+    return REACH + (REACH_OF_FEW - REACH) * few
+
+
+def _row_cutoffs(cutoff: Any, share: Any, sizes: Array) -> Array:
+    """Return the cutoff of every row (..., rows): ``min(cutoff, share * size)``.
+
+    Rows of size zero have the common cutoff.
+    """
+    xp = namespace(sizes)
+    relative = share * xp.where(sizes > 0, sizes, xp.inf + 0.0 * sizes)
+    return xp.minimum(relative, cutoff + 0.0 * sizes)
+
+
+def _log_excess_over(energies: Array, bound: Any) -> Array:
+    """Return ``max(0, log(energies / bound))`` of every energy."""
+    xp = namespace(energies)
+    bound = floored(bound + 0.0 * energies)
+    return xp.log(xp.maximum(energies, bound)) - xp.log(bound)
+
+
+def _trimmed_rho(energies: Array, cutoff: Any, power: Any) -> Array:
+    """Return the contribution of every energy to phi: linear up to the cutoff, bounded beyond."""
+    xp = namespace(energies)
+    log_excess = _log_excess_over(energies, cutoff)
+    beyond = -xp.expm1((1.0 - power) * log_excess) / (power - 1.0)
+    inside = at_most(energies, cutoff)
+    return inside + cutoff * beyond
+
+
+def _trimmed_weight(energies: Array, cutoff: Any, power: Any) -> Array:
+    """Return ``min(1, (cutoff / energy)^power)`` of every energy, the derivative of rho."""
+    return namespace(energies).exp(-power * _log_excess_over(energies, cutoff))

@@ -1,32 +1,28 @@
 """Operations of a pass on the arrays of one library and device: the interface of all kernels.
 
 :class:`Kernels` has them as array calls, for any library. Its subclasses have compiled loops for
-NumPy (:mod:`robustnmf.arrays.backend_numpy`) and kernels for NVIDIA GPUs
-(:mod:`robustnmf.arrays.backend_cuda`), with the same results; without one for a shape or
+NumPy (:mod:`robustnmf.arrays.kernels.numpy`) and kernels for NVIDIA GPUs
+(:mod:`robustnmf.arrays.kernels.cuda`), with the same results; without one for a shape or
 dtype, they fall back to the array calls. Callers write ``kernels_for(array).operation(...)``.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from robustnmf.arrays import gpu
-from robustnmf.arrays.counts import count_at_nodes
-from robustnmf.arrays.grams import conjugate_gradients, coordinate_steps
 from robustnmf.arrays.namespace import (
     Array,
+    arange_like,
     as_float64,
     at_least,
     floored,
     namespace,
     safe_log,
     smallest,
+    to_numpy,
 )
-
-if TYPE_CHECKING:
-    from robustnmf.arrays.blocks import Block
 
 
 class EntryLoop(NamedTuple):
@@ -68,7 +64,7 @@ class Kernels:
 
     def weighted_sums(self, rows: Array, codes: Array, weights: Array) -> tuple[Array, Array]:
         """Compute ``codes^T w rows`` and ``codes^T w codes`` for weights (members, rows, 1)."""
-        weighted = self.scaled_rows(codes, weights)
+        weighted = codes * weights
         return self.cross(rows, weighted), namespace(codes).matrix_transpose(weighted) @ codes
 
     def project_and_update(
@@ -124,25 +120,32 @@ class Kernels:
         return updated
 
     def masked_solve(self, rest: Array, mask: Array, gram: Array, steps: int) -> Array:
-        """Solve ``x gram = rest`` (rows, k) on a mask by so many steps of conjugate gradients."""
-        return conjugate_gradients(rest, mask, gram, steps)
+        """Solve ``x gram = rest`` (rows, k) on a mask by so many steps of conjugate gradients.
+
+        Coordinates outside the mask are zero. Every step is one product with the Gram matrix
+        (k, k), of all rows together.
+        """
+        xp = namespace(rest)
+        zero = 0 * rest
+        rest = xp.where(mask, rest, zero)
+        x, direction, square = zero, rest, xp.vecdot(rest, rest)[:, None]
+        for _ in range(steps):
+            image = xp.where(mask, direction @ gram, zero)
+            curvature = xp.vecdot(direction, image)[:, None]
+            # A row that is solved to the last digit has no direction left.
+            length = xp.where(curvature > 0, square / xp.where(curvature > 0, curvature, 1.0), 0.0)
+            x = x + length * direction
+            rest = rest - length * image
+            after = xp.vecdot(rest, rest)[:, None]
+            growth = xp.where(square > 0, after / xp.where(square > 0, square, 1.0), 0.0)
+            direction, square = rest + growth * direction, after
+        return x
 
     def quadratic_part(self, codes: Array, linear: Array, gram: Array) -> Array:
         """Compute ``a G a^T - 2 l a^T`` of every row (members, rows), summed in float64."""
         return namespace(codes).vecdot(
             as_float64(codes), as_float64(codes @ gram) - 2 * as_float64(linear)
         )
-
-    def extrapolate(self, factor: Array, before: Array, momentum: Array) -> Array:
-        """Compute ``max(0, f + b (f - f_before))``; ``momentum`` (members, 1, 1) is b."""
-        return at_least(factor + momentum * (factor - before), 0.0)
-
-    def scaled_rows(self, table: Array, factors: Array) -> Array:
-        """Multiply every row of a table (members, rows, k) by its factor (members, rows, 1).
-
-        The result has the memory layout of the table, so that a product with it needs no copy.
-        """
-        return table * factors
 
     def multiplicative_step(self, factor: Array, negative: Array, positive: Array) -> Array:
         """Compute ``factor * negative / positive``, with zeros in the place of subnormal numbers.
@@ -188,41 +191,52 @@ class Kernels:
         A position between two nodes is shared by them. All lists are laid end to end, so that a
         device is synchronised with once.
         """
-        return count_at_nodes(lists, sample_weight, size)
+        xp = namespace(lists)
+        count, rows = lists.shape
+        line = lists + size * xp.astype(arange_like(count, lists), lists.dtype)[:, None]
+        right_weights = xp.broadcast_to(sample_weight, (count, rows)) * (lists - xp.floor(lists))
+        order = xp.argsort(xp.reshape(line, (-1,)))
+        edges = xp.searchsorted(
+            xp.take(xp.reshape(line, (-1,)), order),
+            xp.astype(arange_like(count * size + 1, lists), lists.dtype),
+        )
+        weights = xp.reshape(xp.broadcast_to(sample_weight, (count, rows)), (-1,))
+        zero = xp.zeros_like(weights[:1])
+        sums_by_node = []
+        for part in (weights, xp.reshape(right_weights, (-1,))):
+            sums = xp.concat([zero, xp.cumulative_sum(xp.take(part, order))])
+            sums = xp.take(sums, edges)
+            sums_by_node.append(sums[1:] - sums[:-1])
+        whole, right = (xp.reshape(part, (count, size)) for part in sums_by_node)
+        from_left = xp.concat([xp.zeros_like(right[:, :1]), right[:, :-1]], axis=1)
+        return to_numpy(whole - right + from_left)
 
     def divergence(
-        self, name: str, block: Block, approximation: Array, per_row: bool
+        self, name: str, rows: Any, unit: float, approximation: Array, per_row: bool
     ) -> Array | None:
-        """Compute a divergence of a block, or a part of its gradient, by the loop of that name.
+        """Compute a divergence, or a part of its gradient, by the loop of that name.
 
-        Sums over rows (members, rows) in float64, or one number for each entry.
+        Of ``unit * rows``, dense and complete or sparse, which are not copied. Returns sums over
+        rows (members, rows) in float64, or one number for each entry.
         """
         return None
 
     def add_sq_norms(
-        self, block: Block, rest: Array, codes: Array, basis: Array, doubtful: float, least: float
+        self,
+        rows: Array,
+        unit: float,
+        sq_norms: Array,
+        rest: Array,
+        codes: Array,
+        basis: Array,
+        doubtful: float,
+        least: float,
     ) -> Array | None:
         """Compute squared errors (members, rows) from ``rest``, their terms that depend on codes.
 
-        Those below a share ``doubtful`` of the squared norm are summed over residuals instead. None
-        is below a share ``least`` of it. ``rest`` (members, rows) may be overwritten.
-        """
-        return None
-
-    def trimmed_rows(
-        self,
-        energies: Array,
-        sizes: Array,
-        cutoff: Any,
-        share: Any,
-        power: Any,
-        floor: Any = 0.0,
-        least: Any = 0.0,
-        least_weight: float = 0.0,
-    ) -> tuple[Array, Array] | None:
-        """Compute rho and trimmed weights of energies (members, rows) of rows of these sizes.
-
-        They fall beyond ``max(floor, min(cutoff, share size))`` and below ``least size``.
+        Of ``unit * rows`` (rows, features) with squared norms (rows,). Errors below a share
+        ``doubtful`` of the squared norm are summed over residuals instead. None is below a share
+        ``least`` of it. ``rest`` (members, rows) may be overwritten.
         """
         return None
 
@@ -243,9 +257,12 @@ class Kernels:
         return None
 
     def weighted_residuals(
-        self, name: str, block: Block, approximation: Array, bounds: np.ndarray
+        self, name: str, rows: Array, unit: float, approximation: Array, bounds: np.ndarray
     ) -> tuple[Array, Array] | None:
-        """Multiply residuals by weights of entries, by the loop of a loss; also sum it."""
+        """Multiply residuals of ``unit * rows`` by weights of entries, by the loop of a loss.
+
+        Also sums the loss over rows.
+        """
         return None
 
     def pivot(
@@ -265,23 +282,15 @@ class Kernels:
         return None
 
 
-_ARRAY_CALLS = Kernels()
-_COMPILED: dict[type, Kernels] = {}
-"""Compiled loops by type of NumPy array."""
+def active_components(gram: Array) -> Array:
+    """Return which components (members, k) are not zero, from their Gram matrix."""
+    return namespace(gram).linalg.diagonal(gram) > smallest(gram) ** 0.5
 
 
-def kernels_for(array: Array) -> Kernels:
-    """Return the operations for arrays of the library and device of this one."""
-    kind = type(array)
-    if kind in _COMPILED:
-        return _COMPILED[kind]
-    # Imported when they are first needed: numba and Triton take long.
-    if isinstance(array, np.ndarray):
-        from robustnmf.arrays.backend_numpy import NumpyKernels
-
-        return _COMPILED.setdefault(kind, NumpyKernels())
-    if gpu.has_kernels(array):
-        from robustnmf.arrays.backend_cuda import CUDA_KERNELS
-
-        return CUDA_KERNELS
-    return _ARRAY_CALLS
+def coordinate_steps(gram: Array, present: Array | None) -> Array:
+    """Compute ``1 / diagonal`` (members, k) of Gram matrices; zero for components not present."""
+    xp = namespace(gram)
+    present = active_components(gram) if present is None else present
+    diagonal = xp.linalg.diagonal(gram)
+    one = xp.ones_like(diagonal)
+    return xp.where(present, 1.0 / xp.where(present, diagonal, one), 0 * one)

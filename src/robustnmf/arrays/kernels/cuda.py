@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from robustnmf.arrays import gpu, gpu_sweeps
-from robustnmf.arrays.backend import EntryLoop, Kernels
-from robustnmf.arrays.grams import coordinate_steps
+from robustnmf.arrays.kernels import gpu
+from robustnmf.arrays.kernels._base import EntryLoop, Kernels, coordinate_steps
 from robustnmf.arrays.namespace import Array, namespace, smallest
-
-if TYPE_CHECKING:
-    from robustnmf.arrays.blocks import Block
 
 WORTH_A_PRODUCT = 2**15
 """Rows from which on these kernels are faster than the products of PyTorch."""
@@ -67,23 +61,29 @@ class CudaKernels(Kernels):
             return gpu.laid_out_as(factor, swept)
         steps = coordinate_steps(gram, present)
         steps[:, :fixed] = 0.0
-        return gpu_sweeps.sweep_coordinates(factor, linear, gram, steps, sweeps)
+        return gpu.sweep_coordinates(factor, linear, gram, steps, sweeps)
 
     def masked_solve(self, rest: Array, mask: Array, gram: Array, steps: int) -> Array:
         if str(rest.dtype) != "torch.float32" or rest.shape[1] > WIDEST:
             return super().masked_solve(rest, mask, gram, steps)
-        return gpu_sweeps.masked_solve(rest, mask, gram, steps)
+        return gpu.masked_solve(rest, mask, gram, steps)
 
     def add_sq_norms(
-        self, block: Block, rest: Array, codes: Array, basis: Array, doubtful: float, least: float
+        self,
+        rows: Array,
+        unit: float,
+        sq_norms: Array,
+        rest: Array,
+        codes: Array,
+        basis: Array,
+        doubtful: float,
+        least: float,
     ) -> Array | None:
-        is_float = str(block.rows.dtype) == str(codes.dtype) == "torch.float32"
-        has_loops = _has_loops(codes, codes.shape[-1]) and block.rows.stride(-1) == 1
-        if not is_float or not block.is_complete_table or not has_loops:
+        is_float = str(rows.dtype) == str(codes.dtype) == "torch.float32"
+        has_loops = _has_loops(codes, codes.shape[-1]) and rows.stride(-1) == 1
+        if not is_float or not has_loops:
             return None
-        return gpu_sweeps.energies(
-            block.rows, 1.0 / block.scale, block.sq_norms, rest, codes, basis, doubtful, least
-        )
+        return gpu.energies(rows, unit, sq_norms, rest, codes, basis, doubtful, least)
 
     def quadratic_part(self, codes: Array, linear: Array, gram: Array) -> Array:
         if not _has_loops(codes, codes.shape[-1]):

@@ -1,4 +1,17 @@
-"""Truncated SVD from sums over blocks, and nonnegative factors from singular vectors."""
+r"""Random and SVD starts.
+
+Random start: with both factors uniform on :math:`(0, 2\sqrt{\bar x / k}]`, an entry of the product
+has expectation :math:`\bar x`, the mean of X. The paper starts from random positive factors.
+The codes of a row are a hash of its content: the fractional parts of random projections, which
+are multiplied by a large number first. So a row that is repeated, permuted or in another
+block starts from the same codes, and a sample weight of two is the same as the row twice.
+
+Nonnegative double SVD, from block sums alone: for each leading singular triplet (u, s, v) the
+positive or the negative parts of u and v, whichever pair is larger, start one component. Boutsidis
+and Gallopoulos, *SVD based initialization*, Pattern Recognition 41(4), 2008. The subspace comes
+from a few rounds of :math:`V \leftarrow \mathrm{orth}(X^T X V)`; these are the two products that a
+pass computes, block by block. Permuting the samples permutes the codes.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +28,75 @@ from robustnmf.arrays import (
     on_device_of,
 )
 
+STRETCH = 1e4
 OVERSAMPLING = 10
+ROUNDS = 7
 
+SMALL = 0.01
+"""Size of what "nndsvdar" fills zeros with, over a random start."""
 
 Counts = list[Array]
 """For every block, the weights of its rows (rows,) in the SVD."""
+
+
+def random(engine: BlockMapper, k: int, seed: int) -> tuple[list[Array], Array]:
+    """Draw codes (rows, k) of every block and basis (k, m), in the units of the engine."""
+    xp = namespace(engine.like)
+    rng = np.random.default_rng(seed)
+    mean, features = engine.mean(), engine.shape[1]
+    size = 2.0 * (mean / k) ** 0.5
+    uniform = 1.0 - rng.random((k, features))
+    stretch = STRETCH / ((mean if mean > 0 else 1.0) * features**0.5)
+    normal = stretch * rng.standard_normal((features, k))
+    directions = on_device_of(engine.like, normal, xp.float64)
+
+    dtype = engine.like.dtype
+
+    def draw(block: Block, _: None) -> tuple[Array, None]:
+        place = block.wide_project(directions)
+        return xp.astype(size * (1.0 - (place - xp.floor(place))), dtype, copy=False), None
+
+    return engine.map_blocks(draw)[0], on_device_of(engine.like, size * uniform, dtype)
+
+
+def nndsvd(engine: BlockMapper, k: int, seed: int) -> tuple[list[Array], Array]:
+    """Compute codes (rows, k) by block and basis (k, m), with zeros where a part is cut off."""
+    counts = engine.map_blocks(lambda block, _: (block.row_weight, None), data=False)[0]
+    right = random_subspace(engine, k, seed)
+    for _ in range(ROUNDS):
+        right = iterate_subspace(engine, right, counts)
+    singular, right, _ = rayleigh_ritz(engine, right, counts)
+    return nonnegative_parts(engine, k, singular, right, counts)
+
+
+def nndsvda(engine: BlockMapper, k: int, seed: int) -> tuple[list[Array], Array]:
+    """Compute ``nndsvd`` with zeros replaced by ``sqrt(mean(X) / k)``.
+
+    The published variant fills with the mean of X itself, which does not scale as the
+    factors do. Components of zeros, where X has a smaller rank, get a random basis: filled with
+    equal numbers they would stay equal forever.
+    """
+    return fill_zeros(engine, k, seed, engine.mean(), *nndsvd(engine, k, seed))
+
+
+def nndsvdar(engine: BlockMapper, k: int, seed: int) -> tuple[list[Array], Array]:
+    """Compute ``nndsvd`` with zeros replaced by a hundredth of a random start.
+
+    Components of zeros, where X has a smaller rank, get the random start itself.
+    """
+    xp = namespace(engine.like)
+    codes, basis = nndsvd(engine, k, seed)
+    drawn_codes, drawn_basis = random(engine, k, seed)
+    empty = xp.max(basis, axis=1) <= 0
+    size = xp.where(empty, xp.ones_like(basis[:, 0]), xp.full_like(basis[:, 0], SMALL))
+
+    def fill(block: Block, pair: tuple[Array, Array]) -> tuple[Array, None]:
+        part, drawn = pair
+        return xp.where(part > 0, part, drawn * size), None
+
+    pairs = list(zip(codes, drawn_codes, strict=True))
+    codes = engine.map_blocks(fill, pairs, data=False)[0]
+    return codes, xp.where(basis > 0, basis, drawn_basis * size[:, None])
 
 
 def random_subspace(engine: BlockMapper, k: int, seed: int) -> Array:

@@ -1,4 +1,4 @@
-"""Losses of entries that grow more slowly than their squared residual."""
+"""Losses of entries that grow more slowly than their squared residual: Huber's, the biweight."""
 
 from __future__ import annotations
 
@@ -16,6 +16,18 @@ from robustnmf.losses._base import Loss
 
 LEAST_WEIGHT = 1e-3
 """Least second derivative of the majorant of an entry, as a share of that of the square."""
+
+EFFICIENT = 1.345
+"""Cutoff of Huber's loss in standard deviations: 95% efficient for normal residuals."""
+
+WIDEST, NARROWEST = 6.6, 2.5
+"""Automatic cutoffs of the biweight in robust standard deviations, where few and where many entries
+are bad."""
+
+FEW_BAD, MANY_BAD = 0.01, 0.05
+"""Shares of bad entries up to which the widest, and from which the narrowest cutoffs are taken.
+Good tables have about 1% of their entries beyond six deviations, three where noise grows with the
+entries."""
 
 
 class ReweightedLoss(Loss):
@@ -169,9 +181,11 @@ class ReweightedLoss(Loss):
         by_feature = np.empty((3, approximation.shape[-1]))
         by_feature[0] = self.cutoff
         by_feature[1:] = np.array([[np.inf], [-np.inf]]) if self.usual is None else self.usual
-        compiled = block.kernels.weighted_residuals(
-            self.residual_loop, block, approximation, by_feature
-        )
+        compiled = None
+        if block.is_complete_table:
+            compiled = block.kernels.weighted_residuals(
+                self.residual_loop, block.rows, block.unit, approximation, by_feature
+            )
         if compiled is not None:
             return compiled
         data = block.values()
@@ -181,3 +195,117 @@ class ReweightedLoss(Loss):
         weights = self._unless_usual(data, namespace(weights).ones_like(weights), weights)
         losses = self._unless_usual(data, squares, self.rho(squares, cutoffs))
         return weights * residuals, block.row_sums(losses)
+
+
+class HuberLoss(ReweightedLoss):
+    r"""Huber's loss of every entry, with any weighting of the samples.
+
+    .. math::
+
+        z_i = \sum_j \rho(r_{ij}), \qquad
+        \rho(r) = \begin{cases} r^2 & |r| \le c_j \\ 2 c_j |r| - c_j^2 & |r| > c_j \end{cases},
+        \qquad \omega = \min\left(1, \frac{c_j}{|r|}\right)
+
+    The loss is convex in each factor. Large residuals have a bounded influence, but keep it:
+    :class:`Biweight` ignores entries that are far off.
+
+    Parameters
+    ----------
+    cutoff : float > 0, array-like (n_features,) or "auto", default="auto"
+        Residual, in the units of X, from which an entry counts linearly; one for all features or
+        one for each. "auto" is 1.345 robust standard deviations of the residuals of each feature,
+        read off a robust fit of a few thousand samples.
+    highest : array-like (n_features,) or None, default=None
+        Largest good value of every feature; see :class:`Biweight`.
+    usual : array-like (2, n_features) or None, default=None
+        Smallest and largest usual value of every feature, between which entries count as squares;
+        see :class:`Biweight`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from robustnmf import HuberLoss
+    >>> HuberLoss(1.0).entries(np.array([1.5, 4.0]), np.array([1.0, 1.0]))
+    array([0.25, 5.  ])
+    """
+
+    residual_loop = "huber_residuals"
+
+    @classmethod
+    def deviations(cls, bad_share: float) -> float:
+        return EFFICIENT
+
+    def rho(self, squares: Array, cutoffs: Array | float) -> Array:
+        xp = namespace(squares)
+        residuals = xp.sqrt(squares)
+        capped = xp.where(residuals < cutoffs, residuals, cutoffs + xp.zeros_like(residuals))
+        return capped * (2 * residuals - capped)
+
+    def weight(self, squares: Array, cutoffs: Array | float) -> Array:
+        xp = namespace(squares)
+        residuals = xp.sqrt(squares)
+        is_small = residuals <= cutoffs
+        one = xp.ones_like(residuals)
+        return xp.where(is_small, one, cutoffs / xp.where(is_small, one, at_least(residuals, 0.0)))
+
+
+class Biweight(ReweightedLoss):
+    r"""Squared error of good entries, and a constant for bad ones, with any weighting of samples.
+
+    .. math::
+
+        z_i = \sum_j \rho(r_{ij}), \qquad \rho(r) = \min(r^2, c_j^2), \qquad
+        \omega = \begin{cases} 1 & |r| \le c_j \\ 0 & |r| > c_j \end{cases}
+
+    Use it where single entries are bad: typing errors, spikes, dead or covered pixels. An entry
+    whose residual exceeds the cutoff of its feature, and that is not usual for its feature, is
+    ignored like a missing value, and the rest of the row counts.
+
+    Parameters
+    ----------
+    cutoff : float > 0, array-like (n_features,) or "auto", default="auto"
+        Residual, in the units of X, from which an entry has no weight; one for all features or one
+        for each. "auto" is 2.5 to 6.6 robust standard deviations of the residuals of each feature,
+        fewer the more entries are bad. They are read off a robust fit of a few thousand samples,
+        which also gives the start of the fit. If hidden entries of these samples are not predicted
+        better without the bad entries, no entry is ignored.
+    highest : array-like (n_features,) or None, default=None
+        Largest good value of every feature. Entries above it are ignored in the first guess of the
+        codes of a row. Read off the same fit where ``cutoff="auto"``.
+    usual : array-like (2, n_features) or None, default=None
+        Smallest and largest usual value of every feature. Entries between them have full weight and
+        the loss :math:`r^2`, whatever their residual. With ``cutoff="auto"``, half a quartile range
+        beyond the quartiles of each feature: an entry is bad only if it does not fit *and* is
+        unusual for its feature.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from robustnmf import Biweight
+    >>> Biweight(2.0).entry_weights(np.array([1.0, 2.0, 9.0]), np.ones(3))
+    array([1., 1., 0.])
+    """
+
+    residual_loop = "truncated_residuals"
+    spares_usual = True
+
+    @classmethod
+    def deviations(cls, bad_share: float) -> float:
+        narrowing = (bad_share - FEW_BAD) / (MANY_BAD - FEW_BAD)
+        return WIDEST - min(max(narrowing, 0.0), 1.0) * (WIDEST - NARROWEST)
+
+    def rho(self, squares: Array, cutoffs: Array | float) -> Array:
+        xp = namespace(squares)
+        limits = cutoffs * cutoffs + xp.zeros_like(squares)
+        return xp.where(squares <= limits, squares, limits)
+
+    def weight(self, squares: Array, cutoffs: Array | float) -> Array:
+        xp = namespace(squares)
+        limits = cutoffs * cutoffs + xp.zeros_like(squares)
+        return xp.where(squares <= limits, xp.ones_like(squares), xp.zeros_like(squares))
+
+    def encoding_path(self) -> tuple[Loss, ...]:
+        """Codes are those of Huber's loss first, which has one minimum, without gross entries."""
+        first = HuberLoss(self.cutoff, self.highest, self.usual)
+        first.ignores_higher = True
+        return (first, self)

@@ -60,7 +60,7 @@ def unit_of(*lengths: int) -> int:
 
 def project(X: Any, directions: Any) -> Any:
     """Compute ``X directions^T`` (rows, k) for directions (k, features)."""
-    from robustnmf.arrays import gpu_kernels as kernels
+    from robustnmf.arrays.kernels import gpu_kernels as kernels
 
     (n, m), k = X.shape, directions.shape[0]
     out = X.new_empty((n, k))
@@ -79,7 +79,7 @@ def project_and_update(X: Any, basis: Any, gram: Any, codes: Any, least: float) 
     """
     import torch
 
-    from robustnmf.arrays import gpu_kernels as kernels
+    from robustnmf.arrays.kernels import gpu_kernels as kernels
 
     (n, m), k = X.shape, basis.shape[0]
     codes = codes.contiguous()
@@ -100,7 +100,7 @@ def weighted_cross(codes: Any, weights: Any, *tables: Any) -> list[Any]:
 
     Partial sums are added in a fixed order.
     """
-    from robustnmf.arrays import gpu_kernels as kernels
+    from robustnmf.arrays.kernels import gpu_kernels as kernels
 
     members, n, k = codes.shape
     high, low = (codes.new_empty((members * k, n)) for _ in range(2))
@@ -113,7 +113,7 @@ def weighted_cross(codes: Any, weights: Any, *tables: Any) -> list[Any]:
 
 def _cross(high: Any, low: Any, X: Any) -> Any:
     """Compute ``(high + low) X`` (k, features) for factors (k, rows)."""
-    from robustnmf.arrays import gpu_kernels as kernels
+    from robustnmf.arrays.kernels import gpu_kernels as kernels
 
     (k, n), m = high.shape, X.shape[1]
     # Tuned on an H200; tables of codes have few features.
@@ -138,7 +138,7 @@ def _cross(high: Any, low: Any, X: Any) -> Any:
 
 def multiplicative_step(factor: Any, negative: Any, positive: Any, least: float) -> Any:
     """Compute ``factor * negative / positive``, with the memory layout of the factor."""
-    from robustnmf.arrays import gpu_kernels as kernels
+    from robustnmf.arrays.kernels import gpu_kernels as kernels
 
     negative, positive = (laid_out_as(factor, table) for table in (negative, positive))
     out = empty_as(factor)
@@ -153,7 +153,7 @@ def quadratic_part(codes: Any, product: Any, linear: Any) -> Any:
     """Compute ``a P^T - 2 l a^T`` of every row (members, rows) in float64, for ``P = A G``."""
     import torch
 
-    from robustnmf.arrays import gpu_kernels as kernels
+    from robustnmf.arrays.kernels import gpu_kernels as kernels
 
     product, linear = (laid_out_as(codes, table) for table in (product, linear))
     out = codes.new_empty(codes.shape[:2], dtype=torch.float64)
@@ -169,7 +169,7 @@ def huber_parts(X: Any, before: Any, cache: Any, cutoff: Any) -> tuple[Any, Any]
 
     Y (``cache``) is the current approximation, ``before`` an earlier one.
     """
-    from robustnmf.arrays import gpu_kernels as kernels
+    from robustnmf.arrays.kernels import gpu_kernels as kernels
 
     before, cache, table = before.contiguous(), cache.contiguous(), X.numel()
     weighted = cache.new_empty((2, *cache.shape))
@@ -186,7 +186,7 @@ def huber_rows(X: Any, cache: Any, cutoff: Any, row_weight: Any) -> tuple[Any, .
     """
     import torch
 
-    from robustnmf.arrays import gpu_kernels as kernels
+    from robustnmf.arrays.kernels import gpu_kernels as kernels
 
     members, n, m = cache.shape
     cache = cache.contiguous()
@@ -197,6 +197,71 @@ def huber_rows(X: Any, cache: Any, cutoff: Any, row_weight: Any) -> tuple[Any, .
         BLOCK=min(1024, padded(m)), num_warps=4,
     )  # fmt: skip
     return (*weighted, *sums)
+
+
+def sweep_coordinates(codes: Any, linear: Any, gram: Any, steps: Any, sweeps: int) -> Any:
+    """Run coordinate sweeps on codes (members, rows, k); steps (members, k) are 1 / diagonal."""
+    import torch
+
+    from robustnmf.arrays.kernels import gpu_kernels as kernels
+
+    n, k = codes.shape[1:]
+    linear = laid_out_as(codes, linear)
+    if codes.dtype == torch.float32:
+        out = empty_as(codes).copy_(codes)
+        kernels.sweep_by_blocks[over_rows(codes)](
+            out, linear, with_zeros(gram, 1, 2), with_zeros(steps, 1), n, k, sweeps,
+            *codes.stride()[:2], K=padded(k), ROWS=TILE, WIDTH=16, num_warps=4,
+        )  # fmt: skip
+        return out
+    out = empty_as(codes)
+    kernels.sweep[over_rows(codes)](
+        codes, linear, gram.contiguous(), steps.contiguous(), out,
+        n, k, sweeps, *codes.stride()[:2], K=padded(k), ROWS=TILE, num_warps=4,
+    )  # fmt: skip
+    return out
+
+
+def masked_solve(rest: Any, mask: Any, gram: Any, steps: int) -> Any:
+    """Solve ``x gram = rest`` (rows, k) on a mask by so many steps of conjugate gradients."""
+    from robustnmf.arrays.kernels import gpu_kernels as kernels
+
+    n, k = rest.shape
+    rest = rest.contiguous()
+    out = empty_as(rest)
+    kernels.masked_solve[(ceil_div(n, TILE),)](
+        rest, mask.contiguous(), with_zeros(gram, 0, 1), out, n, k, steps,
+        K=padded(k), ROWS=TILE, num_warps=4,
+    )  # fmt: skip
+    return out
+
+
+def energies(
+    X: Any,
+    unit: float,
+    norms: Any,
+    rest: Any,
+    codes: Any,
+    basis: Any,
+    doubtful: float,
+    least: float,
+) -> Any:
+    """Compute squared errors (members, rows) of ``unit X`` from norms (rows,) and the rest.
+
+    Those below a share ``doubtful`` of the norm are sums over residuals instead; none is below a
+    share ``least``.
+    """
+    from robustnmf.arrays.kernels import gpu_kernels as kernels
+
+    (n, m), (members, k) = X.shape, basis.shape[:2]
+    rest = rest.contiguous()
+    out, word = empty_as(rest), unit_of(m, X.stride(0))
+    kernels.energies[(ceil_div(n, 128), members)](
+        X, norms.contiguous(), rest, codes, basis.contiguous(), out, n, m // word, k,
+        X.stride(0) // word, *codes.stride()[:2], unit, doubtful, least,
+        K=padded(k), ROWS=128, STEP=64, UNIT=word, num_warps=8,
+    )  # fmt: skip
+    return out
 
 
 def over_rows(codes: Any) -> tuple[int, int]:

@@ -20,9 +20,9 @@ from llvmlite import ir
 from numba import njit
 from numba.core import types
 
-from robustnmf.arrays.kernels import OPTIONS
+from robustnmf.arrays.kernels.loops import OPTIONS
+from robustnmf.arrays.kernels.vectors import intrinsic
 from robustnmf.arrays.namespace import Array
-from robustnmf.arrays.vectors import intrinsic
 
 WITHOUT_CHECKS = {**OPTIONS, "error_model": "numpy"}  # checks for zeros would keep loops scalar
 LN2 = math.log(2.0)

@@ -1,0 +1,139 @@
+"""Operations of a pass on NumPy arrays, by loops that numba compiles.
+
+In compiled code the rows of a tile are the lanes of vectors, and stay in cache from the first
+sweep to the last.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from robustnmf.arrays.kernels import divergences, loops
+from robustnmf.arrays.kernels._base import Kernels
+from robustnmf.arrays.namespace import Array, noise, smallest
+
+
+class NumpyKernels(Kernels):
+    """Compiled loops over rows; products are those of BLAS and SciPy."""
+
+    def sweep_coordinates(
+        self,
+        factor: Array,
+        linear: Array,
+        gram: Array,
+        sweeps: int,
+        fixed: int = 0,
+        present: Array | None = None,
+    ) -> Array:
+        if present is None:
+            present = gram.diagonal(0, 1, 2) > smallest(gram) ** 0.5
+        # The loops are compiled for one memory layout; the result has that of the factor, which may
+        # be a transposed view.
+        swept = np.array(factor, order="C")
+        loops.sweep_tiles(swept, np.ascontiguousarray(linear), gram, present, sweeps, fixed)
+        if factor.flags.c_contiguous:
+            return swept
+        updated = np.empty_like(factor)
+        updated[...] = swept
+        return updated
+
+    def quadratic_part(self, codes: Array, linear: Array, gram: Array) -> Array:
+        out = np.empty(codes.shape[:2])
+        codes, linear = np.ascontiguousarray(codes), np.ascontiguousarray(linear)
+        loops.quadratic_tiles(codes, linear, gram, out)
+        return out
+
+    def multiplicative_step(self, factor: Array, negative: Array, positive: Array) -> Array:
+        if not factor.dtype == negative.dtype == positive.dtype:
+            return super().multiplicative_step(factor, negative, positive)
+        least = factor.dtype.type(smallest(factor))
+        return loops.multiplicative_step_entries(factor, negative, positive, least)
+
+    def weigh_rows(
+        self,
+        rho: Array,
+        weight: Array,
+        sample_weight: Array,
+        scale_step: float,
+    ) -> tuple[Array, Array, Array, Array]:
+        if weight.ndim != 2:
+            return super().weigh_rows(rho, weight, sample_weight, scale_step)
+        weights, sums = np.empty_like(weight), np.empty((3, len(weight), 1))
+        loops.scale_weights(rho, weight, sample_weight, scale_step, weights, sums)
+        log_scale, total, count = sums
+        return weights, log_scale, total, count
+
+    def hide(self, fresh: Array, known: Array) -> tuple[Array, Array]:
+        squares = np.empty(fresh.shape[:-1], dtype=fresh.dtype)
+        tables = fresh.reshape(-1, *known.shape)
+        for table, rows in zip(tables, squares.reshape(-1, len(known)), strict=True):
+            loops.hide_and_square(known, table, rows)
+        return fresh, squares
+
+    def count_at_nodes(self, lists: Array, sample_weight: Array, size: int) -> Array:
+        counts = np.zeros((len(lists), size))
+        loops.count_shared(lists, sample_weight, counts)
+        return counts
+
+    def divergence(
+        self, name: str, rows: Any, unit: float, approximation: Array, per_row: bool
+    ) -> Array | None:
+        """Call a loop of :mod:`robustnmf.arrays.kernels.divergences`."""
+        if not isinstance(rows, np.ndarray):
+            return _stored_divergence(name, rows, unit, approximation)
+        out = np.empty(approximation.shape[:-1]) if per_row else np.empty_like(approximation)
+        least, loop = noise(approximation), getattr(divergences, name)
+        for member, values in zip(approximation, out, strict=True):
+            loop(rows, unit, member, least, values)
+        return out
+
+    def weighted_residuals(
+        self,
+        name: str,
+        rows: Array,
+        unit: float,
+        approximation: Array,
+        bounds: Array,
+    ) -> tuple[Array, Array] | None:
+        out, sums = np.empty_like(approximation), np.empty(approximation.shape[:-1])
+        loop = getattr(loops, name)
+        for member, values, totals in zip(approximation, out, sums, strict=True):
+            loop(rows, unit, member, bounds, values, totals)
+        return out, sums
+
+    def pivot(
+        self,
+        linear: Array,
+        gram: Array,
+        positive: Array,
+        ridge: float,
+        tolerance: float,
+        patience: int,
+    ) -> tuple[Array, Array]:
+        linear = np.ascontiguousarray(linear)
+        grams = np.ascontiguousarray(gram.reshape(-1, *gram.shape[-2:]))
+        codes, given_up = np.empty_like(linear), np.zeros(len(linear), dtype=bool)
+        loops.pivot_rows(
+            linear, grams, positive.copy(), ridge, tolerance, patience, codes, given_up
+        )
+        return codes, given_up
+
+
+def _stored_divergence(name: str, rows: Any, unit: float, approximation: Array) -> Array | None:
+    """Call the loop over the stored entries of sparse rows; None if the loss has no such loop."""
+    least = noise(approximation)
+    if name == "ratio_entries":
+        out = np.empty_like(approximation)
+        for member, values in zip(approximation, out, strict=True):
+            divergences.ratio_entries(
+                rows.data[None, :], unit, member[None, :], least, values[None, :]
+            )
+        return out
+    if name != "kullback_leibler_rows":
+        return None
+    out = np.empty((len(approximation), rows.shape[0]))
+    for member, values in zip(approximation, out, strict=True):
+        divergences.kullback_leibler_stored(rows.data, rows.indptr, unit, member, least, values)
+    return out
