@@ -22,8 +22,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from machine import describe_run, write_result
 
 from robustnmf import RobustNMF
-from robustnmf.experiments.matching import match_parts
 from robustnmf.experiments.swimmer import FOUND, Figures, draw
+from robustnmf.metrics import match_parts
 
 DRAWS = 16
 

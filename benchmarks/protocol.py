@@ -12,7 +12,7 @@ columns of Tables 2 and 3 (noise level 0.05) and at no other:
 2. Under that choice, every scaling again from other starts, as many as bring standard errors to
    half a point (scalings.csv). Scalings that differ by less than two standard errors are tied;
    ties go to the scaling that other datasets of the same kind have
-   (``robustnmf.experiments.scalings``).
+   (``scalings.py``).
 
 The outcome is what ``robustnmf.experiments.protocol`` freezes. ``--only-scalings`` reads the first
 step from protocol.csv. Needs the nine files (ROBUSTNMF_DATA).
@@ -28,11 +28,7 @@ from pathlib import Path
 
 import numpy as np
 from joblib import Parallel, delayed
-
-from robustnmf.datasets import dataset_called
-from robustnmf.experiments.paper.published import ACCURACY, DATASETS, INFORMATION
-from robustnmf.experiments.protocol import SCALINGS, Protocol
-from robustnmf.experiments.scalings import (
+from scalings import (
     FIRST_STARTS,
     MOST_STARTS,
     STANDARD_ERROR,
@@ -42,6 +38,10 @@ from robustnmf.experiments.scalings import (
     starts_needed,
     tied_scalings,
 )
+
+from robustnmf.datasets import dataset_called
+from robustnmf.experiments.paper.published import ACCURACY, DATASETS, INFORMATION
+from robustnmf.experiments.protocol import SCALINGS, Protocol
 from robustnmf.experiments.trial import Task, cluster_codes, fit_points, score_members
 from robustnmf.metrics import clustering_accuracy, normalized_mutual_info
 from robustnmf.report.files import write_whole

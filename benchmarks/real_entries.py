@@ -25,7 +25,7 @@ from machine import describe_run, write_result
 from robustnmf import RobustNMF
 from robustnmf.experiments.contamination import real
 from robustnmf.experiments.contamination.judge import plain_basis
-from robustnmf.experiments.residuals import squared_errors
+from robustnmf.metrics import squared_errors
 
 CASES = (("clean", 0.0), ("large", 0.03), ("large", 0.1), ("extreme", 0.08))
 LARGEST, SEED = 1200, 5

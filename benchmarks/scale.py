@@ -121,7 +121,7 @@ def stream(rows: int) -> list[dict]:
     """Time partial_fit on minibatches of 1,000 against MiniBatchNMF."""
     from sklearn.decomposition import MiniBatchNMF
 
-    from robustnmf.experiments.residuals import squared_errors
+    from robustnmf.metrics import squared_errors
 
     X = low_rank(rows, 0, 500, 10).astype(np.float64)
     held_back = low_rank(2000, 10**6, 500, 10).astype(np.float64)

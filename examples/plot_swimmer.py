@@ -19,8 +19,8 @@ from sklearn.decomposition import NMF
 
 from robustnmf import RobustNMF
 from robustnmf.exceptions import OutlierWarning
-from robustnmf.experiments.matching import match_parts
 from robustnmf.experiments.swimmer import SIDE, draw
+from robustnmf.metrics import match_parts
 
 # More than a fifth of the samples left out is warned of; here they are meant to be there.
 warnings.filterwarnings("ignore", category=OutlierWarning)

@@ -12,7 +12,7 @@ from robustnmf.experiments.contamination import real
 from robustnmf.experiments.contamination.detection import Detection
 from robustnmf.experiments.contamination.judge import Score, plain_basis
 from robustnmf.experiments.contamination.real import KINDS, MAIN, RealJudge, RealScenario
-from robustnmf.experiments.residuals import squared_errors
+from robustnmf.metrics import squared_errors
 from tests.problems import needs_cli, noisy_low_rank
 
 pd = pytest.importorskip("pandas", reason="tables need the packages of the extra real")

@@ -7,10 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-from robustnmf.experiments.paper.published import DATASETS
-from robustnmf.experiments.protocol import PROTOCOL
-from robustnmf.experiments.scalings import (
+from benchmarks.scalings import (
     FIRST_STARTS,
     MOST_STARTS,
     STANDARD_ERROR,
@@ -20,6 +17,9 @@ from robustnmf.experiments.scalings import (
     starts_needed,
     tied_scalings,
 )
+
+from robustnmf.experiments.paper.published import DATASETS
+from robustnmf.experiments.protocol import PROTOCOL
 
 ROOT = Path(__file__).resolve().parents[2]
 PAPER = 40.0

@@ -22,7 +22,7 @@ from sklearn.metrics import roc_auc_score
 from robustnmf.corruptions import spoil
 from robustnmf.estimators import ESTIMATORS, EucNMF
 from robustnmf.exceptions import WeightCollapseWarning
-from robustnmf.experiments.residuals import squared_errors
+from robustnmf.metrics import squared_errors
 
 SHAPE = (8, 8)
 RANK = 16

@@ -1,7 +1,7 @@
 """What the paper leaves open, decided once: by its EucNMF column alone, then frozen.
 
 The search behind it is ``benchmarks/protocol.py``, its outcome ``results/paper/protocol.md``.
-Scalings that random starts do not tell apart are tied; ``scalings.py`` says what becomes of ties.
+Scalings that random starts do not tell apart are tied; ``benchmarks/scalings.py`` decides ties.
 """
 
 from __future__ import annotations

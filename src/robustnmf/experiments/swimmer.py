@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.decomposition import NMF
 
 from robustnmf.estimators import RobustNMF
-from robustnmf.experiments.matching import match_parts
+from robustnmf.metrics import match_parts
 
 SIDE = 32
 SHARE = 0.2

@@ -35,7 +35,7 @@ from robustnmf.experiments.contamination.two_step import (
     detect,
 )
 from robustnmf.experiments.outcome import Cell, Chart, Grid, Line, Outcome
-from robustnmf.experiments.residuals import squared_errors
+from robustnmf.metrics import squared_errors
 
 if TYPE_CHECKING:
     import pandas as pd

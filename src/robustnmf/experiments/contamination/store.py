@@ -18,7 +18,6 @@ from robustnmf.experiments.database import Database, digest_of
 CODE = (
     "methods.py",
     "protocol.py",
-    "residuals.py",
     "contamination/detection.py",
     "contamination/generated.py",
     "contamination/judge.py",
