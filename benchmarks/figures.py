@@ -2,7 +2,7 @@
 
     make bench        (or: python benchmarks/figures.py)
 
-The figures of the README (``robustnmf.experiments.swimmer``), in 16 draws of brightness and noise.
+The figures of the README (``robustnmf.experiments.demo``), in 16 draws of brightness and noise.
 A limb is found if the cosine of its component is 0.9 at least. What is possible is shown by
 scikit-learn's NMF of the good figures alone; an isolation forest before it is what a user would do.
 """
@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from machine import describe_run, write_result
 
 from robustnmf import RobustNMF
-from robustnmf.experiments.swimmer import FOUND, Figures, draw
+from robustnmf.experiments.demo import FOUND, Figures, draw_figures
 from robustnmf.metrics import match_parts
 
 DRAWS = 16
@@ -49,7 +49,7 @@ def main() -> None:
     found: dict[str, list[int]] = {}
     cosines: dict[str, list[float]] = {}
     for seed in range(DRAWS):
-        figures = draw(seed)
+        figures = draw_figures(seed)
         for name, components in components_by_method(figures).items():
             *_, matched = match_parts(figures.parts, components)
             found.setdefault(name, []).append(int((matched >= FOUND).sum()))

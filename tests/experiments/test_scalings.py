@@ -18,7 +18,7 @@ from benchmarks.scalings import (
     tied_scalings,
 )
 
-from robustnmf.experiments.paper.published import DATASETS
+from robustnmf.experiments.paper.tables import SIZES
 from robustnmf.experiments.protocol import PROTOCOL
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -89,6 +89,6 @@ def test_the_frozen_protocol_is_what_the_search_has_chosen():
         rows = list(csv.DictReader(file))
     chosen = [row for row in rows if row["chosen"] == "True"]
     assert {row["dataset"]: row["scaling"] for row in chosen} == {
-        dataset: PROTOCOL.scaling_of(dataset) for dataset in DATASETS
+        dataset: PROTOCOL.scaling_of(dataset) for dataset in SIZES
     }
     assert all(row["tied"] == "True" for row in chosen)

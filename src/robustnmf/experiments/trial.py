@@ -20,8 +20,14 @@ from threadpoolctl import threadpool_limits
 from robustnmf.datasets import load_dataset
 from robustnmf.datasets._base import DataDir
 from robustnmf.estimators.path import PathMember, fit_path
-from robustnmf.experiments.methods import METHODS, Method, ParameterValue
-from robustnmf.experiments.protocol import PROTOCOL, Protocol, unit_rows
+from robustnmf.experiments.protocol import (
+    METHODS,
+    PROTOCOL,
+    Method,
+    ParameterValue,
+    Protocol,
+    unit_rows,
+)
 from robustnmf.metrics import (
     clustering_accuracy,
     largest_cluster_share,

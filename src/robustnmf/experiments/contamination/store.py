@@ -16,7 +16,6 @@ from robustnmf.experiments.contamination.scenario import Scenario
 from robustnmf.experiments.database import Database, digest_of
 
 CODE = (
-    "methods.py",
     "protocol.py",
     "contamination/detection.py",
     "contamination/generated.py",
