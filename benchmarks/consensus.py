@@ -14,23 +14,18 @@ from __future__ import annotations
 import argparse
 import resource
 import subprocess
-import sys
 import tempfile
 import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 from joblib import Parallel, delayed
+from machine import write_result
 from sklearn.decomposition import NMF
-
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-
-from machine import describe_run, write_result
 
 from robustnmf import ConsensusNMF, RankSelection, RobustNMF, select_rank
 from robustnmf.metrics import match_parts
@@ -260,7 +255,7 @@ def main() -> None:
     warnings.simplefilter("ignore")
     rows: list[dict] = []
     content: dict[str, Any] = {
-        **describe_run(__file__), "programs": K, "cells and genes": options.size,
+        "programs": K, "cells and genes": options.size,
         "runs": options.runs, "seeds": options.seeds, "rows": rows,
     }  # fmt: skip
     peers = options.seeds if options.peer_seeds is None else options.peer_seeds

@@ -9,17 +9,12 @@ scikit-learn's NMF of the good figures alone; an isolation forest before it is w
 
 from __future__ import annotations
 
-import sys
 import warnings
-from pathlib import Path
 
 import numpy as np
+from machine import write_result
 from sklearn.decomposition import NMF
 from sklearn.ensemble import IsolationForest
-
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-
-from machine import describe_run, write_result
 
 from robustnmf import RobustNMF
 from robustnmf.experiments.demo import FOUND, Figures, draw_figures
@@ -59,7 +54,7 @@ def main() -> None:
         whole = sum(count == 16 for count in counts)
         listed = " ".join(map(str, counts))
         print(f"| {name} | {listed} | {whole} of {DRAWS} | {np.mean(cosines[name]):.3f} |")
-    write_result("figures.json", {**describe_run(__file__), "found": found, "cosines": cosines})
+    write_result("figures.json", {"found": found, "cosines": cosines})
 
 
 if __name__ == "__main__":

@@ -11,16 +11,11 @@ samples, relative to plain NMF of the table before it was spoiled.
 from __future__ import annotations
 
 import argparse
-import sys
 import warnings
-from pathlib import Path
 
 import numpy as np
 from joblib import Parallel, delayed
-
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-
-from machine import describe_run, write_result
+from machine import write_result
 
 from robustnmf import RobustNMF
 from robustnmf.experiments.contamination import real
@@ -104,8 +99,8 @@ def main() -> None:
             rows.append({"method": method, "case": title, "mean": mean, "97th percentile": high})
         print(f"| {method} | " + " | ".join(cells) + " |")
     command = f"python benchmarks/real_entries.py --half {arguments.half} --step {arguments.step}"
-    run = describe_run(__file__) | {"command": command, "tables": len(names)}
-    write_result(f"real_entries_{arguments.half}.json", run | {"rows": rows})
+    content = {"command": command, "tables": len(names), "rows": rows}
+    write_result(f"real_entries_{arguments.half}.json", content)
 
 
 if __name__ == "__main__":

@@ -13,18 +13,13 @@ values on the paper's grids from ten starts, as ``robustnmf reproduce --device c
 
 from __future__ import annotations
 
-import sys
 import time
 import warnings
-from pathlib import Path
 
 import numpy as np
 import torch
+from machine import write_result
 from threadpoolctl import threadpool_limits
-
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-
-from machine import describe_run, write_result
 
 from robustnmf import Entropy, RobustNMF
 from robustnmf.experiments.paper.tables import SIZES
@@ -130,9 +125,8 @@ def main() -> None:
         figures.append({"figure": f"{name}: {what}",
                         "target": "<= 3", "values": [seconds for _, seconds in runs]})  # fmt: skip
         print(figures[-1], flush=True)
-    content = {"gpu": name, "torch": torch.__version__, **describe_run(__file__)}
-    content["command"] = "python benchmarks/scale_gpu.py"
-    write_result("scale_gpu.json", {**content, "figures": figures})
+    content = {"gpu": name, "torch": torch.__version__, "figures": figures}
+    write_result("scale_gpu.json", {"command": "python benchmarks/scale_gpu.py", **content})
 
 
 if __name__ == "__main__":
