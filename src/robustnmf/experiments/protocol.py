@@ -22,27 +22,13 @@ ParameterValue = float | str | None
 
 @dataclass(frozen=True)
 class Method:
-    """A method as experiments run it.
-
-    Parameters
-    ----------
-    name : str
-    weighting : callable
-        Makes the weighting from the value of its hyperparameter, if it has one.
-    parameter : str, optional
-        Name of the hyperparameter.
-    grid : tuple of float
-        Values that the paper chooses from, by the labels.
-    default : float or "auto", optional
-        Value that needs no labels; "auto" follows from the energies.
-    structure : str
-    """
+    """A method as experiments run it."""
 
     name: str
-    weighting: Callable[..., Weighting]
+    weighting: Callable[..., Weighting]  # takes the value of the hyperparameter, if there is one
     parameter: str | None = None
-    grid: tuple[float, ...] = ()
-    default: ParameterValue = None
+    grid: tuple[float, ...] = ()  # values that the paper chooses from, by the labels
+    default: ParameterValue = None  # needs no labels; "auto" follows from the energies
     structure: str = "free"
 
     @property
@@ -103,41 +89,18 @@ each feature over its largest value, each sample of norm one."""
 
 @dataclass(frozen=True)
 class Protocol:
-    """How a table becomes scores.
+    """How a table becomes scores."""
 
-    Parameters
-    ----------
-    scaling : tuple of (dataset, scaling)
-        Of datasets, one of ``SCALINGS``, "features" for all others.
-    noise : float
-        Level c of ``X + c N(0, X)``.
-    noise_on : {"scaled", "raw"}
-        Whether noise is added after the scaling or before.
-    noise_seed : int
-        Of the one draw that all methods and starts share.
-    starts : int
-        Random starts of every method.
-    iterations : int
-        Of the paper's multiplicative updates, no more and no fewer.
-    codes : {"raw", "unit"}
-        Whether codes are brought to norm one before k-means.
-    kmeans_init : {"random", "k-means++"}
-    kmeans_starts : int
-        Of which the best by inertia counts.
-    seed : int
-        From which all starts follow.
-    """
-
-    scaling: tuple[tuple[str, str], ...] = ()
-    noise: float = 0.05
-    noise_on: str = "scaled"
-    noise_seed: int = 0
-    starts: int = 10
-    iterations: int = 200
-    codes: str = "unit"
+    scaling: tuple[tuple[str, str], ...] = ()  # one of ``SCALINGS`` by dataset, else "features"
+    noise: float = 0.05  # level c of ``X + c N(0, X)``
+    noise_on: str = "scaled"  # noise is added after the scaling; "raw": before
+    noise_seed: int = 0  # of the one draw that all methods and starts share
+    starts: int = 10  # random starts of every method
+    iterations: int = 200  # of the paper's multiplicative updates, no more and no fewer
+    codes: str = "unit"  # codes are brought to norm one before k-means; "raw": they are not
     kmeans_init: str = "k-means++"
-    kmeans_starts: int = 10
-    seed: int = 0
+    kmeans_starts: int = 10  # of which the best by inertia counts
+    seed: int = 0  # from which all starts follow
 
     def table(self, dataset: str, X: np.ndarray, noise: float) -> np.ndarray:
         """Return the data of a dataset as methods see them."""

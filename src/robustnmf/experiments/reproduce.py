@@ -9,8 +9,7 @@ from operator import itemgetter
 
 import numpy as np
 
-from robustnmf.datasets import dataset_called
-from robustnmf.datasets._base import DataDir
+from robustnmf.datasets import DataDir, dataset_called
 from robustnmf.experiments.outcome import Outcome
 from robustnmf.experiments.paper import ITEMS, Item, Results, Scope
 from robustnmf.experiments.paper._base import QUICK_DATASETS, QUICK_PROTOCOL

@@ -17,8 +17,7 @@ from joblib import Parallel, delayed, parallel_config
 from sklearn.cluster import KMeans
 from threadpoolctl import threadpool_limits
 
-from robustnmf.datasets import load_dataset
-from robustnmf.datasets._base import DataDir
+from robustnmf.datasets import DataDir, load_dataset
 from robustnmf.estimators.path import PathMember, fit_path
 from robustnmf.experiments.protocol import (
     METHODS,

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from robustnmf.datasets import DATASETS
-from robustnmf.datasets._base import DataDir
+from robustnmf.datasets import DATASETS, DataDir
 from robustnmf.experiments.outcome import Outcome
 from robustnmf.experiments.protocol import METHODS, PROTOCOL, Method, ParameterValue, Protocol
 from robustnmf.experiments.store import Store
