@@ -112,7 +112,7 @@ def match_parts(
 def residuals(X: np.ndarray, basis: np.ndarray) -> np.ndarray:
     """Return the residuals (n_samples, n_features) of all entries with the best codes for a basis.
 
-    Missing values (NaN) have no say in the codes; their residuals are NaN.
+    Missing values (NaN) do not influence the codes; their residuals are NaN.
     """
     missing = np.isnan(X)
     known_values, gram = X, basis @ basis.T

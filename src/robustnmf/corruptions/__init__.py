@@ -141,7 +141,7 @@ def spoil(
 def spoil_entries(
     X: np.ndarray, share: float, kind: str, shape: Shape, seed: int
 ) -> SpoiledEntries:
-    """Spoil a share of the entries (of the samples, where blocks are covered) of a table.
+    """Spoil a share of the entries (of the samples, if blocks are covered) of a table.
 
     Share 0 leaves the table as it is, whatever the kind.
     """

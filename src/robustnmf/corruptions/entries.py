@@ -14,7 +14,7 @@ MISSING = 0.1
 """Share of the entries that "missing" removes, besides those that it spoils."""
 
 Shape = tuple[int, int] | None
-"""Height and width of images; None where samples are not images."""
+"""Height and width of images; None if samples are not images."""
 
 
 class SpoiledEntries(NamedTuple):
@@ -23,11 +23,11 @@ class SpoiledEntries(NamedTuple):
     Attributes
     ----------
     X : ndarray (n_samples, n_features)
-        The spoiled table; NaN where a value is missing.
+        The spoiled table; NaN if a value is missing.
     bad : ndarray of bool (n_samples, n_features)
         Entries with another value than before; missing ones are not among them.
     bad_samples : ndarray of bool (n_samples,)
-        None of them where bad entries are scattered over all samples.
+        None of them if bad entries are scattered over all samples.
     """
 
     X: np.ndarray
@@ -56,7 +56,7 @@ def large(X: np.ndarray, share: float, rng: np.random.Generator, shape: Shape) -
 def covered(X: np.ndarray, share: float, rng: np.random.Generator, shape: Shape) -> SpoiledEntries:
     """Set a block of a share of the samples to the largest value, at a random place.
 
-    It has half the height and half the width of an image; where samples are not images, it is a
+    It has half the height and half the width of an image; if samples are not images, it is a
     quarter of the features, side by side. Entries that had this value already are not bad.
     """
     if shape is None:

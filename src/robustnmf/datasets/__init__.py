@@ -199,7 +199,7 @@ def load_dataset(name: str, data_dir: DataDir = None, *, download: bool = True) 
 
     Looks for ``<name>.npz`` in ``data_dir`` and in the folder that the environment variable
     ``ROBUSTNMF_DATA`` names, takes what scikit-learn ships (wdbc, digits) or a rule generates
-    (balance), and else downloads through scikit-learn's fetchers, where they carry it. Files are
+    (balance), and else downloads through scikit-learn's fetchers, if they have them. Files are
     checked by their SHA-256 and never unpickled.
 
     Parameters
@@ -215,7 +215,7 @@ def load_dataset(name: str, data_dir: DataDir = None, *, download: bool = True) 
     -------
     data : Bunch
         ``data`` (samples, features) float64, ``target`` labels from 0, ``name``,
-        ``image_shape`` (None where samples are no images; reshape with ``order="F"``), ``origin``
+        ``image_shape`` (None if samples are not images; reshape with ``order="F"``), ``origin``
         (where the data came from), ``DESCR``.
 
     Examples

@@ -26,11 +26,11 @@ DataDir = str | os.PathLike[str] | None
 
 
 class DatasetNotFoundError(FileNotFoundError):
-    """Raised where data are neither on this machine nor available by rule or download."""
+    """Raised if data are neither on this machine nor available by rule or download."""
 
 
 class DatasetError(ValueError):
-    """Raised where the file of a dataset has the wrong digest, content or shape."""
+    """Raised if the file of a dataset has the wrong digest, content or shape."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Dataset:
         Name in tables of results.
     samples, features, classes : int
     sha256 : str
-        Digest of the file; empty where there is no file.
+        Digest of the file; empty if there is no file.
     content_sha256 : str
         Digest of data and labels, whatever file they are in (:func:`content_digest`).
     converted : callable, optional
@@ -54,7 +54,7 @@ class Dataset:
         Names of these files.
     licence, source, citation : str
     image_shape : tuple of int, optional
-        Height and width where samples are images; pixels are stored column by column.
+        Height and width if samples are images; pixels are stored column by column.
     made : callable, optional
         Returns data and labels that scikit-learn ships or a rule generates.
     fetched : callable, optional

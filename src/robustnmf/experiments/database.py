@@ -30,7 +30,7 @@ EXPERIMENTS = "experiments"
 
 
 class StoreError(RuntimeError):
-    """Raised where the file of results cannot be used; the message says why and what to do."""
+    """Raised if the file of results cannot be used; the message says why and what to do."""
 
 
 @cache

@@ -132,7 +132,7 @@ class Figures:
 class Learned:
     """Parts (16, pixels) that a method learned, in the order of the true ones, and their cosines.
 
-    ``left_out`` are the samples it left out, where it leaves out any.
+    ``left_out`` are the samples it left out, if it leaves out any.
     """
 
     method: str

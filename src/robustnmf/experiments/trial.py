@@ -44,7 +44,7 @@ BATCH_MEMBERS = 50
 class Task:
     """The trials of one method on one table, for several values and starts.
 
-    ``subset`` is (number of classes, number of the draw) where the table holds a random subset of
+    ``subset`` is (number of classes, number of the draw) if the table holds a random subset of
     the classes only.
     """
 

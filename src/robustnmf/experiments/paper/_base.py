@@ -39,7 +39,7 @@ class Scope:
     data_dir: DataDir = field(default=None, compare=False)
 
     def available(self, dataset: str) -> str | None:
-        """Return a dataset, or its stand-in in a quick run; None where its data are missing."""
+        """Return a dataset, or its stand-in in a quick run; None if its data are missing."""
         name = STAND_INS.get(dataset, dataset) if self.quick else dataset
         return name if name in self.datasets else None
 
@@ -163,7 +163,7 @@ class Item(ABC):
 
 
 def stand_in_notes(scope: Scope, dataset: str) -> tuple[str, ...]:
-    """Return a note where a stand-in replaces the paper's dataset."""
+    """Return a note if a stand-in replaces the paper's dataset."""
     name = scope.available(dataset)
     if name == dataset or name is None:
         return ()
