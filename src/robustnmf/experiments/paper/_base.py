@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from robustnmf.datasets import DATASETS, DataDir
+from robustnmf.datasets import DataDir
 from robustnmf.experiments.outcome import Outcome
 from robustnmf.experiments.protocol import METHODS, PROTOCOL, Method, ParameterValue, Protocol
 from robustnmf.experiments.store import Store
@@ -160,13 +160,3 @@ class Item(ABC):
     @abstractmethod
     def build(self, results: Results) -> Outcome:
         """Make the table or figure."""
-
-
-def stand_in_notes(scope: Scope, dataset: str) -> tuple[str, ...]:
-    """Return a note if a stand-in replaces the paper's dataset."""
-    name = scope.available(dataset)
-    if name == dataset or name is None:
-        return ()
-    return (
-        f"A quick run: {DATASETS[name].title} stands in for the paper's {DATASETS[dataset].title}.",
-    )
