@@ -22,18 +22,12 @@ import json
 import subprocess
 import sys
 import warnings
-from pathlib import Path
 
 import numpy as np
+from machine import memory, reset_peak, seconds, write_result
+from peers import images, low_rank, sq_error, start
 from sklearn.datasets import load_digits
 from sklearn.decomposition import NMF
-
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
-from machine import describe_run, write_result
-from peers import images, low_rank, seconds, sq_error, start
-from sparse_rows import memory, reset_peak
 from targets import met
 from tests.oracles import paper
 
@@ -212,7 +206,7 @@ def main() -> None:
     figures += literal(min(repeats, 3), 100 if quick else LITERAL)
     figures += restarts(min(repeats, 5))
     if not quick:
-        write_result("batch.json", {**describe_run(__file__), "figures": figures})
+        write_result("batch.json", {"figures": figures})
 
 
 if __name__ == "__main__":

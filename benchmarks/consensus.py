@@ -14,24 +14,21 @@ from __future__ import annotations
 import argparse
 import resource
 import subprocess
-import sys
 import tempfile
 import time
 import warnings
 from collections.abc import Callable
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 from joblib import Parallel, delayed
+from machine import write_result
 from sklearn.decomposition import NMF
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-
-from machine import describe_run, write_result
-
 from robustnmf import ConsensusNMF, RankSelection, RobustNMF, select_rank
-from robustnmf.experiments.simulated import matched_cosines, simulate_cells
+from robustnmf.metrics import match_parts
 
 K, SCENARIOS = 10, {"doublets": 0.0, "doublets and damaged cells": 0.05}
 RECOVERED = 0.9
@@ -61,6 +58,64 @@ np.save(folder + "/spectra.npy", spectra[genes].to_numpy())
 """
 
 
+@dataclass(frozen=True)
+class Cells:
+    """Counts of cells (cells, genes) and what they were drawn from.
+
+    ``programs`` (k, genes) sum to one, ``usages`` (cells, k) are the shares of a cell's own
+    transcripts, ``is_doublet`` and ``is_damaged`` (cells,) mark bad cells.
+    """
+
+    counts: scipy.sparse.csr_array
+    programs: np.ndarray
+    usages: np.ndarray
+    is_doublet: np.ndarray
+    is_damaged: np.ndarray
+
+
+def simulate_cells(
+    n_cells: int = 2000,
+    n_genes: int = 2000,
+    n_programs: int = 10,
+    *,
+    doublets: float = 0.1,
+    damaged: float = 0.0,
+    ambient: float = 0.1,
+    depth: float = 1000.0,
+    seed: int = 0,
+) -> Cells:
+    """Draw counts of single cells.
+
+    Every program raises some genes above a basal expression that all programs share. A cell uses
+    the program of its type, with unequal frequencies of types, and some of the others. Its number
+    of transcripts is lognormal, and genes vary from cell to cell beyond that (gamma). Doublets are
+    sums of two cells. Of ``damaged`` cells a few genes, other ones each time, are left, in large
+    numbers. A share ``ambient`` of the counts of every cell comes from the mean of all cells.
+    """
+    rng = np.random.default_rng(seed)
+    basal = rng.lognormal(0.0, 1.0, n_genes)
+    programs = np.tile(0.2 * basal, (n_programs, 1))
+    for program in programs:
+        raised = rng.permutation(n_genes)[: n_genes // 20]
+        program[raised] += basal[raised] * rng.lognormal(0.7, 0.7, len(raised))
+    programs /= programs.sum(axis=1, keepdims=True)
+    frequency = rng.dirichlet(np.full(n_programs, 2.0)) + 0.2 / n_programs
+    kinds = rng.choice(n_programs, n_cells, p=frequency / frequency.sum())
+    usages = 0.5 * rng.dirichlet(np.full(n_programs, 0.2), n_cells)
+    usages[np.arange(n_cells), kinds] += 0.5
+    sizes = rng.lognormal(np.log(depth), 0.5, (n_cells, 1))
+    rates = sizes * (usages @ programs) * rng.gamma(2.0, 0.5, (n_cells, n_genes))
+    is_doublet = rng.random(n_cells) < doublets
+    rates[is_doublet] += rates[rng.integers(n_cells, size=is_doublet.sum())]
+    is_damaged = rng.random(n_cells) < damaged
+    left = rng.gamma(0.02, size=(int(is_damaged.sum()), n_genes))
+    rates[is_damaged] = 5 * sizes[is_damaged] * left / left.sum(axis=1, keepdims=True)
+    soup = rates.mean(axis=0) / rates.mean(axis=0).sum()
+    rates = (1 - ambient) * rates + ambient * rates.sum(axis=1, keepdims=True) * soup
+    counts = scipy.sparse.csr_array(rng.poisson(rates).astype(np.float64))
+    return Cells(counts, programs, usages, is_doublet, is_damaged)
+
+
 def prepared(
     seed: int, damaged: float, size: int, genes: int | None = None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -71,6 +126,17 @@ def prepared(
     seen = deviation > 0
     counts, deviation = counts[:, seen], deviation[seen]
     return counts, counts / deviation, cells.programs[:, seen] / deviation
+
+
+def matched_cosines(truth: np.ndarray, components: np.ndarray) -> np.ndarray:
+    """Compute the cosine of every true part (k, features) with the component matched to it.
+
+    Each component is matched once; parts without one have zero.
+    """
+    parts, _, cosines = match_parts(truth, components)
+    matched = np.zeros(len(truth))
+    matched[parts] = cosines
+    return matched
 
 
 def score(
@@ -189,7 +255,7 @@ def main() -> None:
     warnings.simplefilter("ignore")
     rows: list[dict] = []
     content: dict[str, Any] = {
-        **describe_run(__file__), "programs": K, "cells and genes": options.size,
+        "programs": K, "cells and genes": options.size,
         "runs": options.runs, "seeds": options.seeds, "rows": rows,
     }  # fmt: skip
     peers = options.seeds if options.peer_seeds is None else options.peer_seeds

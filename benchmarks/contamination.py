@@ -13,15 +13,10 @@ methods (random), to `tol=1e-5` or 2,000 iterations.
 
 from __future__ import annotations
 
-import sys
 import warnings
-from pathlib import Path
 
 import numpy as np
-
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-
-from machine import describe_run, write_result
+from machine import write_result
 
 from robustnmf import RobustNMF
 
@@ -84,7 +79,7 @@ def main() -> None:
         texts = [f"{np.median(c):.2f} ({min(c):.2f} to {max(c):.2f})" for c in columns]
         print(f"| {loss} | {kind} | {' | '.join(texts)} |", flush=True)
         rows.append({"loss": loss, "noise": kind, "ratios": ratios})
-    write_result("contamination.json", {**describe_run(__file__), "rows": rows})
+    write_result("contamination.json", {"rows": rows})
 
 
 if __name__ == "__main__":

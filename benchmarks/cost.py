@@ -14,18 +14,12 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 import warnings
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
-
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
-from machine import describe_run, write_result
-from peers import low_rank
+from machine import seconds_per_pass, write_result
+from peers import low_rank, start
 from tests.oracles import paper
 
 from robustnmf import EWRNMF, FWRNMF, NMFL2, EucNMF, HuberRNMF
@@ -33,9 +27,7 @@ from robustnmf import EWRNMF, FWRNMF, NMFL2, EucNMF, HuberRNMF
 
 def contenders(X: np.ndarray, k: int) -> dict[str, Callable[[int], None]]:
     """Return functions that run T iterations from one start, by name."""
-    rng = np.random.default_rng(1)
-    size = 2 * np.sqrt(X.mean() / k)
-    W, H = size * (0.01 + rng.random((len(X), k))), size * (0.01 + rng.random((k, X.shape[1])))
+    W, H = start(X, k, "float64")
     gamma = float(X.shape[1] * X.var())
     paper_X, paper_W, paper_H = (np.ascontiguousarray(a.T) for a in (X, H, W))
     single, W32, H32 = (a.astype(np.float32) for a in (X, W, H))
@@ -62,16 +54,6 @@ def contenders(X: np.ndarray, k: int) -> dict[str, Callable[[int], None]]:
     }
 
 
-def seconds_per_iteration(run: Callable[[int], None], short: int, long: int) -> float:
-    """Return the seconds of an iteration: a long run less a short one, per iteration."""
-    times = []
-    for T in (short, long):
-        begin = time.perf_counter()
-        run(T)
-        times.append(time.perf_counter() - begin)
-    return (times[1] - times[0]) / (long - short)
-
-
 def main() -> None:
     """Run the benchmark, print its table and write the result file."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -88,7 +70,7 @@ def main() -> None:
     for repeat in range(repeats):
         for name, run in runs.items():
             slow = name.startswith(("literal", "Huber"))
-            times[name].append(seconds_per_iteration(run, short, short + 6 if slow else long))
+            times[name].append(seconds_per_pass(run, short, short + 6 if slow else long))
         print(f"repeat {repeat + 1} of {repeats}", file=sys.stderr)
     plain, robust = np.array(times["EucNMF"]), np.array(times["EWRNMF"])
     figures = {
@@ -112,7 +94,6 @@ def report(n: int, m: int, k: int, times: dict, figures: dict, *, write: bool) -
         )
     if write:
         content = {
-            **describe_run(__file__),
             "shape": [n, m],
             "rank": k,
             "seconds_per_iteration": times,

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import time
 import warnings
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -21,7 +20,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from machine import RESULTS, describe_run, write_result
+from machine import RESULTS, seconds, write_result
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 from sklearn.decomposition import NMF
 
@@ -99,13 +98,6 @@ PASSES = 15, 65
 """Passes of a short and of a long fit, of which the difference gives the time of one."""
 
 
-def seconds(function: Callable[[], Any]) -> float:
-    """Return the seconds of one call."""
-    begin = time.perf_counter()
-    function()
-    return time.perf_counter() - begin
-
-
 def compare(name: str, repeats: int) -> dict[str, Any]:
     """Time the default beside plain NMF and scikit-learn's on one table."""
     make, k, loss = TABLES[name]
@@ -121,7 +113,7 @@ def compare(name: str, repeats: int) -> dict[str, Any]:
         model.fit(X)  # compiles
     for _ in range(repeats):
         for which, model in models.items():
-            times[which].append(seconds(lambda model=model: model.fit(X)))
+            times[which].append(seconds(model.fit, X))
     row: dict[str, Any] = {"table": name, "rank": k, "repeats": repeats}
     for which, values in times.items():
         row[f"{which}, s"] = round(float(np.median(values)), 4)
@@ -215,13 +207,11 @@ def main() -> None:
     parser.add_argument("--tables", nargs="*", default=list(TABLES), choices=list(TABLES))
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    content = describe_run(__file__)
     if options.gpu:
         import torch
 
-        content["gpu"] = torch.cuda.get_device_name()
-        rows = on_gpu(options.repeats)
-        write_result("defaults_gpu.json", {**content, "rows": rows})
+        gpu = torch.cuda.get_device_name()
+        write_result("defaults_gpu.json", {"gpu": gpu, "rows": on_gpu(options.repeats)})
         return
     path = RESULTS / "defaults.json"
     earlier = json.loads(path.read_text())["rows"] if path.exists() else []
@@ -232,7 +222,7 @@ def main() -> None:
         rows[name] = compare(name, options.repeats)
         print(rows[name], flush=True)
         known = [rows[table] for table in TABLES if table in rows]
-        write_result("defaults.json", {**content, "rows": known, "file": reads})
+        write_result("defaults.json", {"rows": known, "file": reads})
 
 
 if __name__ == "__main__":

@@ -12,17 +12,13 @@ ROBUSTNMF_DATA where that is set.
 from __future__ import annotations
 
 import os
-import sys
 import warnings
 from pathlib import Path
 
 import numpy as np
+from machine import write_result
+from peers import start
 from sklearn.datasets import load_breast_cancer
-
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
-from machine import describe_run, write_result
 from tests.oracles import paper
 
 from robustnmf import EWRNMF, FWRNMF
@@ -54,9 +50,7 @@ def tables() -> dict[str, tuple[np.ndarray, int]]:
 
 def compare(X: np.ndarray, k: int, cls, oracle, parameter: str, value: float) -> dict:
     """Compare one method with its transcription; return one cell of the table."""
-    rng = np.random.default_rng(1)
-    size = 2 * np.sqrt(X.mean() / k)
-    W, H = size * (0.01 + rng.random((len(X), k))), size * (0.01 + rng.random((k, X.shape[1])))
+    W, H = start(X, k, "float64")
     with np.errstate(all="ignore"):
         base, representation, _ = oracle(X.T, H.T, W.T, value, ITERATIONS)
     model = cls(k, init="custom", tol=0, max_iter=ITERATIONS, **{parameter: value})
@@ -99,7 +93,7 @@ def main() -> None:
     sound = [cell["difference"] for cell in cells if not cell["collapsed"]]
     print(f"largest difference over the {len(sound)} cells that do not collapse: {max(sound):.1e}")
     print(f"all {len(cells)} cells finite: {all(cell['finite'] for cell in cells)}")
-    content = {**describe_run(__file__), "iterations": ITERATIONS, "cells": cells}
+    content = {"iterations": ITERATIONS, "cells": cells}
     write_result("exactness.json", content)
 
 

@@ -2,28 +2,23 @@
 
     make bench        (or: python benchmarks/figures.py)
 
-The figures of the README (``robustnmf.experiments.swimmer``), in 16 draws of brightness and noise.
+The figures of the README (``robustnmf.experiments.demo``), in 16 draws of brightness and noise.
 A limb is found if the cosine of its component is 0.9 at least. What is possible is shown by
 scikit-learn's NMF of the good figures alone; an isolation forest before it is what a user would do.
 """
 
 from __future__ import annotations
 
-import sys
 import warnings
-from pathlib import Path
 
 import numpy as np
+from machine import write_result
 from sklearn.decomposition import NMF
 from sklearn.ensemble import IsolationForest
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-
-from machine import describe_run, write_result
-
 from robustnmf import RobustNMF
-from robustnmf.experiments.matching import match_parts
-from robustnmf.experiments.swimmer import FOUND, Figures, draw
+from robustnmf.experiments.demo import FOUND, Figures, draw_figures
+from robustnmf.metrics import match_parts
 
 DRAWS = 16
 
@@ -49,7 +44,7 @@ def main() -> None:
     found: dict[str, list[int]] = {}
     cosines: dict[str, list[float]] = {}
     for seed in range(DRAWS):
-        figures = draw(seed)
+        figures = draw_figures(seed)
         for name, components in components_by_method(figures).items():
             *_, matched = match_parts(figures.parts, components)
             found.setdefault(name, []).append(int((matched >= FOUND).sum()))
@@ -59,7 +54,7 @@ def main() -> None:
         whole = sum(count == 16 for count in counts)
         listed = " ".join(map(str, counts))
         print(f"| {name} | {listed} | {whole} of {DRAWS} | {np.mean(cosines[name]):.3f} |")
-    write_result("figures.json", {**describe_run(__file__), "found": found, "cosines": cosines})
+    write_result("figures.json", {"found": found, "cosines": cosines})
 
 
 if __name__ == "__main__":

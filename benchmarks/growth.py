@@ -14,18 +14,12 @@ time of a pass. Beside it, what share of the machine's rate for square products 
 from __future__ import annotations
 
 import argparse
-import sys
-import time
 import warnings
-from pathlib import Path
 
 import numpy as np
-from threadpoolctl import threadpool_limits
-
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-
-from machine import describe_run, write_result
+from machine import RESULTS, seconds, write_result
 from peers import low_rank, sparse_counts, start
+from threadpoolctl import threadpool_limits
 
 from robustnmf import Entropy, RobustNMF, fit_path
 from robustnmf.arrays import kernels_for
@@ -37,12 +31,7 @@ BASE = (16_000, 400, 16)
 
 def best(function, repeats: int) -> float:
     """Return the least wall time of several calls."""
-    times = []
-    for _ in range(repeats):
-        begin = time.perf_counter()
-        function()
-        times.append(time.perf_counter() - begin)
-    return min(times)
+    return min(seconds(function) for _ in range(repeats))
 
 
 def make_run(X, k: int, members: int = 1):
@@ -71,8 +60,8 @@ def per_pass(runs: dict, repeats: int, passes: int = 12) -> dict:
     times: dict = {size: ([], []) for size in runs}
     for _ in range(repeats):
         for size, run in runs.items():
-            for seconds, count in zip(times[size], (2, 2 + passes), strict=True):
-                seconds.append(best(lambda r=run, c=count: r(c), 1))
+            for measured, count in zip(times[size], (2, 2 + passes), strict=True):
+                measured.append(seconds(run, count))
     # The best of each: a disturbed short fit would make a pass look shorter than it is.
     return {size: (min(long) - min(short)) / passes for size, (short, long) in times.items()}
 
@@ -194,9 +183,7 @@ def main() -> None:
         met = "met" if 0.95 <= power <= 1.05 else "MISSED"
         print(f"| slope of seconds per pass against {name} | 0.95 to 1.05 | {power:.3f} | {met} |")
     if not quick:
-        write_result(
-            "growth.json", {**describe_run(__file__), "profiles": profiles, "growth": results}
-        )
+        write_result("growth.json", {"profiles": profiles, "growth": results})
         plot(results)
 
 
@@ -206,7 +193,6 @@ def plot(results: dict[str, dict]) -> None:
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
-    from machine import RESULTS
 
     figure, panels = plt.subplots(1, len(results), figsize=(3 * len(results), 3), sharey=True)
     for axis, (name, case) in zip(panels, results.items(), strict=True):

@@ -10,37 +10,27 @@ turns; ratios are taken within a repeat, and their median and range are shown.
 from __future__ import annotations
 
 import argparse
-import sys
-import time
 import warnings
-from pathlib import Path
 
 import numpy as np
+from machine import seconds_per_pass, write_result
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-
-from machine import describe_run, write_result
-
-from robustnmf import RobustNMF
+from robustnmf import Entropy, RobustNMF
 
 SHAPES = [(1797, 64, 10), (400, 1024, 40), (20_000, 500, 20), (5_000, 2_000, 50)]
 SHARES = (0.0, 0.05, 0.3, 0.8)
 
 
-def seconds(X: np.ndarray, W: np.ndarray, H: np.ndarray, gamma: float, passes: int) -> float:
-    """Return the seconds of a pass: a long fit less a short one, per pass."""
-    from robustnmf import Entropy
+def pass_seconds(X: np.ndarray, W: np.ndarray, H: np.ndarray, gamma: float, passes: int) -> float:
+    """Return the seconds of a pass."""
 
-    times = []
-    for iterations in (2, 2 + passes):
-        model = RobustNMF(
+    def run(iterations: int) -> None:
+        RobustNMF(
             W.shape[1], weighting=Entropy(gamma), solver="mu", init="custom", tol=0,
             max_iter=iterations,
-        )  # fmt: skip
-        begin = time.perf_counter()
-        model.fit(X, W=W, H=H)
-        times.append(time.perf_counter() - begin)
-    return (times[1] - times[0]) / passes
+        ).fit(X, W=W, H=H)  # fmt: skip
+
+    return seconds_per_pass(run, 2, 2 + passes)
 
 
 def main() -> None:
@@ -66,7 +56,7 @@ def main() -> None:
             tables = [np.where(hidden < share, np.nan, X) for share in SHARES]
             passes = max(16, int(1e9 / (n * m * k)))
             times = np.array(
-                [[seconds(t, W, H, float(m), passes) for t in tables] for _ in range(repeats)]
+                [[pass_seconds(t, W, H, float(m), passes) for t in tables] for _ in range(repeats)]
             )
             ratios = times[:, 1:] / times[:, :1]
             texts = [f"{np.median(r):.2f} ({r.min():.2f} to {r.max():.2f})" for r in ratios.T]
@@ -75,7 +65,7 @@ def main() -> None:
             row = {"shape": [n, m, k], "dtype": dtype}
             rows.append({**row, "shares": SHARES, "seconds": times.tolist()})
     if not quick:
-        write_result("missing.json", {**describe_run(__file__), "rows": rows})
+        write_result("missing.json", {"rows": rows})
 
 
 if __name__ == "__main__":

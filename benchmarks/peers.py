@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import io
 import os
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -40,13 +39,6 @@ def sparse_counts(n: int, m: int, k: int, density: float, seed: int = 0) -> sp.c
     table = sp.coo_array((data, (rows, columns)), shape=(n, m)).tocsr()
     table.sum_duplicates()
     return table
-
-
-def seconds(run: Callable, *arguments) -> float:
-    """Return the wall time of one call."""
-    begin = time.perf_counter()
-    run(*arguments)
-    return time.perf_counter() - begin
 
 
 def start(X: object, k: int, dtype: str, seed: int = 1) -> Factors:

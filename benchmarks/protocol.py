@@ -12,7 +12,7 @@ columns of Tables 2 and 3 (noise level 0.05) and at no other:
 2. Under that choice, every scaling again from other starts, as many as bring standard errors to
    half a point (scalings.csv). Scalings that differ by less than two standard errors are tied;
    ties go to the scaling that other datasets of the same kind have
-   (``robustnmf.experiments.scalings``).
+   (``scalings.py``).
 
 The outcome is what ``robustnmf.experiments.protocol`` freezes. ``--only-scalings`` reads the first
 step from protocol.csv. Needs the nine files (ROBUSTNMF_DATA).
@@ -28,11 +28,7 @@ from pathlib import Path
 
 import numpy as np
 from joblib import Parallel, delayed
-
-from robustnmf.datasets import dataset_called
-from robustnmf.experiments.paper.published import ACCURACY, DATASETS, INFORMATION
-from robustnmf.experiments.protocol import SCALINGS, Protocol
-from robustnmf.experiments.scalings import (
+from scalings import (
     FIRST_STARTS,
     MOST_STARTS,
     STANDARD_ERROR,
@@ -42,6 +38,10 @@ from robustnmf.experiments.scalings import (
     starts_needed,
     tied_scalings,
 )
+
+from robustnmf.datasets import dataset_called
+from robustnmf.experiments.paper.tables import PUBLISHED, SIZES
+from robustnmf.experiments.protocol import SCALINGS, Protocol
 from robustnmf.experiments.trial import Task, cluster_codes, fit_points, score_members
 from robustnmf.metrics import clustering_accuracy, normalized_mutual_info
 from robustnmf.report.files import write_whole
@@ -84,11 +84,10 @@ def measured(
             100 * float(np.mean([measure(y, found) for found in labels]))
             for measure in (clustering_accuracy, normalized_mutual_info)
         )
-        cell = (dataset, "EucNMF")
+        in_paper = (PUBLISHED[measure][dataset, "EucNMF"] for measure in PUBLISHED)
         rows.append(
-            (dataset, scaling, noise_on, iterations, codes, init, starts, *scores, ACCURACY[cell],
-             INFORMATION[cell])
-        )  # fmt: skip
+            (dataset, scaling, noise_on, iterations, codes, init, starts, *scores, *in_paper)
+        )
     return rows
 
 
@@ -127,8 +126,8 @@ def score_scaling(
         scaling,
         tuple(100 * one.accuracy for one in found),
         tuple(100 * one.information for one in found),
-        ACCURACY[dataset, "EucNMF"],
-        INFORMATION[dataset, "EucNMF"],
+        PUBLISHED["accuracy"][dataset, "EucNMF"],
+        PUBLISHED["information"][dataset, "EucNMF"],
     )
 
 
@@ -221,7 +220,7 @@ def read_rows(path: Path) -> list[tuple]:
 def search_all(device: str | None) -> list[tuple]:
     """The first step: every combination."""
     rows = []
-    for choice in itertools.product(DATASETS, SCALINGS, NOISE, ITERATIONS):
+    for choice in itertools.product(SIZES, SCALINGS, NOISE, ITERATIONS):
         rows += measured(*choice, device)
         best = min(rows[-6:], key=distance)
         print(*choice, f"ACC {best[7]:.2f} ({best[9]:.2f})  NMI {best[8]:.2f} ({best[10]:.2f})",
@@ -243,7 +242,7 @@ def main() -> None:
     shared, _ = chosen(rows)
     jobs = os.cpu_count() if options.device is None else 1
     found = Parallel(n_jobs=jobs)(
-        delayed(score_scalings)(dataset, shared, options.device) for dataset in DATASETS
+        delayed(score_scalings)(dataset, shared, options.device) for dataset in SIZES
     )
     scalings = scaling_rows([scores for group in found for scores in group])
     text = in_markdown(rows, scalings)

@@ -10,19 +10,14 @@ does, on 1,000, 2,000 and all rows.
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 import warnings
 from concurrent.futures import ProcessPoolExecutor
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-
-from machine import describe_run, write_result
+from machine import write_result
 from rank_selection import KINDS, planted_table
 
 from robustnmf.estimators.auto_rank import choose_rank
@@ -75,7 +70,7 @@ def main() -> None:
         seconds = np.mean([row["seconds"] for row in chosen])
         print(f"| {told} | {count:,} | {(off == 0).sum()} of {len(off)} | {(off <= 1).sum()} "
               f"| {seconds:.0f} |")  # fmt: skip
-    write_result("rank_rows.json", {**describe_run(__file__), "rows": rows})
+    write_result("rank_rows.json", {"rows": rows})
 
 
 if __name__ == "__main__":

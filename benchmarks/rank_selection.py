@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 import time
 import warnings
 from pathlib import Path
@@ -23,11 +22,8 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
+from machine import RESULTS, write_result
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
-
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-
-from machine import RESULTS, describe_run, write_result
 
 from robustnmf import select_rank
 from robustnmf.estimators.rank import largest_rank
@@ -191,7 +187,7 @@ def main() -> None:
     warnings.simplefilter("ignore")
     begin = time.perf_counter()
     choose(planted_table("gamma", 2, 99)[:, :16])  # compile
-    content: dict[str, Any] = describe_run(__file__)
+    content: dict[str, Any] = {}
     if options.kinds_only:
         earlier = json.loads((RESULTS / "rank_selection.json").read_text())
         content |= {name: earlier[name] for name in ("right", "of", "rows")}

@@ -16,11 +16,9 @@ import os
 from pathlib import Path
 
 from robustnmf.datasets import DATASETS
-from robustnmf.experiments.methods import METHODS
-from robustnmf.experiments.paper._base import largest_class
-from robustnmf.experiments.paper.published import ACCURACY
-from robustnmf.experiments.protocol import PROTOCOL
-from robustnmf.experiments.summary import best_on_grid, summarise
+from robustnmf.experiments.paper._base import best_on_grid, summarise
+from robustnmf.experiments.paper.tables import PUBLISHED, largest_class
+from robustnmf.experiments.protocol import METHODS, PROTOCOL
 from robustnmf.experiments.trial import Task, run
 from robustnmf.report.files import write_whole
 
@@ -51,7 +49,7 @@ def main() -> None:
             summary = best_on_grid(summarise(scores, "accuracy"), METHODS[method])
             lines.append(
                 f"| {DATASETS[dataset].title} | {method} | {100 * summary.mean:.2f} ± "
-                f"{100 * summary.deviation:.2f} | {ACCURACY[dataset, method]:.2f} | "
+                f"{100 * summary.deviation:.2f} | {PUBLISHED['accuracy'][dataset, method]:.2f} | "
                 f"{summary.value} | {100 * summary.largest_cluster:.1f}% | "
                 f"{summary.effective_sample_size:.1f} | {share:.2f}% |"
             )

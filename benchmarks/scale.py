@@ -21,17 +21,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 import tempfile
 import time
 import warnings
 from pathlib import Path
 
 import numpy as np
-
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-
-from machine import RESULTS, describe_run, write_result
+from machine import RESULTS, seconds_per_pass, write_result
 from scale_files import FEATURES, SHORT, files, low_rank
 from targets import met
 
@@ -52,12 +48,10 @@ def on_dask(gigabytes: float, repeats: int) -> list[dict]:
     arguments = {"weighting": "entropy", "init": "random", "random_state": 0, "tol": 0}
 
     def pass_seconds(data: object) -> float:
-        times = []
-        for passes in (SHORT, LONG_IN_MEMORY):
-            begin = time.perf_counter()
+        def run(passes: int) -> None:
             RobustNMF(20, max_iter=passes, **arguments).fit(data)
-            times.append(time.perf_counter() - begin)
-        return (times[1] - times[0]) / (LONG_IN_MEMORY - SHORT)
+
+        return seconds_per_pass(run, SHORT, LONG_IN_MEMORY)
 
     seconds: dict[str, list[float]] = {"memory": [], "1": [], "2": []}
     for _ in range(repeats):
@@ -121,7 +115,7 @@ def stream(rows: int) -> list[dict]:
     """Time partial_fit on minibatches of 1,000 against MiniBatchNMF."""
     from sklearn.decomposition import MiniBatchNMF
 
-    from robustnmf.experiments.residuals import squared_errors
+    from robustnmf.metrics import squared_errors
 
     X = low_rank(rows, 0, 500, 10).astype(np.float64)
     held_back = low_rank(2000, 10**6, 500, 10).astype(np.float64)
@@ -185,8 +179,7 @@ def main() -> None:
         for part in options.only or measurements:
             parts[part] = measurements[part]()
             command = "make bench-scale (or: python benchmarks/scale.py)"
-            content = describe_run(__file__) | {"command": command, "parts": parts}
-            write_result("scale.json", content)
+            write_result("scale.json", {"command": command, "parts": parts})
     figures = [figure for part in measurements if part in parts for figure in parts[part]]
     gpu = RESULTS / "scale_gpu.json"
     if gpu.is_file():

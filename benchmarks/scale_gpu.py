@@ -13,22 +13,17 @@ values on the paper's grids from ten starts, as ``robustnmf reproduce --device c
 
 from __future__ import annotations
 
-import sys
 import time
 import warnings
-from pathlib import Path
 
 import numpy as np
 import torch
+from machine import write_result
 from threadpoolctl import threadpool_limits
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-
-from machine import describe_run, write_result
-
 from robustnmf import Entropy, RobustNMF
-from robustnmf.experiments.methods import METHODS
-from robustnmf.experiments.paper.published import DATASETS
+from robustnmf.experiments.paper.tables import SIZES
+from robustnmf.experiments.protocol import METHODS
 from robustnmf.experiments.reproduce import is_available
 from robustnmf.experiments.trial import Task, fit_points
 
@@ -71,7 +66,7 @@ def a_pass(X: object, k: int, **start: object) -> float:
 def fit_paper_grids() -> tuple[int, float]:
     """Fit the paper's grids on its datasets; return the number of fits and their seconds."""
     count, total = 0, 0.0
-    for dataset in DATASETS:
+    for dataset in SIZES:
         batches: dict[tuple, list] = {}
         for method in METHODS.values():
             task = Task(dataset, method.name, noise=0.05)
@@ -123,16 +118,15 @@ def main() -> None:
                     "target": "reported", "values": ratios})  # fmt: skip
     print(figures[-1], flush=True)
     del X
-    if all(is_available(dataset, None) for dataset in DATASETS):
+    if all(is_available(dataset, None) for dataset in SIZES):
         fit_paper_grids()  # compiles kernels
         runs = [fit_paper_grids() for _ in range(REPEATS)]
         what = f"seconds for the {runs[0][0]:,} fits behind Tables 2 and 3"
         figures.append({"figure": f"{name}: {what}",
                         "target": "<= 3", "values": [seconds for _, seconds in runs]})  # fmt: skip
         print(figures[-1], flush=True)
-    content = {"gpu": name, "torch": torch.__version__, **describe_run(__file__)}
-    content["command"] = "python benchmarks/scale_gpu.py"
-    write_result("scale_gpu.json", {**content, "figures": figures})
+    content = {"gpu": name, "torch": torch.__version__, "figures": figures}
+    write_result("scale_gpu.json", {"command": "python benchmarks/scale_gpu.py", **content})
 
 
 if __name__ == "__main__":

@@ -24,9 +24,7 @@ import xml.etree.ElementTree as ElementTree
 from collections import Counter
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-
-from machine import describe_run, write_result
+from machine import write_result
 
 IMPORTED = "from sklearn.decomposition import NMF, MiniBatchNMF, non_negative_factorization\n"
 REPLACED = {
@@ -128,7 +126,7 @@ def main() -> None:
     print(f", {counts['not offered']} not offered, of {len(kinds)}")
     write_result(
         "sklearn_cases.json",
-        {**describe_run(__file__), "counts": dict(counts), "cases": kinds},
+        {"counts": dict(counts), "cases": kinds},
     )
 
 

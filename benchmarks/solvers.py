@@ -13,15 +13,10 @@ with Kullback-Leibler and beta losses, after equal numbers of iterations.
 from __future__ import annotations
 
 import argparse
-import sys
 import warnings
-from pathlib import Path
 
 import numpy as np
-
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-
-from machine import describe_run, write_result
+from machine import write_result
 
 from robustnmf import L21, Beta, Cauchy, Entropy, Fuzzy, KullbackLeibler, RobustNMF, Uniform
 
@@ -128,7 +123,7 @@ def main() -> None:
         "extrapolated_beside_plain": extrapolated_beside_plain(4 if quick else 20),
     }
     if not quick:
-        write_result("solvers.json", {**describe_run(__file__), **result})
+        write_result("solvers.json", result)
 
 
 if __name__ == "__main__":

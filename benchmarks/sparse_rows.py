@@ -22,13 +22,9 @@ import time
 import warnings
 from pathlib import Path
 
-import numpy as np
 import scipy.sparse as sp
-
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-
-from machine import describe_run, write_result
-from peers import sparse_counts
+from machine import memory, reset_peak, write_result
+from peers import sparse_counts, start
 
 SHORT, LONG = 1, 4
 CONTENDERS = {
@@ -42,9 +38,7 @@ def child(contender: str, folder: Path, k: int) -> None:
     """Fit one contender; print its seconds, memory and error as JSON."""
     kind, parameters = CONTENDERS[contender]
     X = sp.load_npz(folder / "X.npz").tocsr()
-    rng = np.random.default_rng(1)
-    size = 2 * np.sqrt(X.mean() / k)
-    W, H = (size * (0.01 + rng.random(shape)) for shape in ((X.shape[0], k), (k, X.shape[1])))
+    W, H = start(X, k, "float64")
     run = _sklearn if kind == "sklearn" else _ours
     run(X[:1000], W[:1000].copy(), H.copy(), k, 1, parameters)  # everything is compiled
     program = memory("VmRSS")
@@ -83,17 +77,6 @@ def _sklearn(X, W, H, k, iterations, parameters) -> float:
     )
     model.fit_transform(X, W=W, H=H)
     return float(model.reconstruction_err_)
-
-
-def memory(what: str) -> float:
-    """Return the memory of this process in MB, now (VmRSS) or its peak (VmHWM); Linux only."""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith(what)) / 1024
-
-
-def reset_peak() -> None:
-    """Reset the peak memory of this process (VmHWM) to what it holds now."""
-    Path("/proc/self/clear_refs").write_text("5")
 
 
 def main() -> None:
@@ -143,7 +126,7 @@ def main() -> None:
         rows.append({"contender": name, "ratio": ratio, "runs": own_runs})
     if not arguments.quick:
         shape = {"n": n, "m": m, "k": k, "stored": int(X.nnz), "stored_mb": stored_mb}
-        write_result("sparse.json", {**describe_run(__file__), "shape": shape, "rows": rows})
+        write_result("sparse.json", {"shape": shape, "rows": rows})
 
 
 if __name__ == "__main__":

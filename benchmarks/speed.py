@@ -16,18 +16,13 @@ default. Everything runs in one process on all cores that BLAS uses.
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 import warnings
-from pathlib import Path
 
 import numpy as np
+from machine import RESULTS, seconds, write_result
+from peers import CONTENDERS, IN_TORCH, images, low_rank, sparse_counts, sq_error, start
 from sklearn.datasets import load_digits
-
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-
-from machine import describe_run, write_result
-from peers import CONTENDERS, IN_TORCH, images, low_rank, seconds, sparse_counts, sq_error, start
 
 from robustnmf import RobustNMF
 
@@ -188,7 +183,7 @@ def main() -> None:
             rows.append(measure(name, X, k, dtype, repeats, plot=dtype == "float32"))
         if write:  # after every table: a run that is cut off keeps what it has
             content = {"rows": rows, "figures": figures(rows), "left_out": missing}
-            write_result("speed.json", {**describe_run(__file__), **content})
+            write_result("speed.json", content)
     print("\n| figure | target | measured | range |\n|---|---|---|---|")
     for figure in figures(rows):
         ratios = np.array(figure["ratios"])
@@ -206,7 +201,6 @@ def plot_curves(rows: list[dict]) -> None:
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
-    from machine import RESULTS
 
     plot_rows = [row for row in rows if "curves" in row]
     columns = 3

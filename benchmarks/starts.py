@@ -11,19 +11,14 @@ tables and seeds, for both solvers: multiplicative updates stay closer to where 
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 import warnings
-from pathlib import Path
 
 import numpy as np
+from machine import write_result
+from peers import low_rank
 from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.preprocessing import minmax_scale
-
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-
-from machine import describe_run, write_result
-from peers import low_rank
 
 from robustnmf import RobustNMF
 
@@ -93,7 +88,7 @@ def main() -> None:
             print(f"| {solver} | {init} |" + "".join(cells) + f" {passes:.0f} |")
     if len(seeds) > 1:
         columns = ["kind", "table", "seed", "solver", "start", "error", "passes", "seconds"]
-        write_result("starts.json", {**describe_run(__file__), "columns": columns, "rows": rows})
+        write_result("starts.json", {"columns": columns, "rows": rows})
 
 
 if __name__ == "__main__":

@@ -368,8 +368,7 @@ def write_pictures() -> None:
 
 def measure() -> None:
     """Run the demo, and fit a table; both are the same every time but for rounding."""
-    from robustnmf.experiments.demo import run
-    from robustnmf.experiments.swimmer import run as fit_figures
+    from robustnmf.experiments.demo import fit_figures, run
     from robustnmf.report.demo import (
         HEADER,
         SWIMMER_HEADER,

@@ -9,8 +9,9 @@ cells count, and all runs share its weights.
 """
 
 # %%
-# 600 cells with six programs. A tenth of the cells are doublets, and of another 4 percent, which
-# are damaged, a few genes are left. Genes are divided by their standard deviations, as is usual.
+# 600 cells with six programs, each of which raises some genes above a basal expression. A cell uses
+# the program of its type and some of the others. A tenth of the cells are doublets, and of another
+# 4 percent, which are damaged, a few genes are left. A tenth of all transcripts is ambient.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -18,13 +19,38 @@ from sklearn.cluster import KMeans
 from sklearn.decomposition import NMF
 
 from robustnmf import ConsensusNMF, RobustNMF, select_rank, top_features
-from robustnmf.experiments.simulated import matched_cosines, simulate_cells
+from robustnmf.metrics import match_parts
 
 k, n_runs = 6, 20
-cells = simulate_cells(600, 400, k, damaged=0.04, seed=0)
-counts = cells.counts.toarray()
+n_cells, n_genes = 600, 400
+rng = np.random.default_rng(0)
+basal = rng.lognormal(0.0, 1.0, n_genes)
+programs = np.tile(0.2 * basal, (k, 1))
+for program in programs:
+    raised = rng.permutation(n_genes)[: n_genes // 20]
+    program[raised] += basal[raised] * rng.lognormal(0.7, 0.7, len(raised))
+programs /= programs.sum(axis=1, keepdims=True)
+
+frequency = rng.dirichlet(np.full(k, 2.0)) + 0.2 / k
+types = rng.choice(k, n_cells, p=frequency / frequency.sum())
+usages = 0.5 * rng.dirichlet(np.full(k, 0.2), n_cells)
+usages[np.arange(n_cells), types] += 0.5
+sizes = rng.lognormal(np.log(1000), 0.5, (n_cells, 1))
+rates = sizes * (usages @ programs) * rng.gamma(2.0, 0.5, (n_cells, n_genes))
+
+is_doublet = rng.random(n_cells) < 0.1
+rates[is_doublet] += rates[rng.integers(n_cells, size=is_doublet.sum())]
+is_damaged = rng.random(n_cells) < 0.04
+left = rng.gamma(0.02, size=(is_damaged.sum(), n_genes))
+rates[is_damaged] = 5 * sizes[is_damaged] * left / left.sum(axis=1, keepdims=True)
+ambient = rates.mean(axis=0) / rates.mean(axis=0).sum()
+counts = rng.poisson(0.9 * rates + 0.1 * rates.sum(axis=1, keepdims=True) * ambient)
+
+# %%
+# Genes are divided by their standard deviations, as is usual.
+
 deviation = counts.std(axis=0)
-X, programs = counts / deviation, cells.programs / deviation
+X, programs = counts / deviation, programs / deviation
 
 # %%
 # The procedure of consensus NMF in a few lines: plain runs, components at unit length, k-means,
@@ -41,14 +67,14 @@ plain = np.stack([np.median(components[labels == group], axis=0) for group in ra
 
 model = ConsensusNMF(RobustNMF(k), n_runs=n_runs, random_state=0).fit(X)
 print(f"stability of the parts: {model.stability_.round(2)}")
-print(f"damaged cells left out: {model.outliers_[cells.is_damaged].mean():.0%}, ", end="")
-print(f"other cells: {model.outliers_[~cells.is_damaged].mean():.0%}")
+print(f"damaged cells left out: {model.outliers_[is_damaged].mean():.0%}, ", end="")
+print(f"other cells: {model.outliers_[~is_damaged].mean():.0%}")
 
 figure, axes = plt.subplots(1, 2, figsize=(9, 3.4), sharey=True, layout="constrained")
 for ax, name, parts in zip(
     axes, ("plain runs, k-means", "ConsensusNMF"), (plain, model.components_), strict=True
 ):
-    cosines = matched_cosines(programs, parts)
+    _, _, cosines = match_parts(programs, parts)
     ax.bar(np.arange(k), cosines, color=["C0" if c > 0.9 else "C3" for c in cosines])
     ax.set(title=name, xlabel="program")
     print(f"{name:22s}cosines {cosines.round(2)}")

@@ -19,12 +19,12 @@ from sklearn.decomposition import NMF
 
 from robustnmf import RobustNMF
 from robustnmf.exceptions import OutlierWarning
-from robustnmf.experiments.matching import match_parts
-from robustnmf.experiments.swimmer import SIDE, draw
+from robustnmf.experiments.demo import SIDE, draw_figures
+from robustnmf.metrics import match_parts
 
 # More than a fifth of the samples left out is warned of; here they are meant to be there.
 warnings.filterwarnings("ignore", category=OutlierWarning)
-figures = draw(0)
+figures = draw_figures(0)
 print(f"{len(figures.X)} figures of {SIDE} x {SIDE} pixels, {figures.bad.sum()} of them noise")
 
 # %%
@@ -33,7 +33,7 @@ print(f"{len(figures.X)} figures of {SIDE} x {SIDE} pixels, {figures.bad.sum()} 
 ESTIMATORS = {"scikit-learn": NMF, "RobustNMF": RobustNMF}
 fits = {}
 for seed in range(4):
-    figures = draw(seed)
+    figures = draw_figures(seed)
     X, bad = figures.X, np.flatnonzero(figures.bad)
     for name, kind in ESTIMATORS.items():
         fits[seed, name] = kind(16, max_iter=1000, random_state=0).fit(X)
@@ -48,7 +48,7 @@ for seed in range(4):
 # %%
 # Of the first draw: above, figures and noise; below, what each has learned of the sixteen limbs.
 
-figures = draw(0)
+figures = draw_figures(0)
 rows = {"samples": figures.X[np.r_[np.flatnonzero(figures.bad)[:4], 0:12]]}
 for name in ESTIMATORS:
     components = fits[0, name].components_

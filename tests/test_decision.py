@@ -9,7 +9,7 @@ from sklearn.ensemble import IsolationForest as SklearnForest
 
 from robustnmf import OutlierWarning, RobustNMF
 from robustnmf.arrays.forest import USUAL, IsolationForest
-from robustnmf.experiments.residuals import squared_errors
+from robustnmf.metrics import squared_errors
 
 
 def narrow_table(n=300, bad=45, seed=0):

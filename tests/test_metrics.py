@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from robustnmf.metrics import (
     clustering_accuracy,
     largest_cluster_share,
+    match_parts,
     n_clusters,
     normalized_mutual_info,
 )
@@ -54,3 +55,12 @@ def test_bad_input_is_refused():
         clustering_accuracy([0, 1], [0])
     with pytest.raises(ValueError, match="no samples"):
         normalized_mutual_info([], [])
+
+
+def test_parts_are_matched_once():
+    truth = np.eye(3)
+    parts, matches, cosines = match_parts(truth, np.array([[0.0, 2.0, 0.0], [0.0, 1.0, 0.1]]))
+    assert sorted(matches) == [0, 1]
+    assert cosines[list(parts).index(1)] > 0.99
+    assert (cosines > 0.5).sum() == 1
+    np.testing.assert_allclose(match_parts(truth, 5 * truth[::-1])[2], 1)

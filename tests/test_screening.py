@@ -12,7 +12,7 @@ from robustnmf import RobustNMF, RobustNMFDetector
 from robustnmf.engine import InMemory, RowSample, Stored, draw_rows, npy_reader
 from robustnmf.exceptions import OutlierWarning
 from robustnmf.experiments.contamination.scenario import Scenario
-from robustnmf.experiments.residuals import squared_errors
+from robustnmf.metrics import squared_errors
 from robustnmf.screening.groups import find_filled, new_directions
 from robustnmf.screening.majority import Majority
 from robustnmf.screening.samples import ROWS

@@ -1,4 +1,8 @@
-"""Scores of clusterings against classes."""
+"""Scores of clusterings against classes; for experiments, also of components and bases.
+
+Names in ``__all__`` are public. The others compare components with true parts and samples with
+their approximations, computed alike for all methods that experiments compare.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,8 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.metrics import normalized_mutual_info_score
 from sklearn.metrics.cluster import contingency_matrix
 from sklearn.utils import check_consistent_length, column_or_1d
+
+from robustnmf.solvers import nonnegative_least_squares
 
 __all__ = [
     "clustering_accuracy",
@@ -85,6 +91,42 @@ def n_clusters(labels: Any) -> int:
     2
     """
     return len(np.unique(column_or_1d(labels)))
+
+
+def match_parts(
+    truth: np.ndarray, components: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Match parts (k, features) and components so that the sum of their cosines is largest.
+
+    Returns the indices of parts and of components (pairs,), and their cosines (pairs,).
+    """
+    one, other = (
+        rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-300)
+        for rows in (truth, components)
+    )
+    cosines = one @ other.T
+    parts, matches = linear_sum_assignment(cosines, maximize=True)
+    return parts, matches, cosines[parts, matches]
+
+
+def residuals(X: np.ndarray, basis: np.ndarray) -> np.ndarray:
+    """Return the residuals (n_samples, n_features) of all entries with the best codes for a basis.
+
+    Missing values (NaN) do not influence the codes; their residuals are NaN.
+    """
+    missing = np.isnan(X)
+    known_values, gram = X, basis @ basis.T
+    if missing.any():
+        known_values = np.where(missing, 0.0, X)
+        products = (basis[:, None, :] * basis[None, :, :]).reshape(-1, basis.shape[1])
+        gram = (~missing @ products.T).reshape(len(X), *gram.shape)
+    codes = nonnegative_least_squares(known_values @ basis.T, gram)
+    return X - codes @ basis
+
+
+def squared_errors(X: np.ndarray, basis: np.ndarray) -> np.ndarray:
+    """Return the squared error (n_samples,) of every sample with the best codes for a basis."""
+    return np.nansum(residuals(X, basis) ** 2, axis=1)
 
 
 def _checked(y: Any, labels: Any) -> tuple[np.ndarray, np.ndarray]:

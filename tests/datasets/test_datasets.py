@@ -18,7 +18,7 @@ from robustnmf.datasets import (
     DatasetNotFoundError,
     load_dataset,
 )
-from robustnmf.experiments.paper.published import SIZES
+from robustnmf.experiments.paper.tables import SIZES
 
 MADE = [name for name, dataset in DATASETS.items() if dataset.made is not None]
 

@@ -17,10 +17,16 @@ from robustnmf import ConsensusNMF, ConvexNMF, RobustNMF, load
 from robustnmf.estimators import _runs
 from robustnmf.estimators._grouping import group_components, group_silhouettes
 from robustnmf.estimators._resampling import draw_counts
-from robustnmf.experiments.simulated import matched_cosines
+from robustnmf.metrics import match_parts
 from robustnmf.sources import source_for
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+def matched_cosines(truth, components):
+    """Cosines of all true parts with the components that match them."""
+    assert components.shape == truth.shape
+    return match_parts(truth, components)[2]
 
 
 def planted(seed=0, n=90, m=20, k=3, bad=0):

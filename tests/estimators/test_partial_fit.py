@@ -9,7 +9,7 @@ from sklearn.base import clone
 from sklearn.utils._testing import ignore_warnings
 
 from robustnmf import EWRNMF, FWRNMF, NMFL2, ConvexNMF, EucNMF, HuberRNMF, RobustNMF, Trimmed
-from robustnmf.experiments.residuals import squared_errors
+from robustnmf.metrics import squared_errors
 
 PARTS = np.random.default_rng(0).gamma(0.5, size=(4, 30))
 OTHERS = np.random.default_rng(1).gamma(0.5, size=(4, 30))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from robustnmf.cli import main
-from robustnmf.experiments import demo, swimmer
+from robustnmf.experiments import demo
 from tests.problems import needs_cli
 
 SHORT = {"random_state": 0, "max_iter": 60, "tol": 1e-3}
@@ -26,7 +26,7 @@ def test_the_command_runs_the_demo(tmp_path, monkeypatch):
     monkeypatch.setattr(demo, "SETTINGS", SHORT)
     monkeypatch.setattr(demo, "run", lambda *given: runs.append(run(*given)) or runs[-1])
     assert main(["demo", "--out", str(tmp_path)]) == 0
-    assert [row.method for row in runs[0].rows] == [demo.REFERENCE, *demo.methods()]
+    assert [row.method for row in runs[0].rows] == [demo.REFERENCE, *demo.METHODS]
 
 
 @pytest.mark.xdist_group("demo")
@@ -35,11 +35,11 @@ def test_the_demo_prints_a_table_and_writes_a_page(short_run, tmp_path, capsys, 
     monkeypatch.setattr(demo, "run", lambda *given: short_run)
     assert main(["demo", "--out", str(tmp_path)]) == 0
     printed = capsys.readouterr().out
-    for name in demo.methods():
+    for name in demo.METHODS:
         assert name in printed
     page = (tmp_path / "report.html").read_text()
     assert str(tmp_path / "report.html") in printed
-    assert page.count("<tr>") == len(demo.methods()) + 2 + 4  # header and reference; figures
+    assert page.count("<tr>") == len(demo.METHODS) + 2 + 4  # header and reference; figures
     assert page.count("data:image/png;base64,") == 2
     assert (tmp_path / "demo.png").read_bytes().startswith(b"\x89PNG")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["demo.png", "report.html"]
@@ -53,14 +53,14 @@ def test_adaptive_weights_beat_plain_nmf(short_run):
 
 
 def test_the_default_finds_more_limbs_than_scikit_learn():
-    figures, learned = swimmer.run()
+    figures, learned = demo.fit_figures()
     cosines = {method.method: method.cosines.mean() for method in learned}
-    assert cosines[swimmer.ROBUST] > cosines[swimmer.SCIKIT_LEARN] + 0.1
+    assert cosines[demo.ROBUST] > cosines[demo.SCIKIT_LEARN] + 0.1
     np.testing.assert_array_equal(learned[-1].left_out, figures.bad)
 
 
 def test_figures_are_sums_of_four_limbs():
-    figures = swimmer.draw(3)
+    figures = demo.draw_figures(3)
     good = figures.X[~figures.bad]
     codes, *_ = np.linalg.lstsq(figures.parts.T, good.T)
     np.testing.assert_allclose(codes.T @ figures.parts, good, atol=1e-12)

@@ -10,7 +10,7 @@ from robustnmf.experiments.contamination.entries import benchmark, goals, method
 from robustnmf.experiments.contamination.entries.judge import EntryJudge, outlyingness_by_weights
 from robustnmf.experiments.contamination.entries.scenario import EntryData, EntryScenario
 from robustnmf.experiments.contamination.judge import Score
-from robustnmf.experiments.residuals import residuals, squared_errors
+from robustnmf.metrics import residuals, squared_errors
 from tests.problems import needs_cli
 
 WDBC = EntryScenario("wdbc", "large", 0.1, 0)

@@ -14,7 +14,7 @@ from robustnmf.experiments.contamination.entries import real as real_entries
 from robustnmf.experiments.contamination.entries.real import RealEntryScenario
 from robustnmf.experiments.contamination.judge import Score, plain_basis
 from robustnmf.experiments.contamination.real import KINDS, MAIN, RealJudge, RealScenario
-from robustnmf.experiments.residuals import squared_errors
+from robustnmf.metrics import squared_errors
 from tests.problems import needs_cli, noisy_low_rank
 
 pd = pytest.importorskip("pandas", reason="tables need the packages of the extra real")

@@ -16,10 +16,9 @@ import pytest
 
 from robustnmf.cli import main
 from robustnmf.datasets import DATASETS, VARIABLE, DatasetNotFoundError
-from robustnmf.experiments import summary
-from robustnmf.experiments.methods import METHODS
-from robustnmf.experiments.paper import ITEMS, published
-from robustnmf.experiments.protocol import PROTOCOL, SCALINGS
+from robustnmf.experiments.paper import ITEMS, tables
+from robustnmf.experiments.paper._base import best_on_grid, summarise
+from robustnmf.experiments.protocol import METHODS, PROTOCOL, SCALINGS
 from robustnmf.experiments.reproduce import plan, reproduce, scope_of
 from robustnmf.experiments.store import Store
 from robustnmf.experiments.trial import Scores, Task, fit_points, run
@@ -47,7 +46,7 @@ def scores(value, start, accuracy, **more):
 
 def test_the_paper_has_three_tables_and_nine_figures():
     assert list(ITEMS) == [f"table{n}" for n in (1, 2, 3)] + [f"figure{n}" for n in range(1, 10)]
-    assert len(published.ACCURACY) == len(published.INFORMATION) == 54
+    assert [len(cells) for cells in tables.PUBLISHED.values()] == [54, 54]
     assert METHODS["FWRNMF"].grid == tuple(np.arange(1.5, 11.01, 0.5))
     assert METHODS["EWRNMF"].grid == METHODS["HuberRNMF"].grid == tuple(10.0 ** np.arange(-4, 5))
 
@@ -107,26 +106,26 @@ def test_subsets_are_drawn_alike_for_all_methods():
 
 def test_the_best_value_is_chosen_on_the_grid_and_the_default_without_labels():
     method = METHODS["EWRNMF"]
-    summaries = summary.summarise(
+    summaries = summarise(
         [scores(v, s, a) for v, a in ((0.1, 0.6), (1.0, 0.7), ("auto", 0.9)) for s in (0, 1)],
         "accuracy",
     )
-    assert summary.best_on_grid(summaries, method).value == 1.0
-    assert summary.at_default(summaries, method).value == "auto"
+    assert best_on_grid(summaries, method).value == 1.0
+    assert summaries[method.default].value == "auto"
 
 
 def test_cells_are_marked_where_an_accuracy_says_little():
     def summarised(**more):
-        return summary.summarise([scores(None, s, 0.9, **more) for s in (0, 1)], "accuracy")[None]
+        return summarise([scores(None, s, 0.9, **more) for s in (0, 1)], "accuracy")[None]
 
-    assert summary.marks(summarised(), "accuracy", 0.5, 5) == ()
-    assert summary.marks(summarised(largest_cluster=0.96), "accuracy", 0.5, 5) == ("one",)
-    assert summary.marks(summarised(), "accuracy", 0.8953, 5) == ("class",)
-    assert summary.marks(summarised(), "information", 0.8953, 5) == ()
-    assert summary.marks(summarised(effective_sample_size=4.9), "accuracy", 0.5, 5) == ("few",)
+    assert tables.marks(summarised(), "accuracy", 0.5, 5) == ()
+    assert tables.marks(summarised(largest_cluster=0.96), "accuracy", 0.5, 5) == ("one",)
+    assert tables.marks(summarised(), "accuracy", 0.8953, 5) == ("class",)
+    assert tables.marks(summarised(), "information", 0.8953, 5) == ()
+    assert tables.marks(summarised(effective_sample_size=4.9), "accuracy", 0.5, 5) == ("few",)
     once = [scores(None, 0, 0.9, largest_cluster=0.99), scores(None, 1, 0.9, largest_cluster=0.3)]
-    collapsed_once = summary.summarise(once, "accuracy")[None]
-    assert summary.marks(collapsed_once, "accuracy", 0.5, 5) == ("one",)
+    collapsed_once = summarise(once, "accuracy")[None]
+    assert tables.marks(collapsed_once, "accuracy", 0.5, 5) == ("one",)
     assert collapsed_once.one_cluster_starts == 1
 
 

@@ -7,10 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-from robustnmf.experiments.paper.published import DATASETS
-from robustnmf.experiments.protocol import PROTOCOL
-from robustnmf.experiments.scalings import (
+from benchmarks.scalings import (
     FIRST_STARTS,
     MOST_STARTS,
     STANDARD_ERROR,
@@ -20,6 +17,9 @@ from robustnmf.experiments.scalings import (
     starts_needed,
     tied_scalings,
 )
+
+from robustnmf.experiments.paper.tables import SIZES
+from robustnmf.experiments.protocol import PROTOCOL
 
 ROOT = Path(__file__).resolve().parents[2]
 PAPER = 40.0
@@ -89,6 +89,6 @@ def test_the_frozen_protocol_is_what_the_search_has_chosen():
         rows = list(csv.DictReader(file))
     chosen = [row for row in rows if row["chosen"] == "True"]
     assert {row["dataset"]: row["scaling"] for row in chosen} == {
-        dataset: PROTOCOL.scaling_of(dataset) for dataset in DATASETS
+        dataset: PROTOCOL.scaling_of(dataset) for dataset in SIZES
     }
     assert all(row["tied"] == "True" for row in chosen)

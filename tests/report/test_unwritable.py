@@ -30,7 +30,7 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.setattr("robustnmf.cli.transform.read", compute)
     monkeypatch.setattr("robustnmf.experiments.contamination.benchmark.run", compute)
     monkeypatch.setattr("robustnmf.experiments.reproduce.reproduce", compute)
-    monkeypatch.setattr("robustnmf.experiments.swimmer.run", compute)
+    monkeypatch.setattr("robustnmf.experiments.demo.fit_figures", compute)
     return tmp_path
 
 

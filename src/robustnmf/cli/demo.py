@@ -25,8 +25,8 @@ def run(options: argparse.Namespace) -> int:
     from rich.progress import track
     from rich.table import Table
 
+    from robustnmf.experiments.demo import fit_figures
     from robustnmf.experiments.demo import run as fit_all
-    from robustnmf.experiments.swimmer import run as fit_figures
     from robustnmf.report import demo as report
 
     console = Console()

@@ -2,31 +2,92 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 
 import numpy as np
+from sklearn.datasets import load_breast_cancer, load_digits
+from sklearn.utils import check_random_state
 
-from robustnmf.corruptions._base import Corruption, EntryCorruption, Shape, SpoiledEntries
-from robustnmf.corruptions.entries import covered, extreme, large, missing
-from robustnmf.corruptions.foreign import foreign
-from robustnmf.corruptions.gaussian import gaussian
-from robustnmf.corruptions.noise import noise
-from robustnmf.corruptions.occluded import occluded
-from robustnmf.corruptions.repeated import repeated
-from robustnmf.corruptions.scaled import scaled
-from robustnmf.corruptions.shuffled import shuffled
+from robustnmf.corruptions.entries import (
+    EntryCorruption,
+    Shape,
+    SpoiledEntries,
+    covered,
+    extreme,
+    large,
+    missing,
+    random_block,
+)
 
-CORRUPTIONS: dict[str, Corruption] = {
-    "noise": noise,
-    "shuffled": shuffled,
-    "occluded": occluded,
-    "scaled": scaled,
-    "foreign": foreign,
-    "repeated": repeated,
-}
+__all__ = [
+    "CORRUPTIONS",
+    "ENTRY_CORRUPTIONS",
+    "Corruption",
+    "EntryCorruption",
+    "SpoiledEntries",
+    "gaussian",
+    "spoil",
+    "spoil_entries",
+]
+
+Corruption = Callable[[np.ndarray, np.random.Generator, Shape], np.ndarray]
+"""Takes clean rows, a random generator and the shape of images; returns the corrupted rows."""
+
+DIGITS_SHAPE = (8, 8)
 
 NOISE_SAMPLES = 0.1
 """Share of the samples that "mixed" replaces by noise."""
+
+
+def noise(rows: np.ndarray, rng: np.random.Generator, shape: Shape) -> np.ndarray:
+    """Replace every sample by uniform noise up to the largest entry."""
+    return rows.max() * rng.random(rows.shape)
+
+
+def shuffled(rows: np.ndarray, rng: np.random.Generator, shape: Shape) -> np.ndarray:
+    """Permute the features of every sample, each in its own random order."""
+    return rng.permuted(rows, axis=1)
+
+
+def occluded(rows: np.ndarray, rng: np.random.Generator, shape: Shape) -> np.ndarray:
+    """Set a block of half the height and width to the largest value, at a random place.
+
+    Where samples are not images, half of the features, side by side, are set.
+    """
+    shape = (1, rows.shape[1]) if shape is None else shape
+    images = rows.copy().reshape(len(rows), *shape)
+    height, width = (max(1, side // 2) for side in shape)
+    for image in images:
+        image[random_block(shape, height, width, rng)] = rows.max()
+    return images.reshape(rows.shape)
+
+
+def scaled(rows: np.ndarray, rng: np.random.Generator, shape: Shape) -> np.ndarray:
+    """Multiply each sample by a random factor between two and ten, as if in other units."""
+    return rng.uniform(2.0, 10.0, size=(len(rows), 1)) * rows
+
+
+def foreign(rows: np.ndarray, rng: np.random.Generator, shape: Shape) -> np.ndarray:
+    """Replace samples by handwritten digits, resized to the shape and range of the data.
+
+    Images of eight by eight are likely to be those digits: rows of the breast cancer table replace
+    them.
+    """
+    donors = _breast_cancer() if shape == DIGITS_SHAPE else _digits()
+    samples = donors[rng.choice(len(donors), size=len(rows))]
+    if shape is not None and shape != DIGITS_SHAPE:
+        resampling = np.kron(
+            *(_averaging_matrix(old, new) for old, new in zip(DIGITS_SHAPE, shape, strict=True))
+        )
+    else:
+        resampling = _averaging_matrix(samples.shape[1], rows.shape[1])
+    return rows.max() * np.clip(samples @ resampling, 0.0, 1.0)
+
+
+def repeated(rows: np.ndarray, rng: np.random.Generator, shape: Shape) -> np.ndarray:
+    """Replace all samples by the same sample of uniform noise, as from a sensor that is stuck."""
+    return np.tile(rows.max() * rng.random((1, rows.shape[1])), (len(rows), 1))
 
 
 def mixed(X: np.ndarray, share: float, rng: np.random.Generator, shape: Shape) -> SpoiledEntries:
@@ -43,6 +104,14 @@ def mixed(X: np.ndarray, share: float, rng: np.random.Generator, shape: Shape) -
     return SpoiledEntries(table, spoiled.bad | samples[:, None], samples)
 
 
+CORRUPTIONS: dict[str, Corruption] = {
+    "noise": noise,
+    "shuffled": shuffled,
+    "occluded": occluded,
+    "scaled": scaled,
+    "foreign": foreign,
+    "repeated": repeated,
+}
 ENTRY_CORRUPTIONS: dict[str, EntryCorruption] = {
     "extreme": extreme,
     "large": large,
@@ -50,17 +119,6 @@ ENTRY_CORRUPTIONS: dict[str, EntryCorruption] = {
     "mixed": mixed,
     "missing": missing,
 }
-
-__all__ = [
-    "CORRUPTIONS",
-    "ENTRY_CORRUPTIONS",
-    "Corruption",
-    "EntryCorruption",
-    "SpoiledEntries",
-    "gaussian",
-    "spoil",
-    "spoil_entries",
-]
 
 
 def spoil(
@@ -75,19 +133,76 @@ def spoil(
     spoiled, bad = X.copy(), np.zeros(len(X), dtype=bool)
     bad[bad_rows] = True
     for kind, rows in zip(kinds, np.array_split(bad_rows, len(kinds)), strict=True):
-        if not len(rows):
-            continue
-        spoiled[rows] = CORRUPTIONS[kind](X[rows], rng, shape)
+        if len(rows):
+            spoiled[rows] = CORRUPTIONS[kind](X[rows], rng, shape)
     return spoiled, bad
 
 
 def spoil_entries(
     X: np.ndarray, share: float, kind: str, shape: Shape, seed: int
 ) -> SpoiledEntries:
-    """Spoil a share of the entries (of the samples, where blocks are covered) of a table.
+    """Spoil a share of the entries (of the samples, if blocks are covered) of a table.
 
     Share 0 leaves the table as it is, whatever the kind.
     """
     if not share:
         return SpoiledEntries(X.copy(), np.zeros(X.shape, dtype=bool), np.zeros(len(X), dtype=bool))
     return ENTRY_CORRUPTIONS[kind](X, share, np.random.default_rng(seed), shape)
+
+
+def gaussian(
+    X: np.ndarray, c: float, random_state: int | np.random.RandomState | None = None
+) -> np.ndarray:
+    r"""Add Gaussian noise with variance in proportion to each value, and clip at zero.
+
+    .. math:: X_{ij} \leftarrow \max(0,\; X_{ij} + c\, \epsilon_{ij}), \qquad
+        \epsilon_{ij} \sim N(0, X_{ij})
+
+    with :math:`X_{ij}` the variance, as the paper says. Clipping at zero is not in the paper, but
+    nonnegative methods need it.
+
+    Parameters
+    ----------
+    X : array (samples, features), nonnegative
+    c : float
+        Noise level.
+    random_state : int, RandomState or None
+
+    Returns
+    -------
+    noisy : array (samples, features)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from robustnmf.corruptions import gaussian
+    >>> gaussian(np.array([[0.0, 1.0], [4.0, 100.0]]), 0.05, random_state=0).round(2)
+    array([[  0.  ,   1.02],
+           [  4.1 , 101.12]])
+    """
+    X = np.asarray(X, dtype=float)
+    if not (X >= 0).all():
+        raise ValueError("X holds negative values or NaN, and no variance is negative.")
+    noise = check_random_state(random_state).standard_normal(X.shape)
+    return np.maximum(X + c * np.sqrt(X) * noise, 0.0)
+
+
+def _averaging_matrix(old: int, new: int) -> np.ndarray:
+    """Return the matrix (old, new) that averages over the part of the old grid in each new cell."""
+    edges = np.linspace(0.0, old, new + 1)
+    begin, end = edges[:-1], edges[1:]
+    cells = np.arange(old)[:, None]
+    overlap = np.minimum(end, cells + 1) - np.maximum(begin, cells)
+    return np.maximum(overlap, 0.0) / (end - begin)
+
+
+@cache
+def _digits() -> np.ndarray:
+    digits = load_digits().data
+    return digits / digits.max()
+
+
+@cache
+def _breast_cancer() -> np.ndarray:
+    table = load_breast_cancer().data
+    return table / table.max(axis=0)

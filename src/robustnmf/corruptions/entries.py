@@ -2,15 +2,41 @@
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Callable
+from typing import NamedTuple
 
-from robustnmf.corruptions._base import Shape, SpoiledEntries, random_block
+import numpy as np
 
 LARGEST_FACTOR = 5.0
 """Largest bad value of "large", in units of the largest value of the table."""
 
 MISSING = 0.1
 """Share of the entries that "missing" removes, besides those that it spoils."""
+
+Shape = tuple[int, int] | None
+"""Height and width of images; None if samples are not images."""
+
+
+class SpoiledEntries(NamedTuple):
+    """A table with bad entries, their mask, and the mask of the samples that count as bad.
+
+    Attributes
+    ----------
+    X : ndarray (n_samples, n_features)
+        The spoiled table; NaN if a value is missing.
+    bad : ndarray of bool (n_samples, n_features)
+        Entries with another value than before; missing ones are not among them.
+    bad_samples : ndarray of bool (n_samples,)
+        None of them if bad entries are scattered over all samples.
+    """
+
+    X: np.ndarray
+    bad: np.ndarray
+    bad_samples: np.ndarray
+
+
+EntryCorruption = Callable[[np.ndarray, float, np.random.Generator, Shape], SpoiledEntries]
+"""Takes a clean table, the share that is spoiled, a random generator and the shape of images."""
 
 
 def extreme(X: np.ndarray, share: float, rng: np.random.Generator, shape: Shape) -> SpoiledEntries:
@@ -30,7 +56,7 @@ def large(X: np.ndarray, share: float, rng: np.random.Generator, shape: Shape) -
 def covered(X: np.ndarray, share: float, rng: np.random.Generator, shape: Shape) -> SpoiledEntries:
     """Set a block of a share of the samples to the largest value, at a random place.
 
-    It has half the height and half the width of an image; where samples are not images, it is a
+    It has half the height and half the width of an image; if samples are not images, it is a
     quarter of the features, side by side. Entries that had this value already are not bad.
     """
     if shape is None:
@@ -51,6 +77,15 @@ def missing(X: np.ndarray, share: float, rng: np.random.Generator, shape: Shape)
     spoiled = large(X, share, rng, shape)
     removed = _scatter(X, MISSING, rng)
     return spoiled._replace(X=np.where(removed, np.nan, spoiled.X), bad=spoiled.bad & ~removed)
+
+
+def random_block(
+    shape: tuple[int, int], height: int, width: int, rng: np.random.Generator
+) -> tuple[slice, slice]:
+    """Return the rows and columns of a block at a random place of an image."""
+    top = int(rng.integers(shape[0] - height + 1))
+    left = int(rng.integers(shape[1] - width + 1))
+    return slice(top, top + height), slice(left, left + width)
 
 
 def _scatter(X: np.ndarray, share: float, rng: np.random.Generator) -> np.ndarray:

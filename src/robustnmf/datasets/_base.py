@@ -26,11 +26,11 @@ DataDir = str | os.PathLike[str] | None
 
 
 class DatasetNotFoundError(FileNotFoundError):
-    """Raised where data are neither on this machine nor available by rule or download."""
+    """Raised if data are neither on this machine nor available by rule or download."""
 
 
 class DatasetError(ValueError):
-    """Raised where the file of a dataset has the wrong digest, content or shape."""
+    """Raised if the file of a dataset has the wrong digest, content or shape."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Dataset:
         Name in tables of results.
     samples, features, classes : int
     sha256 : str
-        Digest of the file; empty where there is no file.
+        Digest of the file; empty if there is no file.
     content_sha256 : str
         Digest of data and labels, whatever file they are in (:func:`content_digest`).
     converted : callable, optional
@@ -54,7 +54,7 @@ class Dataset:
         Names of these files.
     licence, source, citation : str
     image_shape : tuple of int, optional
-        Height and width where samples are images; pixels are stored column by column.
+        Height and width if samples are images; pixels are stored column by column.
     made : callable, optional
         Returns data and labels that scikit-learn ships or a rule generates.
     fetched : callable, optional
@@ -98,14 +98,12 @@ class Dataset:
         """Load the data from the file, by the rule or by a download, whichever comes first."""
         path = self.path(data_dir)
         if path is not None:
-            data, target = self._read(path)
-            origin = str(path)
+            (data, target), origin = self._read(path), str(path)
         elif self.made is not None:
-            data, target = self.made()
-            origin = "made here"
+            (data, target), origin = self.made(), "made here"
         elif self.fetched is not None and download:
-            data, target = self._fetch(None if data_dir is None else str(data_dir))
-            origin = "downloaded"
+            folder = None if data_dir is None else str(data_dir)
+            (data, target), origin = self._fetch(self.fetched, folder), "downloaded"
         else:
             raise DatasetNotFoundError(self._where_to_get())
         expected = (self.samples, self.features)
@@ -186,10 +184,9 @@ class Dataset:
             np.savez_compressed(file, X=X, y=labels.astype(np.uint8))
         return target
 
-    def _fetch(self, folder: str | None) -> Tables:
-        assert self.fetched is not None
+    def _fetch(self, fetch: Callable[[str | None], Tables], folder: str | None) -> Tables:
         try:
-            return self.fetched(folder)
+            return fetch(folder)
         except Exception as error:  # network errors come in many types
             raise DatasetNotFoundError(
                 f"{self._where_to_get()} (The download failed: {error})"
@@ -214,16 +211,4 @@ def content_digest(data: np.ndarray, labels: np.ndarray) -> str:
 
 def encode_labels(labels: np.ndarray) -> np.ndarray:
     """Replace numeric labels (samples,), also those given as text, by 0, 1, ... in their order."""
-    return np.unique(np.asarray(labels).astype(float), return_inverse=True)[1]
-
-
-def from_openml(data_id: int) -> Callable[[str | None], Tables]:
-    """Return a function that fetches a table with numeric labels from OpenML by its id."""
-
-    def fetch(folder: str | None) -> Tables:
-        from sklearn.datasets import fetch_openml
-
-        bunch = fetch_openml(data_id=data_id, as_frame=False, parser="liac-arff", data_home=folder)
-        return np.asarray(bunch.data, dtype=float), encode_labels(bunch.target)
-
-    return fetch
+    return np.unique(np.ravel(labels).astype(np.float64), return_inverse=True)[1]

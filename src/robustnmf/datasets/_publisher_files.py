@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from robustnmf.datasets._base import DatasetError, Tables
+from robustnmf.datasets._base import DatasetError, Tables, encode_labels
 
 Converter = Callable[[Sequence[Path]], Tables]
 """Reads data (samples, features) and labels (samples,) from 0 from the files of a publisher."""
@@ -27,18 +27,10 @@ def from_text(
 ) -> Converter:
     """Return a reader of text files with one sample in a line, one after the other.
 
-    Parameters
-    ----------
-    label : int
-        Column of the label; negative from the right.
-    separator : str, optional
-        Between columns; white space by default.
-    header : int, default=0
-        Lines before the first sample.
-    dropped : sequence of int
-        Columns that are neither data nor labels.
-    names : sequence of str
-        Labels in the order of their numbers; numbers in their own order by default.
+    ``label`` is the column of the label, negative from the right; columns are separated by white
+    space by default. ``header`` counts the lines before the first sample, ``dropped`` are columns
+    that are neither data nor labels, and ``names`` the labels in the order of their numbers
+    (numbers in their own order by default).
     """
 
     def convert(paths: Sequence[Path]) -> Tables:
@@ -59,7 +51,7 @@ def from_text(
             data = np.delete(table, keys, axis=1).astype(np.float64)
             if names:
                 return data, np.array([names.index(text) for text in labels])
-            return data, np.unique(labels.astype(np.float64), return_inverse=True)[1]
+            return data, encode_labels(labels)
         except ValueError as error:
             raise DatasetError(f"{ordered[0]} is not as its publisher made it: {error}.") from error
 
@@ -86,17 +78,19 @@ def from_matlab(data: str, labels: str) -> Converter:
         from scipy.io import loadmat
         from scipy.io.matlab import MatReadError
 
-        (path,) = _only_one(paths)
+        if len(paths) != 1:
+            raise DatasetError(f"one file is needed, but {len(paths)} are given.")
+        (path,) = paths
         try:
             content = loadmat(path)
-            X, y = content[data], content[labels]
+            X, y = content[data], encode_labels(content[labels])
         except (KeyError, ValueError, NotImplementedError, OSError, MatReadError) as error:
             raise DatasetError(
                 f"{path} is not the MATLAB file of its publisher, with arrays {data} and {labels}: "
                 f"{error}"
             ) from error
         X = np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=np.float64)
-        return X, np.unique(np.ravel(y), return_inverse=True)[1]
+        return X, y
 
     return convert
 
@@ -138,9 +132,3 @@ def _person_and_number(path: Path) -> tuple[int, int]:
     if match is None:
         raise DatasetError(f"{path} does not name person and image, as s01_05.jpg does.")
     return int(match[1]), int(match[2])
-
-
-def _only_one(paths: Sequence[Path]) -> Sequence[Path]:
-    if len(paths) != 1:
-        raise DatasetError(f"one file is needed, but {len(paths)} are given.")
-    return paths

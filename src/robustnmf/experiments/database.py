@@ -30,22 +30,15 @@ EXPERIMENTS = "experiments"
 
 
 class StoreError(RuntimeError):
-    """Raised where the file of results cannot be used; the message says why and what to do."""
+    """Raised if the file of results cannot be used; the message says why and what to do."""
 
 
 @cache
 def code_version(*names: str, root: Path | None = None) -> str:
     """Return the version of the package with a digest of the code that results depend on.
 
-    That is the package without its ``PRESENTATION`` and, of the experiments, the named files with
-    those that they import.
-
-    Parameters
-    ----------
-    *names : str
-        Files of experiments, relative to the folder of the package.
-    root : Path, optional
-        Folder of the package; the imported one by default.
+    That is the package without its ``PRESENTATION`` and, of the experiments, the named files
+    (relative to ``root``, the folder of the package) with those that they import.
     """
     root = Path(robustnmf.__file__).parent if root is None else root
     files = {
@@ -89,12 +82,9 @@ def digest_of(*parts: object) -> str:
 
 
 class Database:
-    """An SQLite file of results; subclasses define its tables.
+    """An SQLite file of results, created if it does not exist; subclasses define its tables.
 
-    Parameters
-    ----------
-    path : path
-        Created if it does not exist; a file of another kind raises `StoreError`.
+    A file of another kind raises `StoreError`.
     """
 
     schema: ClassVar[str]

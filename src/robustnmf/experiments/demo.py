@@ -1,8 +1,9 @@
-"""The demo: all methods on handwritten digits, a fifth of which are corrupted.
+"""The demo: stick figures and handwritten digits, a fifth of which are corrupted.
 
-Every method learns its basis from the corrupted table. Its scores are the squared error of the
-clean samples under that basis, relative to plain NMF fitted to the clean samples only, and the
-AUROC of its energies for telling corrupted samples from clean ones.
+Figures have known parts, which components are compared with. On digits, every method learns its
+basis from the corrupted table. Its scores are the squared error of the clean samples under that
+basis, relative to plain NMF fitted to the clean samples only, and the AUROC of its energies for
+telling corrupted samples from clean ones.
 """
 
 from __future__ import annotations
@@ -11,26 +12,44 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 import numpy as np
 from sklearn.datasets import load_digits
+from sklearn.decomposition import NMF
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import roc_auc_score
 
 from robustnmf.corruptions import spoil
-from robustnmf.estimators import ESTIMATORS, EucNMF
+from robustnmf.estimators import ESTIMATORS, EucNMF, RobustNMF
 from robustnmf.exceptions import WeightCollapseWarning
-from robustnmf.experiments.residuals import squared_errors
+from robustnmf.metrics import match_parts, squared_errors
+
+SHARE = 0.2
 
 SHAPE = (8, 8)
 RANK = 16
-SHARE = 0.2
 KINDS = ["noise", "shuffled", "occluded"]
 SEED = 0
 SETTINGS: dict[str, Any] = {"random_state": SEED, "max_iter": 3000, "tol": 2e-5}
 REFERENCE = "EucNMF on clean"
+METHODS = (*(name for name in ESTIMATORS if name != "RobustNMF"), "RobustNMF")
+"""All estimators of the library, the default last."""
+
+SIDE = 32
+FIGURES_SEED = 1
+"""A draw like most: NMF of its good figures alone finds all limbs (benchmarks/figures.py)."""
+
+FOUND = 0.9
+"""Least cosine with its component for a limb to count as found."""
+
+SHOULDERS = ((11, -1), (11, 1), (20, -1), (20, 1))
+"""Row of the four joints, and on which side they are."""
+ANGLES = (-60, -20, 20, 60)
+FIRST, LAST = 3, 9
+"""Pixels of a limb, counted from its joint."""
+
+SCIKIT_LEARN, PLAIN, ROBUST = "scikit-learn NMF", "RobustNMF, uniform", "RobustNMF"
 
 
 @dataclass(frozen=True)
@@ -58,30 +77,16 @@ class Demo:
     spoiled: np.ndarray
 
 
-def methods() -> dict[str, Callable[[], Any]]:
-    """Return functions that make the estimators, by name: all of the library, RobustNMF last."""
-    names = [name for name in ESTIMATORS if name != "RobustNMF"] + ["RobustNMF"]
-    return {name: partial(_make, name) for name in names}
-
-
-def _make(name: str) -> Any:
-    return ESTIMATORS[name](RANK, **SETTINGS)
-
-
 def run(progress: Callable[[list[str]], Iterator[str]] = iter) -> Demo:
-    """Fit all methods; ``progress`` iterates over the list of their names."""
+    """Fit all methods to digits; ``progress`` iterates over the list of their names."""
     clean = load_digits().data
     spoiled, bad = spoil(clean, SHARE, KINDS, SHAPE, SEED)
     good = spoiled[~bad]
-    makers: dict[str, Callable[[], Any]] = {
-        REFERENCE: partial(EucNMF, RANK, **SETTINGS),
-        **methods(),
-    }
     rows: list[Row] = []
     reference_error = 0.0
-    for name in progress(list(makers)):
-        model = makers[name]()
+    for name in progress([REFERENCE, *METHODS]):
         is_reference = name == REFERENCE
+        model = (EucNMF if is_reference else ESTIMATORS[name])(RANK, **SETTINGS)
         seconds, messages = _fit(model, good if is_reference else spoiled)
         error = float(squared_errors(good, model.components_).sum())
         reference_error = error if is_reference else reference_error
@@ -112,3 +117,76 @@ def _fit(model: Any, X: np.ndarray) -> tuple[float, tuple[str, ...]]:
         model.fit(X)
         seconds = time.perf_counter() - begin
     return seconds, tuple(str(record.message) for record in records)
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Table of figures (256, pixels) with noise, the true parts (16, pixels), and bad rows."""
+
+    X: np.ndarray
+    parts: np.ndarray
+    bad: np.ndarray
+
+
+@dataclass(frozen=True)
+class Learned:
+    """Parts (16, pixels) that a method learned, in the order of the true ones, and their cosines.
+
+    ``left_out`` are the samples it left out, if it leaves out any.
+    """
+
+    method: str
+    parts: np.ndarray
+    cosines: np.ndarray
+    left_out: np.ndarray | None
+
+
+def draw_figures(seed: int = FIGURES_SEED) -> Figures:
+    """Draw all 256 figures, a fifth of them replaced by noise.
+
+    The Swimmer data (Donoho and Stodden, 2003) are figures with four limbs, each in one of four
+    positions: 256 sums of 16 parts. Here every limb has a brightness of its own, and the torso,
+    which is in all figures and belongs to no part, is left out.
+    """
+    rng = np.random.default_rng(seed)
+    parts = np.stack([_limb(*shoulder, angle) for shoulder in SHOULDERS for angle in ANGLES])
+    positions = np.stack(np.meshgrid(*[range(len(ANGLES))] * 4), axis=-1).reshape(-1, 4)
+    codes = np.zeros((len(positions), len(parts)))
+    for limb in range(4):
+        chosen = len(ANGLES) * limb + positions[:, limb]
+        codes[np.arange(len(codes)), chosen] = rng.uniform(0.5, 1.5, len(codes))
+    X = codes @ parts
+    bad = np.zeros(len(X), dtype=bool)
+    bad[rng.choice(len(X), int(SHARE * len(X)), replace=False)] = True
+    X[bad] = rng.random((bad.sum(), SIDE * SIDE))
+    return Figures(X, parts, bad)
+
+
+def _limb(row: int, side: int, degrees: float) -> np.ndarray:
+    """Draw a line (pixels,) that begins near a joint."""
+    image = np.zeros((SIDE, SIDE))
+    angle = np.deg2rad(degrees if side > 0 else 180 - degrees)
+    for length in np.linspace(FIRST, LAST, 4 * LAST):
+        y, x = row + length * np.sin(angle), 15.5 + 2 * side + length * np.cos(angle)
+        image[round(y), round(x)] = 1.0
+    return image.ravel()
+
+
+def fit_figures(seed: int = FIGURES_SEED) -> tuple[Figures, list[Learned]]:
+    """Fit scikit-learn's NMF, plain NMF and the default to figures with noise."""
+    figures = draw_figures(seed)
+    rank = len(figures.parts)
+    models = {
+        SCIKIT_LEARN: NMF(rank, random_state=0, max_iter=1000),
+        PLAIN: RobustNMF(rank, weighting="uniform", random_state=0),
+        ROBUST: RobustNMF(rank, random_state=0),
+    }
+    learned = []
+    for name, model in models.items():
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that a fifth of the samples is left out, too
+            model.fit(figures.X)
+        _, matches, cosines = match_parts(figures.parts, model.components_)
+        left_out = model.outliers_ if name == ROBUST else None
+        learned.append(Learned(name, model.components_[matches], cosines, left_out))
+    return figures, learned

@@ -1,7 +1,8 @@
-"""What the paper leaves open, decided once: by its EucNMF column alone, then frozen.
+"""The paper's six methods with their grids, and what the paper leaves open, decided once.
 
-The search behind it is ``benchmarks/protocol.py``, its outcome ``results/paper/protocol.md``.
-Scalings that random starts do not tell apart are tied; ``scalings.py`` says what becomes of ties.
+The protocol was chosen by the paper's EucNMF column alone, then frozen. The search behind it is
+``benchmarks/protocol.py``, its outcome ``results/paper/protocol.md``. Scalings that random starts
+do not tell apart are tied; ``benchmarks/scalings.py`` decides ties.
 """
 
 from __future__ import annotations
@@ -13,43 +14,74 @@ from typing import Any
 import numpy as np
 
 from robustnmf.corruptions import gaussian
+from robustnmf.weightings import L21, Entropy, Fuzzy, Huber, Uniform, Weighting
+
+ParameterValue = float | str | None
+"""Value of a hyperparameter: a number, "auto", or None for a method that has none."""
+
+
+@dataclass(frozen=True)
+class Method:
+    """A method as experiments run it."""
+
+    name: str
+    weighting: Callable[..., Weighting]  # takes the value of the hyperparameter, if there is one
+    parameter: str | None = None
+    grid: tuple[float, ...] = ()  # values that the paper chooses from, by the labels
+    default: ParameterValue = None  # needs no labels; "auto" follows from the energies
+    structure: str = "free"
+
+    @property
+    def values(self) -> tuple[ParameterValue, ...]:
+        """Return every value that is run: the grid, and the default if it is not on it."""
+        if self.parameter is None:
+            return (None,)
+        extra = () if self.default in self.grid else (self.default,)
+        return (*self.grid, *extra)
+
+    def make(self, value: ParameterValue) -> Weighting:
+        """Make the weighting with this value."""
+        return self.weighting() if self.parameter is None else self.weighting(value)
+
+
+POWERS_OF_TEN = tuple(10.0**i for i in range(-4, 5))
+HALVES = tuple(1.5 + 0.5 * i for i in range(20))
+
+METHODS: dict[str, Method] = {
+    method.name: method
+    for method in (
+        Method("EucNMF", Uniform),
+        Method("ConvexNMF", Uniform, structure="convex"),
+        Method("NMFL2", L21),
+        Method("HuberRNMF", Huber, "cutoff", POWERS_OF_TEN, "auto"),
+        Method("FWRNMF", Fuzzy, "p", HALVES, "auto"),
+        Method("EWRNMF", Entropy, "gamma", POWERS_OF_TEN, "auto"),
+    )
+}
+PROPOSED = ("FWRNMF", "EWRNMF")
 
 
 def _shifted(X: np.ndarray) -> np.ndarray:
-    """No value below zero; features that hold some are shifted by their minimum."""
+    """Shift features that hold values below zero by their minimum."""
     return X - np.minimum(X.min(axis=0), 0.0)
 
 
-def _over_largest(X: np.ndarray) -> np.ndarray:
-    return _shifted(X) / _shifted(X).max()
-
-
-def _over_feature_largest(X: np.ndarray) -> np.ndarray:
-    largest = _shifted(X).max(axis=0)
-    return _shifted(X) / np.where(largest > 0, largest, 1.0)
-
-
-def _by_feature(X: np.ndarray) -> np.ndarray:
-    spread = np.ptp(X, axis=0)
-    return (X - X.min(axis=0)) / np.where(spread > 0, spread, 1.0)
-
-
-def _unit_samples(X: np.ndarray) -> np.ndarray:
-    return unit_rows(_shifted(X))
+def _divide(table: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    """Divide by sizes; what has size zero stays."""
+    return table / np.where(sizes > 0, sizes, 1.0)
 
 
 def unit_rows(table: np.ndarray) -> np.ndarray:
-    """Rows of norm one; rows of zeros stay."""
-    norms = np.linalg.norm(table, axis=1, keepdims=True)
-    return table / np.where(norms > 0, norms, 1.0)
+    """Return rows of norm one; rows of zeros stay."""
+    return _divide(table, np.linalg.norm(table, axis=1, keepdims=True))
 
 
 SCALINGS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "raw": _shifted,
-    "largest": _over_largest,
-    "features": _by_feature,
-    "maxima": _over_feature_largest,
-    "samples": _unit_samples,
+    "largest": lambda X: _shifted(X) / _shifted(X).max(),
+    "features": lambda X: _divide(X - X.min(axis=0), np.ptp(X, axis=0)),
+    "maxima": lambda X: _divide(_shifted(X), _shifted(X).max(axis=0)),
+    "samples": lambda X: unit_rows(_shifted(X)),
 }
 """By name: as they are (no value below zero), over the largest value, each feature from 0 to 1,
 each feature over its largest value, each sample of norm one."""
@@ -57,55 +89,32 @@ each feature over its largest value, each sample of norm one."""
 
 @dataclass(frozen=True)
 class Protocol:
-    """How a table becomes scores.
+    """How a table becomes scores."""
 
-    Parameters
-    ----------
-    scaling : tuple of (dataset, scaling)
-        Of datasets, one of ``SCALINGS``, "features" for all others.
-    noise : float
-        Level c of ``X + c N(0, X)``.
-    noise_on : {"scaled", "raw"}
-        Whether noise is added after the scaling or before.
-    noise_seed : int
-        Of the one draw that all methods and starts share.
-    starts : int
-        Random starts of every method.
-    iterations : int
-        Of the paper's multiplicative updates, no more and no fewer.
-    codes : {"raw", "unit"}
-        Whether codes are brought to norm one before k-means.
-    kmeans_init : {"random", "k-means++"}
-    kmeans_starts : int
-        Of which the best by inertia counts.
-    seed : int
-        From which all starts follow.
-    """
-
-    scaling: tuple[tuple[str, str], ...] = ()
-    noise: float = 0.05
-    noise_on: str = "scaled"
-    noise_seed: int = 0
-    starts: int = 10
-    iterations: int = 200
-    codes: str = "unit"
+    scaling: tuple[tuple[str, str], ...] = ()  # one of ``SCALINGS`` by dataset, else "features"
+    noise: float = 0.05  # level c of ``X + c N(0, X)``
+    noise_on: str = "scaled"  # noise is added after the scaling; "raw": before
+    noise_seed: int = 0  # of the one draw that all methods and starts share
+    starts: int = 10  # random starts of every method
+    iterations: int = 200  # of the paper's multiplicative updates, no more and no fewer
+    codes: str = "unit"  # codes are brought to norm one before k-means; "raw": they are not
     kmeans_init: str = "k-means++"
-    kmeans_starts: int = 10
-    seed: int = 0
+    kmeans_starts: int = 10  # of which the best by inertia counts
+    seed: int = 0  # from which all starts follow
 
     def table(self, dataset: str, X: np.ndarray, noise: float) -> np.ndarray:
-        """The data of a dataset as methods see them."""
+        """Return the data of a dataset as methods see them."""
         scaled = SCALINGS[self.scaling_of(dataset)]
         if self.noise_on == "raw":
             return scaled(gaussian(_shifted(X), noise, self.noise_seed))
         return gaussian(scaled(X), noise, self.noise_seed)
 
     def scaling_of(self, dataset: str) -> str:
-        """How the table of a dataset is scaled."""
+        """Return the name of the scaling of a dataset."""
         return dict(self.scaling).get(dataset, "features")
 
     def but(self, **changes: Any) -> Protocol:
-        """The same protocol with some things changed."""
+        """Return the same protocol with some settings changed."""
         return replace(self, **changes)
 
 

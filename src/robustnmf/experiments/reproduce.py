@@ -9,12 +9,11 @@ from operator import itemgetter
 
 import numpy as np
 
-from robustnmf.datasets import dataset_called
-from robustnmf.datasets._base import DataDir
+from robustnmf.datasets import DataDir, dataset_called
 from robustnmf.experiments.outcome import Outcome
 from robustnmf.experiments.paper import ITEMS, Item, Results, Scope
 from robustnmf.experiments.paper._base import QUICK_DATASETS, QUICK_PROTOCOL
-from robustnmf.experiments.paper.published import DATASETS as PAPER_DATASETS
+from robustnmf.experiments.paper.tables import SIZES
 from robustnmf.experiments.protocol import PROTOCOL
 from robustnmf.experiments.store import Store
 from robustnmf.experiments.trial import Point, Task, fit_points, run
@@ -27,13 +26,12 @@ def scope_of(
     datasets: Sequence[str] = (), *, quick: bool = False, data_dir: DataDir = None
 ) -> Scope:
     """Return the scope of a run: the named datasets, or all whose data are on this machine."""
-    names = tuple(dict.fromkeys(datasets)) or (QUICK_DATASETS if quick else PAPER_DATASETS)
+    names = tuple(dict.fromkeys(datasets)) or (QUICK_DATASETS if quick else tuple(SIZES))
     available = tuple(name for name in names if is_available(name, data_dir))
     missing = tuple(name for name in names if name not in available)
     if missing and (datasets or not available):
-        dataset_called(missing[0]).load(
-            data_dir, download=False
-        )  # raises, and says where to get it
+        # Raises, and says where to get it.
+        dataset_called(missing[0]).load(data_dir, download=False)
     protocol = QUICK_PROTOCOL if quick else PROTOCOL
     return Scope(available, protocol, quick=quick, missing=missing, data_dir=data_dir)
 

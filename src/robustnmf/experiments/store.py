@@ -17,7 +17,7 @@ import numpy as np
 
 from robustnmf.experiments import database
 from robustnmf.experiments.database import Database, StoreError, digest_of
-from robustnmf.experiments.methods import ParameterValue
+from robustnmf.experiments.protocol import ParameterValue
 from robustnmf.experiments.trial import Scores, Task
 
 __all__ = ["Store", "StoreError", "code_version", "task_key"]
@@ -25,8 +25,7 @@ __all__ = ["Store", "StoreError", "code_version", "task_key"]
 
 def code_version() -> str:
     """Return the version of the package with a digest of the code that trials depend on."""
-    names = ("methods.py", "protocol.py", "trial.py")
-    return database.code_version(*(f"experiments/{name}" for name in names))
+    return database.code_version("experiments/protocol.py", "experiments/trial.py")
 
 
 class Store(Database):

@@ -17,11 +17,16 @@ from joblib import Parallel, delayed, parallel_config
 from sklearn.cluster import KMeans
 from threadpoolctl import threadpool_limits
 
-from robustnmf.datasets import load_dataset
-from robustnmf.datasets._base import DataDir
+from robustnmf.datasets import DataDir, load_dataset
 from robustnmf.estimators.path import PathMember, fit_path
-from robustnmf.experiments.methods import METHODS, Method, ParameterValue
-from robustnmf.experiments.protocol import PROTOCOL, Protocol, unit_rows
+from robustnmf.experiments.protocol import (
+    METHODS,
+    PROTOCOL,
+    Method,
+    ParameterValue,
+    Protocol,
+    unit_rows,
+)
 from robustnmf.metrics import (
     clustering_accuracy,
     largest_cluster_share,
@@ -39,7 +44,7 @@ BATCH_MEMBERS = 50
 class Task:
     """The trials of one method on one table, for several values and starts.
 
-    ``subset`` is (number of classes, number of the draw) where the table holds a random subset of
+    ``subset`` is (number of classes, number of the draw) if the table holds a random subset of
     the classes only.
     """
 

@@ -8,8 +8,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from robustnmf.experiments.demo import RANK, SHAPE, SHARE, Demo, Row
-from robustnmf.experiments.swimmer import FOUND, SIDE, Figures, Learned
+from robustnmf.experiments.demo import (
+    FOUND,
+    RANK,
+    SHAPE,
+    SHARE,
+    SIDE,
+    Demo,
+    Figures,
+    Learned,
+    Row,
+)
 from robustnmf.report.files import write_whole
 from robustnmf.report.page import Content, Paragraph, Picture, Table, page
 

@@ -10,8 +10,7 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 from robustnmf.estimators import RobustNMF
 from robustnmf.experiments.contamination.detection import Detection
 from robustnmf.experiments.contamination.scenario import Data
-from robustnmf.experiments.matching import match_parts
-from robustnmf.experiments.residuals import squared_errors
+from robustnmf.metrics import match_parts, squared_errors
 
 NO_WEIGHT = 0.1
 """Share of the average importance below which a sample counts as one without weight."""

@@ -17,8 +17,8 @@ from robustnmf.experiments.contamination.detection import DETECTORS, FLAGGING
 from robustnmf.experiments.contamination.judge import Judge, Score
 from robustnmf.experiments.contamination.scenario import Data
 from robustnmf.experiments.contamination.two_step import attempt, detect, two_step
-from robustnmf.experiments.methods import METHODS
-from robustnmf.experiments.residuals import squared_errors
+from robustnmf.experiments.protocol import METHODS
+from robustnmf.metrics import squared_errors
 from robustnmf.weightings import L21, Entropy, Fuzzy, Huber, Uniform, Weighting
 
 BEST = "best of grid"

@@ -40,7 +40,7 @@ from robustnmf.experiments.contamination.two_step import (
     detect,
 )
 from robustnmf.experiments.outcome import Cell, Grid, Outcome
-from robustnmf.experiments.residuals import squared_errors
+from robustnmf.metrics import squared_errors
 
 SEED = 3
 FLOOR = 1e-4

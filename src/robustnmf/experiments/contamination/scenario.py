@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.datasets import load_iris
 
 from robustnmf.corruptions import spoil
-from robustnmf.corruptions._base import Shape
+from robustnmf.corruptions.entries import Shape
 from robustnmf.datasets import load_dataset
 from robustnmf.datasets._base import DataDir
 from robustnmf.experiments.contamination.generated import GENERATED

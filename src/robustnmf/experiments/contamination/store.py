@@ -16,9 +16,7 @@ from robustnmf.experiments.contamination.scenario import Scenario
 from robustnmf.experiments.database import Database, digest_of
 
 CODE = (
-    "methods.py",
     "protocol.py",
-    "residuals.py",
     "contamination/detection.py",
     "contamination/generated.py",
     "contamination/judge.py",

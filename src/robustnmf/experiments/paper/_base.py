@@ -1,25 +1,22 @@
-"""Scope, results and items: the types that tables and figures of the paper share."""
+"""What the tables and figures of the paper share: scope of a run, its results, items."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from robustnmf.datasets import DATASETS, load_dataset
-from robustnmf.datasets._base import DataDir
-from robustnmf.experiments.methods import METHODS, Method, ParameterValue
+import numpy as np
+
+from robustnmf.datasets import DataDir
 from robustnmf.experiments.outcome import Outcome
-from robustnmf.experiments.protocol import PROTOCOL, Protocol
+from robustnmf.experiments.protocol import METHODS, PROTOCOL, Method, ParameterValue, Protocol
 from robustnmf.experiments.store import Store
-from robustnmf.experiments.summary import (
-    Summaries,
-    ValueSummary,
-    at_default,
-    best_on_grid,
-    summarise,
-)
-from robustnmf.experiments.trial import Task
-from robustnmf.metrics import largest_cluster_share
+from robustnmf.experiments.trial import Scores, Task
+
+MEASURES = {"accuracy": "ACC", "information": "NMI"}
+ONE_CLUSTER = 0.95
+"""Share of the samples above which one cluster holds almost all of them."""
 
 STAND_INS = {"yale": "digits", "orl": "digits", "gtfd": "digits", "dimdata": "wdbc"}
 """Datasets that replace those that need a file in a quick run."""
@@ -42,7 +39,7 @@ class Scope:
     data_dir: DataDir = field(default=None, compare=False)
 
     def available(self, dataset: str) -> str | None:
-        """Return a dataset, or its stand-in in a quick run; None where its data are missing."""
+        """Return a dataset, or its stand-in in a quick run; None if its data are missing."""
         name = STAND_INS.get(dataset, dataset) if self.quick else dataset
         return name if name in self.datasets else None
 
@@ -68,53 +65,98 @@ class Scope:
 
 
 @dataclass(frozen=True)
+class ValueSummary:
+    """One measure for one value of the hyperparameter over all starts, as a share of one."""
+
+    value: ParameterValue
+    mean: float
+    deviation: float
+    effective_sample_sizes: tuple[float, ...]
+    largest_clusters: tuple[float, ...]
+
+    @property
+    def effective_sample_size(self) -> float:
+        """Return the mean effective sample size over the starts."""
+        return float(np.mean(self.effective_sample_sizes))
+
+    @property
+    def largest_cluster(self) -> float:
+        """Return the mean share of the largest cluster over the starts."""
+        return float(np.mean(self.largest_clusters))
+
+    @property
+    def one_cluster_starts(self) -> int:
+        """Count the starts from which one cluster holds over ``ONE_CLUSTER`` of the samples."""
+        return sum(share > ONE_CLUSTER for share in self.largest_clusters)
+
+    def collapsed_starts(self, rank: int) -> int:
+        """Count the starts from which the effective sample size is below the rank."""
+        return sum(size < rank for size in self.effective_sample_sizes)
+
+
+Summaries = dict[ParameterValue, ValueSummary]
+"""Summaries by value of the hyperparameter."""
+
+
+def summarise(scores: Iterable[Scores], measure: str) -> Summaries:
+    """Summarise one measure of trials, by value of the hyperparameter."""
+    groups: dict[ParameterValue, list[Scores]] = {}
+    for trial in scores:
+        groups.setdefault(trial.value, []).append(trial)
+    summaries = {}
+    for value, group in groups.items():
+        numbers = np.array([getattr(trial, measure) for trial in group])
+        summaries[value] = ValueSummary(
+            value,
+            float(numbers.mean()),
+            float(numbers.std(ddof=1)) if len(numbers) > 1 else 0.0,
+            tuple(trial.effective_sample_size for trial in group),
+            tuple(trial.largest_cluster for trial in group),
+        )
+    return summaries
+
+
+def best_on_grid(summaries: Summaries, method: Method) -> ValueSummary:
+    """Return the value of the grid with the best score by the labels, as the paper chooses."""
+    grid = [summaries[value] for value in (method.grid or (None,)) if value in summaries]
+    return max(grid, key=lambda summary: summary.mean)
+
+
+@dataclass(frozen=True)
 class Results:
     """Finished trials of a run, by task."""
 
     store: Store
     scope: Scope
 
-    def summaries(self, task: Task, measure: str) -> Summaries:
-        """Summarise one measure of a task, by value of the hyperparameter."""
-        return summarise(self.store.finished(task).values(), measure)
+    def summaries(self, tasks: Iterable[Task], measure: str) -> Summaries:
+        """Summarise one measure of tasks together, by value of the hyperparameter."""
+        scores = (trial for task in tasks for trial in self.store.finished(task).values())
+        return summarise(scores, measure)
 
     def selection(self, task: Task, measure: str, *, by_labels: bool = True) -> ValueSummary:
         """Return the summary of the value that is shown: the best by the labels, or the default."""
-        select = best_on_grid if by_labels else at_default
-        return select(self.summaries(task, measure), task.method_spec)
+        summaries = self.summaries([task], measure)
+        method = task.method_spec
+        return best_on_grid(summaries, method) if by_labels else summaries[method.default]
 
 
-@dataclass(frozen=True)
-class Item:
-    """A table or figure of the paper.
-
-    ``tasks`` returns the tasks whose scores it needs, and ``build`` makes its outcome from them.
-    ``array_tasks`` returns, once these are finished, the tasks whose arrays (codes, basis, history)
-    it needs too.
-    """
+@dataclass(eq=False)
+class Item(ABC):
+    """A table or figure of the paper, made from the scores of its tasks."""
 
     key: str
     title: str
-    tasks: Callable[[Scope], list[Task]]
-    build: Callable[[Results], Outcome]
-    array_tasks: Callable[[Results], list[Task]] = field(default=lambda results: [])
+    caption: str
 
+    def tasks(self, scope: Scope) -> list[Task]:
+        """Return the tasks whose scores are needed."""
+        return []
 
-def format_percent(summary: ValueSummary) -> str:
-    """Format mean and standard deviation in percent."""
-    return f"{100 * summary.mean:.2f} ± {100 * summary.deviation:.2f}"
+    def array_tasks(self, results: Results) -> list[Task]:
+        """Return, once these are finished, the tasks whose codes, basis and history are needed."""
+        return []
 
-
-def largest_class(dataset: str, data_dir: DataDir = None) -> float:
-    """Return the share of the samples in the largest class."""
-    return largest_cluster_share(load_dataset(dataset, data_dir).target)
-
-
-def stand_in_notes(scope: Scope, dataset: str) -> tuple[str, ...]:
-    """Return a note where a stand-in replaces the paper's dataset."""
-    name = scope.available(dataset)
-    if name == dataset or name is None:
-        return ()
-    return (
-        f"A quick run: {DATASETS[name].title} stands in for the paper's {DATASETS[dataset].title}.",
-    )
+    @abstractmethod
+    def build(self, results: Results) -> Outcome:
+        """Make the table or figure."""

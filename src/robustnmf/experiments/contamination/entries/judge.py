@@ -8,7 +8,7 @@ from sklearn.metrics import roc_auc_score
 
 from robustnmf.experiments.contamination.entries.scenario import EntryData
 from robustnmf.experiments.contamination.judge import Reference, Score
-from robustnmf.experiments.residuals import residuals, squared_errors
+from robustnmf.metrics import residuals, squared_errors
 
 
 class EntryJudge(Reference):

@@ -23,8 +23,8 @@ from robustnmf.experiments.contamination.entries.scenario import EntryData
 from robustnmf.experiments.contamination.judge import Score, plain_basis
 from robustnmf.experiments.contamination.methods import BEST, SETTINGS
 from robustnmf.experiments.contamination.two_step import attempt, fences, outside_fences
-from robustnmf.experiments.methods import METHODS
-from robustnmf.experiments.residuals import residuals
+from robustnmf.experiments.protocol import METHODS
+from robustnmf.metrics import residuals
 from robustnmf.weightings import Huber
 
 PLAIN, HUBER, SCIKIT = "plain NMF", "HuberRNMF", "scikit-learn NMF"
