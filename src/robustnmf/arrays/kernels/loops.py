@@ -21,10 +21,9 @@ OPTIONS: dict[str, Any] = {
     "cache": True,
     "fastmath": {"reassoc", "contract"},  # sums in any order, so that they run on vectors
 }
-EXACT: dict[str, Any] = {
-    "nogil": True,
-    "cache": True,
-}  # sums in the order in which they are written
+EXACT: dict[str, Any] = {"nogil": True, "cache": True}
+"""Options of loops whose sums are in the order in which they are written."""
+
 LEAST_PIVOT = 1e-15
 """Pivot of a Gram matrix with unit diagonal below which components count as dependent."""
 
