@@ -126,9 +126,10 @@ class Checkpoint:
             indices = sorted([member.index for member in members] + list(results))
             if indices != list(range(count)) or not 0 <= iteration <= max_iter:
                 raise ValueError("its members or iterations are none of this fit")
-            state = State.at(members, block_states, basis)
-            state = State(
-                members, block_states, basis, previous, basis_before_extrapolation, state.weighting
+            state = replace(
+                State.at(members, block_states, basis),
+                previous=previous,
+                basis_before_extrapolation=basis_before_extrapolation,
             )
             return iteration, state, results
         except Exception as error:

@@ -177,7 +177,7 @@ class ReweightedLoss(Loss):
 
         The sums (members, rows) are float64. Missing entries count as zero.
         """
-        cutoffs = self.cutoffs_like(approximation)
+        self.cutoffs_like(approximation)  # raises an error if there are none yet
         by_feature = np.empty((3, approximation.shape[-1]))
         by_feature[0] = self.cutoff
         by_feature[1:] = np.array([[np.inf], [-np.inf]]) if self.usual is None else self.usual
@@ -189,12 +189,8 @@ class ReweightedLoss(Loss):
         if compiled is not None:
             return compiled
         data = block.values()
-        residuals = data - approximation
-        squares = residuals**2
-        weights = self.weight(squares, cutoffs)
-        weights = self._unless_usual(data, namespace(weights).ones_like(weights), weights)
-        losses = self._unless_usual(data, squares, self.rho(squares, cutoffs))
-        return weights * residuals, block.row_sums(losses)
+        residuals = self.entry_weights(data, approximation) * (data - approximation)
+        return residuals, block.row_sums(self.entries(data, approximation))
 
 
 class HuberLoss(ReweightedLoss):

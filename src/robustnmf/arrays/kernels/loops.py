@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numba import njit, vectorize
 
-from robustnmf.arrays.kernels.vectors import LANE_BYTES, add_quadratic_quad, step_quad
+from robustnmf.arrays.kernels.vectors import LANE_BYTES, step_quad
 from robustnmf.arrays.namespace import Array
 
 OPTIONS: dict[str, Any] = {
@@ -21,10 +21,9 @@ OPTIONS: dict[str, Any] = {
     "cache": True,
     "fastmath": {"reassoc", "contract"},  # sums in any order, so that they run on vectors
 }
-EXACT: dict[str, Any] = {
-    "nogil": True,
-    "cache": True,
-}  # sums in the order in which they are written
+EXACT: dict[str, Any] = {"nogil": True, "cache": True}
+"""Options of loops whose sums are in the order in which they are written."""
+
 LEAST_PIVOT = 1e-15
 """Pivot of a Gram matrix with unit diagonal below which components count as dependent."""
 
@@ -81,31 +80,6 @@ def sweep_tiles(
                 for j in range(0, full, 4):
                     step_quad(square, steps, j, tile, right)
             _store(tile, at, width, factor[b])
-
-
-@njit(**OPTIONS)
-def quadratic_tiles(codes: Array, linear: Array, gram: Array, out: Array) -> None:
-    """Compute ``a G a^T - 2 l a^T`` of every row of codes (members, rows, k), in float64."""
-    members, rows, k = codes.shape
-    full = (k + 3) // 4 * 4
-    lanes = LANE_BYTES // codes.itemsize
-    tile = np.zeros((full, lanes), codes.dtype)
-    right = np.zeros((full, lanes), codes.dtype)
-    square = np.zeros((full, full), codes.dtype)
-    total = np.empty(lanes)
-    for b in range(members):
-        for j in range(k):
-            for c in range(k):
-                square[j, c] = gram[b, j, c]
-        for at in range(0, rows, lanes):
-            width = min(lanes, rows - at)
-            _load(codes[b], at, width, tile)
-            _load(linear[b], at, width, right)
-            total[:] = 0.0
-            for j in range(0, full, 4):
-                add_quadratic_quad(square, j, tile, right, total)
-            for r in range(width):
-                out[b, at + r] = total[r]
 
 
 @vectorize(["f4(f4, f4, f4, f4)", "f8(f8, f8, f8, f8)"], cache=True)

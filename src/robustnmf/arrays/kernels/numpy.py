@@ -39,12 +39,6 @@ class NumpyKernels(Kernels):
         updated[...] = swept
         return updated
 
-    def quadratic_part(self, codes: Array, linear: Array, gram: Array) -> Array:
-        out = np.empty(codes.shape[:2])
-        codes, linear = np.ascontiguousarray(codes), np.ascontiguousarray(linear)
-        loops.quadratic_tiles(codes, linear, gram, out)
-        return out
-
     def multiplicative_step(self, factor: Array, negative: Array, positive: Array) -> Array:
         if not factor.dtype == negative.dtype == positive.dtype:
             return super().multiplicative_step(factor, negative, positive)

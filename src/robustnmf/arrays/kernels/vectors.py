@@ -54,28 +54,6 @@ def step_quad(
     return types.void(negated, steps, at, tile, linear), generate
 
 
-@intrinsic
-def add_quadratic_quad(
-    typing: Any, gram: Any, at: Any, tile: Any, linear: Any, total: Any
-) -> tuple[Any, Any]:
-    """Add ``a_j ((G a)_j - 2 l_j)`` of four coordinates j to a float64 total (lanes,)."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        gram, at, tile, linear, total = _unpacked(context, builder, signature, arguments)
-        code = _Vectors(context, builder, signature.args[2])
-        rows = code.quad(at)
-        products = code.products(gram, rows, tile, [code.constant(0.0)] * 4)
-        partial = code.load_wide(total)
-        for row, product in zip(rows, products, strict=True):
-            codes, right = (code.wide(code.load(table, row)) for table in (tile, linear))
-            twice = builder.fadd(right, right)
-            partial = code.multiply_add(codes, builder.fsub(code.wide(product), twice), partial)
-        code.store_wide(total, partial)
-        return context.get_dummy_value()
-
-    return types.void(gram, at, tile, linear, total), generate
-
-
 def _unpacked(context: Any, builder: Any, signature: Any, arguments: Any) -> list[Any]:
     """Return the arguments of an intrinsic, arrays as structures with named fields."""
     return [
@@ -95,7 +73,6 @@ class _Vectors:
         self.size = context.get_abi_sizeof(self.number)
         self.lanes = LANE_BYTES // self.size
         self.vector = ir.VectorType(self.number, self.lanes)
-        self.double = ir.VectorType(ir.DoubleType(), self.lanes)
 
     def quad(self, at: Any) -> list[Any]:
         """Return four indices from ``at`` on."""
@@ -125,18 +102,6 @@ class _Vectors:
 
     def store(self, tile: Any, row: Any, value: Any) -> None:
         self.builder.store(value, self._place(tile, row), align=self.size)
-
-    def load_wide(self, total: Any) -> Any:
-        place = self.builder.bitcast(total.data, self.double.as_pointer())
-        return self.builder.load(place, align=8)
-
-    def store_wide(self, total: Any, value: Any) -> None:
-        place = self.builder.bitcast(total.data, self.double.as_pointer())
-        self.builder.store(value, place, align=8)
-
-    def wide(self, value: Any) -> Any:
-        """Convert a vector to float64."""
-        return value if self.size == 8 else self.builder.fpext(value, self.double)
 
     def broadcast(self, value: Any) -> Any:
         """Copy one number to all lanes."""
