@@ -235,7 +235,7 @@ def test_sparse_values_become_floats_that_hold_them(tmp_path, dtype):
 
 def test_without_anndata_the_extra_is_named(adata, tmp_path, monkeypatch, capsys):
     adata.write_h5ad(tmp_path / "in.h5ad")
-    monkeypatch.setattr("robustnmf.report.h5ad.find_spec", lambda name: None)
+    monkeypatch.setattr("robustnmf.cli.fit.find_spec", lambda name: None)
     assert fit(tmp_path / "in.h5ad", "--write-h5ad", str(tmp_path / "o.h5ad")) == 1
     assert "robustnmf[anndata]" in capsys.readouterr().err
 

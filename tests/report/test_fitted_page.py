@@ -13,11 +13,17 @@ from numpy.testing import assert_allclose
 from scipy.sparse import csr_array
 
 from robustnmf import RobustNMF, select_rank
-from robustnmf.report.fitted_data import Fit
-from robustnmf.report.fitted_map import MAX_CATEGORIES, map_plot, part_corners
-from robustnmf.report.fitted_page import contents
-from robustnmf.report.fitted_plots import codes_plot, draw_samples, energies_plot, log_axis
-from robustnmf.report.fitted_samples import contribution_shares, samples_table
+from robustnmf.report.fitted import Fit
+from robustnmf.report.fitted_page import contents, contribution_shares, samples_table
+from robustnmf.report.fitted_plots import (
+    MAX_CATEGORIES,
+    codes_plot,
+    draw_samples,
+    energies_plot,
+    log_axis,
+    map_plot,
+    part_corners,
+)
 from robustnmf.report.page import Plot, Row, page
 from robustnmf.tables import StoredRows, Table, count_missing
 from tests.browsing import complaints, narrow, overflow, wait_until

@@ -7,10 +7,11 @@ import pytest
 
 from robustnmf import RobustNMF
 from robustnmf.estimators import RankSelection
-from robustnmf.report.fitted_data import Fit
-from robustnmf.report.fitted_rank import rank_curve
-from robustnmf.report.fitted_samples import top_features_table
+from robustnmf.report.fitted import Fit
+from robustnmf.report.fitted_page import rank_curve, top_features_table
 from robustnmf.tables import Table
+
+pytest.importorskip("jinja2", reason="pages need the packages of the extra cli")
 
 ERRORS = np.array([[3.0, 1.0, 1.1], [3.2, 1.1, 1.0]])
 

@@ -9,15 +9,20 @@ from io import StringIO
 import numpy as np
 import pytest
 
+from robustnmf.displays import mosaic
 from robustnmf.experiments.outcome import Cell, Chart, Grid, Images, Line, Outcome
 from robustnmf.experiments.paper import ITEMS
 from robustnmf.experiments.protocol import PROTOCOL
 from robustnmf.experiments.reproduce import plan, reproduce, scope_of
 from robustnmf.experiments.store import Store
+from robustnmf.report.outcomes import (
+    grid_csv,
+    grid_markdown,
+    interactive,
+    still,
+    write_reproduction,
+)
 from robustnmf.report.page import Bullets, Download, Heading, Links, Plot, Row, TableCell, page
-from robustnmf.report.plots import interactive, mosaic, still
-from robustnmf.report.reproduce import write
-from robustnmf.report.tables import grid_csv, grid_markdown
 from tests.browsing import narrow, overflow, wait_until
 
 pytest.importorskip("plotly", reason="pages need the packages of the extra cli")
@@ -36,7 +41,7 @@ def reproduction(tmp_path_factory):
     store = Store(folder / "trials.sqlite")
     wanted = plan(ITEMS, scope)
     outcomes = reproduce(wanted, store)
-    write(outcomes, wanted, store, {"date": "today"}, folder)
+    write_reproduction(outcomes, wanted, store, {"date": "today"}, folder)
     return folder, outcomes, wanted
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +10,7 @@ import numpy as np
 from robustnmf.experiments.demo import RANK, SHAPE, SHARE, Demo, Row
 from robustnmf.experiments.swimmer import FOUND, SIDE, Figures, Learned
 from robustnmf.report.files import write_whole
-from robustnmf.report.page import Content, Paragraph, Picture, Table, page
+from robustnmf.report.page import Content, Paragraph, Picture, Table, figure_bytes, page
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -89,9 +88,7 @@ def picture(demo: Demo) -> bytes:
         bad = np.zeros(len(row.importances), dtype=bool) if only_clean else demo.bad
         _importances(figure.add_subplot(grid[i, 1]), row, bad, legend=i == 2)
         _objective(figure.add_subplot(grid[i, 2]), row)
-    buffer = BytesIO()
-    figure.savefig(buffer, format="png", dpi=110)
-    return buffer.getvalue()
+    return figure_bytes(figure)
 
 
 def swimmer_picture(figures: Figures, learned: list[Learned]) -> bytes:
@@ -119,9 +116,7 @@ def swimmer_picture(figures: Figures, learned: list[Learned]) -> bytes:
             for spine in axes.spines.values():
                 is_found = cosine >= FOUND
                 spine.set(color="0.8" if is_found else "tab:red", lw=1 if is_found else 2)
-    buffer = BytesIO()
-    figure.savefig(buffer, format="png", dpi=110)
-    return buffer.getvalue()
+    return figure_bytes(figure)
 
 
 def _images(axes: Axes, rows: np.ndarray, title: str) -> None:
