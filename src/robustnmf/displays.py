@@ -7,6 +7,7 @@ and can be drawn again: ``display.plot(ax=...)``. Needs matplotlib.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 import numpy as np
@@ -49,6 +50,7 @@ __all__ = [
 ]
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class ImportancesDisplay:
     """Importances of all samples, from the most to the least important.
 
@@ -59,9 +61,8 @@ class ImportancesDisplay:
     effective_sample_size : float
     """
 
-    def __init__(self, *, importances: np.ndarray, effective_sample_size: float):
-        self.importances = np.asarray(importances)
-        self.effective_sample_size = float(effective_sample_size)
+    importances: np.ndarray
+    effective_sample_size: float
 
     @classmethod
     def from_estimator(cls, estimator: Estimator, *, ax: Axes | None = None) -> ImportancesDisplay:
@@ -76,7 +77,7 @@ class ImportancesDisplay:
     def plot(self, *, ax: Axes | None = None) -> ImportancesDisplay:
         """Draw on these axes, or on new ones."""
         self.ax_, self.figure_ = axes_or_new(ax, type(self))
-        ordered = np.sort(self.importances)[::-1] * len(self.importances)
+        ordered = np.sort(np.asarray(self.importances))[::-1] * len(self.importances)
         (self.line_,) = self.ax_.plot(np.arange(1, len(ordered) + 1), ordered, color=GOOD)
         self.ax_.axvline(self.effective_sample_size, color=BAD, ls="--", lw=1)
         self.ax_.annotate(
@@ -92,6 +93,7 @@ class ImportancesDisplay:
         return self
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class BasisDisplay:
     """The components: as images, or as bars over the features.
 
@@ -104,19 +106,14 @@ class BasisDisplay:
         How pixels follow each other: row by row, or column by column.
     """
 
-    def __init__(
-        self,
-        *,
-        components: np.ndarray,
-        image_shape: tuple[int, int] | None = None,
-        feature_names: Sequence[str] | None = None,
-        order: Literal["C", "F"] = "C",
-    ):
-        self.components = np.asarray(components)
-        self.image_shape = image_shape
-        self.feature_names = feature_names
-        self.order = order
-        check_features(self.components.shape[1], image_shape, feature_names)
+    components: np.ndarray
+    image_shape: tuple[int, int] | None = None
+    feature_names: Sequence[str] | None = None
+    order: Literal["C", "F"] = "C"
+
+    def __post_init__(self) -> None:
+        self.components = np.asarray(self.components)
+        check_features(self.components.shape[1], self.image_shape, self.feature_names)
 
     @classmethod
     def from_estimator(
@@ -177,6 +174,7 @@ class BasisDisplay:
         return [label(name) for name in self.feature_names]
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class ObjectiveDisplay:
     """The objective after every pass.
 
@@ -185,8 +183,7 @@ class ObjectiveDisplay:
     history : ndarray (n_passes,)
     """
 
-    def __init__(self, *, history: np.ndarray):
-        self.history = np.asarray(history)
+    history: np.ndarray
 
     @classmethod
     def from_estimator(cls, estimator: Estimator, *, ax: Axes | None = None) -> ObjectiveDisplay:
@@ -197,12 +194,13 @@ class ObjectiveDisplay:
         """Draw on these axes, or on new ones."""
         self.ax_, self.figure_ = axes_or_new(ax, type(self))
         (self.line_,) = self.ax_.plot(self.history, color=GOOD)
-        if len(self.history) and self.history.min() > 0:
+        if len(self.history) and np.min(self.history) > 0:
             self.ax_.set_yscale("log")
         self.ax_.set(xlabel="pass since the weights settled", ylabel="objective")
         return self
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class ExplanationDisplay:
     """Which features make a sample an outlier: what each adds to its energy.
 
@@ -215,19 +213,14 @@ class ExplanationDisplay:
     order : {"C", "F"}, default="C"
     """
 
-    def __init__(
-        self,
-        *,
-        contributions: np.ndarray,
-        feature_names: Sequence[str] | None = None,
-        image_shape: tuple[int, int] | None = None,
-        order: Literal["C", "F"] = "C",
-    ):
-        self.contributions = np.asarray(contributions)
-        self.feature_names = feature_names
-        self.image_shape = image_shape
-        self.order = order
-        check_features(len(self.contributions), image_shape, feature_names)
+    contributions: np.ndarray
+    feature_names: Sequence[str] | None = None
+    image_shape: tuple[int, int] | None = None
+    order: Literal["C", "F"] = "C"
+
+    def __post_init__(self) -> None:
+        self.contributions = np.asarray(self.contributions)
+        check_features(len(self.contributions), self.image_shape, self.feature_names)
 
     @classmethod
     def from_estimator(
@@ -277,6 +270,7 @@ class ExplanationDisplay:
         return self
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class EntryWeightsDisplay:
     """Weights of the entries of samples: dark where an entry is bad.
 
@@ -289,10 +283,12 @@ class EntryWeightsDisplay:
         Samples are then shown as images, side by side.
     """
 
-    def __init__(self, *, weights: np.ndarray, image_shape: tuple[int, int] | None = None):
-        self.weights = np.asarray(weights)
-        self.image_shape = image_shape
-        check_features(self.weights.shape[1], image_shape, None)
+    weights: np.ndarray
+    image_shape: tuple[int, int] | None = None
+
+    def __post_init__(self) -> None:
+        self.weights = np.asarray(self.weights)
+        check_features(self.weights.shape[1], self.image_shape, None)
 
     @classmethod
     def from_estimator(

@@ -41,9 +41,6 @@ BENCHMARK_EXAMPLES = """examples:
   robustnmf benchmark --real --quick        bad samples in real tables, needs the extra real
 """
 
-NOT_REAL = ("datasets", "corruptions", "seeds", "groups", "without_grids", "device")
-"""Options that ``--real`` does not have: its tables, scenarios and methods are fixed."""
-
 DATASETS_EXAMPLES = """examples:
   robustnmf datasets                                             what there is, and what is here
   robustnmf datasets convert wdbc wdbc.data -o data/
@@ -278,7 +275,7 @@ def _check_options(options: argparse.Namespace) -> None:
     """Refuse options that have no effect."""
     if options.half and not options.real:
         raise UsageError("--half is for --real only. Leave it out, or add --real.")
-    for name in NOT_REAL:
+    for name in ("datasets", "corruptions", "seeds", "groups", "without_grids", "device"):
         if options.real and getattr(options, name):
             raise UsageError(
                 f"--{name.replace('_', '-')} has no effect with --real, which has its own tables, "
@@ -396,20 +393,13 @@ def _progress_bar(
 
     Its arguments are a description, how many units are done, and how many there are.
     """
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
+    from rich import progress as bars
 
     columns = (
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn(unit),
-        TimeElapsedColumn(), TimeRemainingColumn(),
+        bars.TextColumn("{task.description}"), bars.BarColumn(), bars.MofNCompleteColumn(),
+        bars.TextColumn(unit), bars.TimeElapsedColumn(), bars.TimeRemainingColumn(),
     )  # fmt: skip
-    with Progress(*columns, console=console) as bar:
+    with bars.Progress(*columns, console=console) as bar:
         task = bar.add_task("", total=total)
 
         def progress(description: str, completed: int, total: int) -> None:

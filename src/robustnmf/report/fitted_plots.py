@@ -272,16 +272,19 @@ def map_plot(fit: Fit, indices: np.ndarray) -> Plot:
     layout: dict[str, Any] = {"legend": LEGEND, "showlegend": True, "hovermode": "closest"}
     if fit.codes.shape[1] <= 2:
         height = 440
-        x, y, titles = _places_by_amount(fit, indices)
-        x, x_axis = _spread_out(x)
-        y, y_axis = _spread_out(y)
+        columns = [*np.asarray(fit.codes[indices], dtype=float).T, fit.model.energies_[indices]]
+        titles = [*(f"amount of part {j}" for j in range(1, len(columns))), "energy"]
+        x, x_axis = _spread_out(columns[0])
+        y, y_axis = _spread_out(np.asarray(columns[1]))
         layout |= {"xaxis": _titled(titles[0], **x_axis), "yaxis": _titled(titles[1], **y_axis)}
         labels = []
     else:
         height = 560
         shares = fit.part_shares(indices)
         corners = part_corners(shares)
-        x, y = _places_between(corners, shares).T
+        squares = shares**2
+        totals = squares.sum(axis=1, keepdims=True)
+        x, y = (squares / np.where(totals > 0, totals, 1.0) @ corners).T
         # All parts in view, whatever samples there are, and circles round.
         layout["xaxis"] = {"visible": False, "range": [-1.4, 1.4], "constrain": "domain"}
         layout["yaxis"] = {"visible": False, "range": [-1.15, 1.15], "scaleanchor": "x"}
@@ -355,17 +358,6 @@ def _color_groups(colors: np.ndarray) -> list[tuple[str, np.ndarray, Any]]:
     return [*groups, ("others", others, GRAY)] if others.any() else groups
 
 
-def _places_by_amount(
-    fit: Fit, indices: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, tuple[str, str]]:
-    """Return where samples of one or two parts are (len(indices),) twice, and titles of axes."""
-    codes = np.asarray(fit.codes[indices], dtype=float)
-    if codes.shape[1] == 1:
-        energies = np.asarray(fit.model.energies_)[indices]
-        return codes[:, 0], energies, ("amount of part 1", "energy")
-    return codes[:, 0], codes[:, 1], ("amount of part 1", "amount of part 2")
-
-
 def _spread_out(values: np.ndarray) -> tuple[np.ndarray, dict[str, Any]]:
     """Return values and the settings of their axis: logarithmic if a few dwarf the others.
 
@@ -377,13 +369,6 @@ def _spread_out(values: np.ndarray) -> tuple[np.ndarray, dict[str, Any]]:
     least = max(float(positive.min()), NEAR_ZERO * float(np.median(positive)))
     values = np.maximum(values, least)
     return values, log_axis(values)
-
-
-def _places_between(corners: np.ndarray, shares: np.ndarray) -> np.ndarray:
-    """Return where samples (samples, 2) with shares (samples, k) of the parts are."""
-    squares = shares**2
-    totals = squares.sum(axis=1, keepdims=True)
-    return squares / np.where(totals > 0, totals, 1.0) @ corners
 
 
 def part_corners(shares: np.ndarray) -> np.ndarray:

@@ -148,15 +148,14 @@ class Table(Content):
 
     @property
     def column_kinds(self) -> list[Sequence[str]]:
-        """CSS classes of the columns."""
-        return [self._kinds(column) for column in range(len(self.header))]
-
-    def _kinds(self, column: int) -> Sequence[str]:
-        """Return the CSS classes of a column; the first one names the rows."""
-        cells = [row[column] for row in self.cells if row[column].text]
-        if not column or not cells or any("text" in cell.kinds for cell in cells):
-            return ()
-        return ("number",) if all(NUMBER.match(cell.text) for cell in cells) else ()
+        """CSS classes of the columns; the first one names the rows."""
+        kinds: list[Sequence[str]] = [() for _ in self.header]
+        for column in range(1, len(kinds)):
+            cells = [row[column] for row in self.cells if row[column].text]
+            are_numbers = all("text" not in c.kinds and NUMBER.match(c.text) for c in cells)
+            if cells and are_numbers:
+                kinds[column] = ("number",)
+        return kinds
 
 
 def page(title: str, content: Sequence[Content]) -> str:
