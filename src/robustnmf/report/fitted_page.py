@@ -11,19 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from robustnmf.arrays.sparse import as_dense
+from robustnmf.report import fitted_plots as plots
 from robustnmf.report.files import FIT_FILES, output_file, write_comma_separated, write_whole
 from robustnmf.report.fitted import Fit, csv_rows, escape_formula, part_names
-from robustnmf.report.fitted_plots import (
-    MAX_PARTS,
-    codes_plot,
-    components_plots,
-    draw_samples,
-    energies_plot,
-    feature_axis,
-    map_plot,
-    objective_plot,
-    rank_plot,
-)
 from robustnmf.report.page import (
     MAX_NOTE,
     Bullets,
@@ -99,17 +89,17 @@ def contents(fit: Fit) -> list[Content]:
 def _sections(fit: Fit) -> list[tuple[str, str, list[Content]]]:
     """Return title, anchor and pieces of the sections of the page; some may be empty."""
     count = len(fit.codes)
-    drawn = draw_samples(fit)
-    codes, n_columns = codes_plot(fit)
+    drawn = plots.draw_samples(fit)
+    codes, n_columns = plots.codes_plot(fit)
     notes = [display_name(note, MAX_NOTE) for note in (*fit.table.notes, *fit.table.losses)]
     messages = [display_name(text, MAX_NOTE) for text in fit.warnings]
     return [
         ("Warnings", "warnings", [Bullets(messages)] if messages else []),
         ("Parts", "parts", [
-            Paragraph(_parts_text(fit)), components_plots(fit), *top_features_table(fit),
+            Paragraph(_parts_text(fit)), plots.components_plots(fit), *top_features_table(fit),
         ]),
         ("Map of the samples", "map", [
-            Paragraph(_map_text(fit) + _count_note(len(drawn), count)), map_plot(fit, drawn),
+            Paragraph(_map_text(fit) + _count_note(len(drawn), count)), plots.map_plot(fit, drawn),
         ]),
         ("Outliers and other samples", "samples", [
             Paragraph(
@@ -127,7 +117,7 @@ def _sections(fit: Fit) -> list[tuple[str, str, list[Content]]]:
                 "Samples above their cutoff have less or no weight; small samples have lower "
                 "cutoffs."
             ),
-            energies_plot(fit),
+            plots.energies_plot(fit),
         ]),
         ("Codes", "codes", [
             Paragraph(
@@ -137,7 +127,7 @@ def _sections(fit: Fit) -> list[tuple[str, str, list[Content]]]:
             codes,
         ]),
         ("Number of parts", "rank", [] if fit.selection is None else rank_curve(fit.selection)),
-        ("How it was found", "fit", [objective_plot(fit)]),
+        ("How it was found", "fit", [plots.objective_plot(fit)]),
         ("What was read", "data", [Bullets(notes)]),
     ]  # fmt: skip
 
@@ -203,12 +193,12 @@ def _parts_text(fit: Fit) -> str:
     """Say in words what the pictures of components show."""
     count = len(fit.model.components_)
     text = "Every sample is a sum of these parts, each in its own amount."
-    if fit.image_shape is None and feature_axis(fit.table) is None:
+    if fit.image_shape is None and plots.feature_axis(fit.table) is None:
         text += " Bars: the largest features of a part."
     if fit.scale is not None:
         text += " Features are in units of their scale; basis.csv has the units of the file."
-    if count > MAX_PARTS:
-        text += f" Shown are {MAX_PARTS} of {count}; all are in basis.csv."
+    if count > plots.MAX_PARTS:
+        text += f" Shown are {plots.MAX_PARTS} of {count}; all are in basis.csv."
     return text
 
 
@@ -223,7 +213,7 @@ def rank_curve(selection: RankSelection) -> list[Content]:
             "Fits from random starts were compared: the silhouette is one where every start finds "
             "the same parts. "
         )
-    return [Paragraph(text + selection.reason), rank_plot(selection)]
+    return [Paragraph(text + selection.reason), plots.rank_plot(selection)]
 
 
 def samples_table(fit: Fit) -> Table:
@@ -312,7 +302,7 @@ def top_features_table(fit: Fit) -> list[Content]:
     """Return a table of the features that tell each part from the others, if there are several."""
     from robustnmf.estimators import top_features
 
-    parts = top_features(fit.model, TOP_FEATURES)[:MAX_PARTS]
+    parts = top_features(fit.model, TOP_FEATURES)[: plots.MAX_PARTS]
     if len(parts) < 2 or fit.image_shape is not None:
         return []
     rows: list[list[str | TableCell]] = []

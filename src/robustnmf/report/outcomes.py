@@ -120,11 +120,7 @@ LEAD = (
 
 
 def write_reproduction(
-    outcomes: Sequence[Outcome],
-    plan: Plan,
-    store: Store,
-    run_record: dict[str, Any],
-    folder: Path,
+    outcomes: Sequence[Outcome], plan: Plan, store: Store, run_record: dict[str, Any], folder: Path
 ) -> list[Path]:
     """Write all files; return their paths, the page first."""
     rows = list(store.rows(plan.tasks))
