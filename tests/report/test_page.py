@@ -1,4 +1,4 @@
-"""The page of a reproduction in a real browser."""
+"""Pages escape what they are given and work in a browser; files appear whole or not at all."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from robustnmf.experiments.paper import ITEMS
 from robustnmf.experiments.protocol import PROTOCOL
 from robustnmf.experiments.reproduce import plan, reproduce, scope_of
 from robustnmf.experiments.store import Store
+from robustnmf.report.files import write_whole
 from robustnmf.report.outcomes import (
     grid_csv,
     grid_markdown,
@@ -22,7 +23,19 @@ from robustnmf.report.outcomes import (
     still,
     write_reproduction,
 )
-from robustnmf.report.page import Bullets, Download, Heading, Links, Plot, Row, TableCell, page
+from robustnmf.report.page import (
+    Bullets,
+    Download,
+    Heading,
+    Links,
+    Paragraph,
+    Picture,
+    Plot,
+    Row,
+    Table,
+    TableCell,
+    page,
+)
 from tests.browsing import narrow, overflow, wait_until
 
 pytest.importorskip("plotly", reason="pages need the packages of the extra cli")
@@ -165,3 +178,30 @@ def test_pictures_are_the_same_bytes_every_time():
     assert still(outcome) == still(outcome)
     assert still(Outcome("t", "", "")) == {}
     assert mosaic(images.images).shape == (7, 14)
+
+
+def test_everything_is_escaped():
+    html = page(
+        HOSTILE,
+        [Paragraph(HOSTILE), Table([HOSTILE], [[HOSTILE]], HOSTILE), Picture(b"png", HOSTILE)],
+    )
+    assert html.count("<script") == 1  # the page's own
+    assert html.count("&lt;script&gt;") == 7
+    assert 'alt="&lt;/script&gt;&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt;&#34;&amp;"' in html
+
+
+def test_a_file_is_written_whole(tmp_path):
+    path = tmp_path / "new" / "file"
+    write_whole(path, b"one")
+    write_whole(path, b"two")
+    assert path.read_bytes() == b"two"
+    assert [p.name for p in path.parent.iterdir()] == ["file"]
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path):
+    path = tmp_path / "file"
+    write_whole(path, b"old")
+    with pytest.raises(TypeError):
+        write_whole(path, "not bytes")
+    assert path.read_bytes() == b"old"
+    assert [p.name for p in tmp_path.iterdir()] == ["file"]

@@ -95,8 +95,9 @@ def add_reproduce(commands: Commands) -> None:
     """Add the command and its options."""
     summary = "every table and figure of the paper, beside the paper's own numbers"
     parser = command(commands, "reproduce", summary, REPRODUCE_EXAMPLES)
-    parser.add_argument("--tables", type=int, nargs="*", metavar="N", help="only these tables")
-    parser.add_argument("--figures", type=int, nargs="*", metavar="N", help="only these figures")
+    for name, count in (("tables", 3), ("figures", 9)):
+        parser.add_argument(f"--{name}", type=int, nargs="+", default=[], metavar="N",
+                            choices=range(1, count + 1), help=f"only these {name}")  # fmt: skip
     _add_experiment(
         parser, "reproduction, reproduction-quick", quick="small data, few starts, minutes"
     )
@@ -108,14 +109,15 @@ def run_reproduce(options: argparse.Namespace) -> int:
     from rich.console import Console
 
     from robustnmf.estimators.path import check_device
+    from robustnmf.experiments.paper import ITEMS
     from robustnmf.experiments.reproduce import plan, reproduce, scope_of
     from robustnmf.experiments.store import Store, code_version
     from robustnmf.report.outcomes import write_reproduction
 
     scope = scope_of(options.datasets, quick=options.quick, data_dir=options.data_dir)
-    reproduction = plan(_keys(options), scope)
-    are_named = options.tables is not None or options.figures is not None
-    if are_named and reproduction.left_out:
+    named = [f"table{n}" for n in options.tables] + [f"figure{n}" for n in options.figures]
+    reproduction = plan([key for key in ITEMS if not named or key in named], scope)
+    if named and reproduction.left_out:
         raise ValueError(
             f"{reproduction.left_out[0].title} needs data that are not here or not among "
             "--datasets. robustnmf datasets lists what is here and where to get the rest."
@@ -146,25 +148,6 @@ def run_reproduce(options: argparse.Namespace) -> int:
             console.print("\n".join(outcome.notes), markup=False)
     print(f"{reproduction.fits} fits behind it, {seconds:.0f} s in this run\nreport: {paths[0]}")
     return 0
-
-
-def _keys(options: argparse.Namespace) -> list[str]:
-    """Return the keys of the tables and figures that the options name; all if they name none."""
-    from robustnmf.experiments.paper import ITEMS
-
-    if options.tables is None and options.figures is None:
-        return list(ITEMS)
-    keys = [f"table{n}" for n in options.tables or []]
-    keys += [f"figure{n}" for n in options.figures or []]
-    known = [key for key in ITEMS if key in keys]
-    unknown = [key for key in keys if key not in ITEMS]
-    if unknown or not known:
-        raise UsageError(
-            f"the paper has tables 1 to 3 and figures 1 to 9, but not {', '.join(unknown)}"
-            if unknown
-            else "no table or figure was named; leave both options out for all of them"
-        )
-    return known
 
 
 def add_benchmark(commands: Commands) -> None:
