@@ -8,23 +8,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain, repeat
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from robustnmf.arrays import to_numpy
+from robustnmf.estimators import RankSelection, RobustNMF
+from robustnmf.estimators._base import BaseRobustNMF
 from robustnmf.estimators._explanation import find_outliers
 from robustnmf.report.files import write_comma_separated
 from robustnmf.report.page import display_name, format_percent
-from robustnmf.tables import StoredRows, count_missing, divide
+from robustnmf.tables import StoredRows, Table, count_missing, divide
 from robustnmf.text_format import is_number
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
-
-    from robustnmf.estimators import RankSelection, RobustNMF
-    from robustnmf.estimators._base import BaseRobustNMF
-    from robustnmf.tables import Table
 
 CSV_ROWS = 4096
 """Rows of an array that are converted to numbers of Python at a time."""

@@ -6,11 +6,12 @@ import json
 import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from robustnmf.arrays.sparse import as_dense
+from robustnmf.estimators import RankSelection, top_features
 from robustnmf.report import fitted_plots as plots
 from robustnmf.report.files import FIT_FILES, output_file, write_comma_separated, write_whole
 from robustnmf.report.fitted import Fit, csv_rows, escape_formula, part_names
@@ -29,9 +30,6 @@ from robustnmf.report.page import (
     page,
 )
 from robustnmf.tables import take_rows
-
-if TYPE_CHECKING:
-    from robustnmf.estimators import RankSelection
 
 MAX_SAMPLES, MAX_NAMED = 500, 3
 """Rows of the table, and features that are named for a sample."""
@@ -300,8 +298,6 @@ def contribution_shares(
 
 def top_features_table(fit: Fit) -> list[Content]:
     """Return a table of the features that tell each part from the others, if there are several."""
-    from robustnmf.estimators import top_features
-
     parts = top_features(fit.model, TOP_FEATURES)[: plots.MAX_PARTS]
     if len(parts) < 2 or fit.image_shape is not None:
         return []

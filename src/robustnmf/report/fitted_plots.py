@@ -7,19 +7,17 @@ from __future__ import annotations
 
 from html import escape
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy.cluster.hierarchy import leaves_list, linkage
 
 from robustnmf.displays import mosaic
+from robustnmf.estimators import RankSelection
 from robustnmf.report.fitted import Fit
 from robustnmf.report.page import Content, Picture, Plot, Row, counted, display_name, figure_bytes
+from robustnmf.tables import Table
 from robustnmf.text_format import to_number
-
-if TYPE_CHECKING:
-    from robustnmf.estimators import RankSelection
-    from robustnmf.tables import Table
 
 MAX_FEATURES, MAX_PARTS = 12, 60
 """Bars of a component, and components that are drawn."""
