@@ -42,7 +42,7 @@ FACTOR, HALVINGS = 4.0, 8
 LARGEST_KNOB = 1e300
 
 SOFTER = "EWRNMF or RobustNMF (weighting='entropy' or 'trimmed')"
-NO_KNOB = "The default weighting of RobustNMF, 'trimmed', needs no such parameter."
+SOFTEN = "Use the default weighting of RobustNMF, 'trimmed', or soften this one."
 """Advice for weights that collapsed, in words that serve in the shell too."""
 
 
@@ -150,16 +150,16 @@ def _remedy(weighting: Weighting, energies: Array, engine: Engine, wanted: float
     if share < float("inf"):
         weighting = clone(weighting).set_params(share=float("inf"))
         if _size(weighting, energies, engine) >= wanted:
-            return f"Raise share (now {share:.3g}) by a factor of 10 or more. {NO_KNOB}"
+            return f"{SOFTEN} Raise share (now {share:.3g}) by a factor of 10 or more."
     if weighting.per_entry:
-        return f"Raise {knob} (now {now:.3g}) by a factor of 10 or more. {NO_KNOB}"
+        return f"{SOFTEN} Raise {knob} (now {now:.3g}) by a factor of 10 or more."
     softer = _softened(weighting, energies, engine, wanted)
     if softer is None:
         return (
             f"No {knob} (now {now:.3g}) is enough for energies as uneven as these; fit with a much "
             f"larger one from the start, or use {SOFTER}."
         )
-    return f"Raise {knob} from {now:.3g} to {softer:.3g}. {NO_KNOB}"
+    return f"{SOFTEN} Raise {knob} from {now:.3g} to {softer:.3g}."
 
 
 def _size(weighting: Weighting, energies: Array, engine: Engine) -> float:
