@@ -44,8 +44,7 @@ from robustnmf.experiments.paper.tables import PUBLISHED, SIZES
 from robustnmf.experiments.protocol import SCALINGS, Protocol
 from robustnmf.experiments.trial import Task, cluster_codes, fit_points, score_members
 from robustnmf.metrics import clustering_accuracy, normalized_mutual_info
-from robustnmf.report.files import write_whole
-from robustnmf.report.tables import comma_separated
+from robustnmf.report.files import comma_separated, write_whole
 
 NOISE = ("scaled", "raw")
 ITERATIONS = (200, 500, 1000)

@@ -75,9 +75,7 @@ def whole_file(path: Path, *, stream: bool = False) -> Iterator[IO[bytes]]:
     points to is replaced. FIFOs, devices and open descriptors (``/dev/stdout``) are never replaced:
     with ``stream`` bytes are written directly to them, otherwise they are refused.
     """
-    if is_stream(path):
-        if not stream:
-            raise ValueError(f"{path} is a FIFO or a device; the path of a file is needed.")
+    if stream and is_stream(path):
         with open(path, "ab") as device:  # a descriptor that was redirected to a file is kept
             yield device
         return
@@ -95,7 +93,10 @@ def path_beside(path: Path) -> Iterator[Path]:
 
     Its permissions are those of the target, or of any new file. After an error it is deleted; after
     the end of the process, by the next one that writes to the same target, unless it is locked.
+    FIFOs, devices and open descriptors are refused.
     """
+    if is_stream(path):
+        raise ValueError(f"{path} is a FIFO or a device; the path of a file is needed.")
     target = path.resolve()
     delete_leftovers(target)
     # A name of its own: others may be writing to the same target.

@@ -90,10 +90,10 @@ class BenchmarkResult:
         paths : list of Path
             The page first.
         """
-        from robustnmf.report.contamination import SAMPLES, write
+        from robustnmf.report.outcomes import SAMPLES, write_benchmark
 
         report = replace(SAMPLES, outcomes=lambda rows: self.outcomes)
-        return write(self.rows, self.run_record, Path(folder), report)[1]
+        return write_benchmark(self.rows, self.run_record, Path(folder), report)[1]
 
 
 def run(

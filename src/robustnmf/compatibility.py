@@ -113,18 +113,19 @@ def unsupported_reason(
     if loss.weighs_entries and weighting.per_entry:
         return (
             f"{loss!r} and {weighting!r} both give every entry a weight of its own. Use {loss!r} "
-            "with a weighting of samples, or the squared error with this one."
+            "with a weighting of samples, or loss='frobenius' with this one."
         )
     if data == "sparse":
         if weighting.per_entry:
             return (
                 f"{weighting!r} gives every entry a weight of its own, also the zeros that sparse "
-                "X leaves out. Use a weighting of samples, or X.toarray() where memory allows."
+                "X leaves out. Use a weighting of samples, or dense X where memory allows."
             )
         if loss.weighs_entries:
             return (
                 f"{loss!r} gives every entry a weight of its own, also the zeros that sparse X "
-                "leaves out. Use Frobenius or KullbackLeibler, or X.toarray() where memory allows."
+                "leaves out. Use loss='frobenius' or 'kullback-leibler', or dense X where memory "
+                "allows."
             )
         if not loss.takes_zeros:
             return f"{loss!r} needs X > 0, and sparse X is zero where it stores nothing."

@@ -221,8 +221,6 @@ def test_a_killed_run_goes_on_where_it_was_and_ends_the_same(tmp_path):
 @needs_cli
 def test_the_command_line_speaks_of_mistakes_in_one_line(bare, tmp_path, capsys):
     for arguments, message, code in (
-        (["--figures", "12"], "tables 1 to 3 and figures 1 to 9", 2),
-        (["--tables"], "no table or figure was named", 2),
         (["--datasets", "gtfd"], "gtfd.npz", 1),
         (["--data-dir", str(tmp_path), "--datasets", "nonsense"], "no dataset is called", 1),
         (["--figures", "1"], "Figure 1", 1),
@@ -233,6 +231,14 @@ def test_the_command_line_speaks_of_mistakes_in_one_line(bare, tmp_path, capsys)
         assert error.startswith("robustnmf: ")
         assert message in error
         assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize("arguments", [["--figures", "12"], ["--tables", "0"], ["--tables"]])
+def test_tables_and_figures_are_those_of_the_paper(arguments, capsys):
+    with pytest.raises(SystemExit) as end:
+        main(["reproduce", *arguments])
+    assert end.value.code == 2
+    assert f"argument {arguments[0]}" in capsys.readouterr().err
 
 
 @needs_cli

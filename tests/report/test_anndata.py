@@ -1,5 +1,6 @@
 """AnnData objects and files: what is read, and where results are written to."""
 
+import os
 import subprocess
 import sys
 
@@ -235,7 +236,7 @@ def test_sparse_values_become_floats_that_hold_them(tmp_path, dtype):
 
 def test_without_anndata_the_extra_is_named(adata, tmp_path, monkeypatch, capsys):
     adata.write_h5ad(tmp_path / "in.h5ad")
-    monkeypatch.setattr("robustnmf.report.h5ad.find_spec", lambda name: None)
+    monkeypatch.setattr("robustnmf.cli.fit.find_spec", lambda name: None)
     assert fit(tmp_path / "in.h5ad", "--write-h5ad", str(tmp_path / "o.h5ad")) == 1
     assert "robustnmf[anndata]" in capsys.readouterr().err
 
@@ -255,3 +256,10 @@ def test_the_module_does_not_shadow_the_package():
     program = "import robustnmf.anndata, anndata; print(anndata.AnnData.__name__)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
     assert done.stdout.strip() == b"AnnData"
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/null"), reason="this system has no /dev/null")
+def test_a_device_is_no_place_for_anndata(adata, tmp_path, capsys):
+    adata.write_h5ad(tmp_path / "in.h5ad")
+    assert fit(tmp_path / "in.h5ad", "--write-h5ad", "/dev/null", "--force") == 1
+    assert "a FIFO or a device, and a file is needed" in capsys.readouterr().err

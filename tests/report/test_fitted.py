@@ -13,7 +13,7 @@ import scipy.sparse
 import robustnmf
 from robustnmf.cli import main
 from robustnmf.report.fitted import escape_formula
-from robustnmf.report.names import display_name
+from robustnmf.report.page import display_name
 from robustnmf.tables import read_table
 from tests.browsing import (
     complaints,

@@ -13,11 +13,24 @@ from numpy.testing import assert_allclose
 from scipy.sparse import csr_array
 
 from robustnmf import RobustNMF, select_rank
-from robustnmf.report.fitted_data import Fit
-from robustnmf.report.fitted_map import MAX_CATEGORIES, map_plot, part_corners
-from robustnmf.report.fitted_page import contents
-from robustnmf.report.fitted_plots import codes_plot, draw_samples, energies_plot, log_axis
-from robustnmf.report.fitted_samples import contribution_shares, samples_table
+from robustnmf.estimators import RankSelection
+from robustnmf.report.fitted import Fit
+from robustnmf.report.fitted_page import (
+    contents,
+    contribution_shares,
+    rank_curve,
+    samples_table,
+    top_features_table,
+)
+from robustnmf.report.fitted_plots import (
+    MAX_CATEGORIES,
+    codes_plot,
+    draw_samples,
+    energies_plot,
+    log_axis,
+    map_plot,
+    part_corners,
+)
 from robustnmf.report.page import Plot, Row, page
 from robustnmf.tables import StoredRows, Table, count_missing
 from tests.browsing import complaints, narrow, overflow, wait_until
@@ -262,6 +275,45 @@ def test_other_weightings_and_losses_have_pages(parameters):
     html = page("t", contents(fit_of(X, 2, **parameters)))
     assert ("has no cutoff" in html) == ("weighting" in parameters)
     assert ("entries without weight" in html) == ("loss" in parameters)
+
+
+ERRORS = np.array([[3.0, 1.0, 1.1], [3.2, 1.1, 1.0]])
+
+
+@pytest.mark.parametrize("silhouette", [None, np.array([np.nan, 0.95, 0.3])])
+def test_the_curve_of_ranks_has_stability_where_it_is_known(silhouette):
+    selection = RankSelection(np.array([1, 2, 3]), ERRORS, silhouette)
+    text, plot = rank_curve(selection)
+    assert text.html().endswith(f"{selection.reason}</p>")
+    assert ("silhouette" in text.html()) == (silhouette is not None)
+    assert len(plot.data) == (1 if silhouette is None else 2)
+    if silhouette is not None:
+        assert plot.data[1]["y"] == [None, 0.95, 0.3]
+        assert "yaxis2" in plot.layout
+
+
+def fit_of_parts(parts, names):
+    """What a report knows of a fit, as far as its parts are concerned."""
+    X = np.random.default_rng(0).random((60, len(parts))) @ parts
+    model = RobustNMF(len(parts), random_state=0).fit(X)
+    table = Table(X, [f"{i}" for i in range(60)], names, [])
+    return Fit(model, table, model.transform(X), 1.0)
+
+
+def test_features_of_parts_are_named_and_escaped():
+    parts = np.array([[5.0, 1.0, 0.0, 0.2], [5.0, 0.0, 1.0, 0.2]])
+    (table,) = top_features_table(fit_of_parts(parts, ["common", "<b>left</b>", "right", "small"]))
+    first = {row[1].text.split(" (")[0] for row in table.rows}
+    assert first == {"<b>left</b>", "right"}
+    assert "<b>" not in table.html()
+
+
+def test_a_single_part_and_images_have_no_such_table():
+    one = fit_of_parts(np.array([[1.0, 2.0, 3.0]]), ["a", "b", "c"])
+    assert top_features_table(one) == []
+    two = fit_of_parts(np.array([[1.0, 2.0, 0.0, 0.0], [0.0, 0.0, 1.0, 1.0]]), list("abcd"))
+    assert len(top_features_table(two)) == 1
+    assert top_features_table(replace(two, image_shape=(2, 2))) == []
 
 
 def test_the_page_in_the_dark_on_a_phone_and_searched(fit, tmp_path, browser):

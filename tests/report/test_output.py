@@ -14,10 +14,9 @@ import robustnmf
 from robustnmf import RobustNMF
 from robustnmf.archive import whole_file
 from robustnmf.cli import main
-from robustnmf.report.fitted import summary, write
-from robustnmf.report.fitted_data import Fit
+from robustnmf.report.fitted import Fit, summary
+from robustnmf.report.fitted_page import MAX_SAMPLES, write
 from robustnmf.report.fitted_plots import MAX_POINTS
-from robustnmf.report.fitted_samples import MAX_SAMPLES
 from robustnmf.tables import Table
 from robustnmf.weightings import L21
 from tests.problems import noisy_low_rank

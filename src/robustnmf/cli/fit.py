@@ -3,16 +3,35 @@
 from __future__ import annotations
 
 import argparse
+import json
 import re
+import shlex
+import time
+import warnings
+from datetime import UTC, datetime
+from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 from robustnmf.cli._shared import (
     Commands,
-    add_force,
+    UsageError,
     add_reading,
+    check_output,
     command,
+    name_places,
+    places_named,
     positive_integer,
+    read,
+    surroundings,
+    warn,
 )
+
+if TYPE_CHECKING:
+    from robustnmf.estimators import RankSelection, RobustNMF
+    from robustnmf.report.fitted import Fit
+    from robustnmf.tables import Table
 
 DESCRIPTION = """Split a table in a file into parts. Samples that follow none of them are found,
 and have less or no weight in the fit. Written to the folder that -o names:
@@ -43,6 +62,21 @@ INITS = ("random", "nndsvd", "nndsvda", "nndsvdar", "robust")
 
 SCALES = ("auto", "none", "max", "std", "robust")
 
+MAX_ROWS = 5000
+"""Samples by which the units of features are compared."""
+
+NOTEWORTHY_RATIO = 100
+"""How many times the median feature the largest one is, for features to have several units."""
+
+SQUARED_LOSSES = {"frobenius", "huber", "biweight"}
+"""Losses that the features of the largest numbers dominate."""
+
+CLASS_NAMES = {"class", "classes", "label", "labels", "target", "cluster", "group", "category", "y"}
+"""Names of columns that hold the classes of samples."""
+
+H5AD_KEY = "nmf"
+"""Name of the results in an AnnData file."""
+
 
 def add(commands: Commands) -> None:
     """Add the command and its options."""
@@ -52,13 +86,12 @@ def add(commands: Commands) -> None:
     parser.add_argument("--color-by", metavar="COLUMN",
                         help="column to colour samples by; it is no feature")  # fmt: skip
     parser.add_argument("-k", "--components", required=True, type=_components, metavar="K",
-                        help='number of parts, or "auto": chosen from the data')  # fmt: skip
+                        help='number of parts (n_components); "auto" chooses it')  # fmt: skip
     parser.add_argument("-o", "--output", type=Path, metavar="FOLDER",
                         help="where the results go")  # fmt: skip
     parser.add_argument("--write-h5ad", type=Path, metavar="FILE",
                         help="AnnData file to write: that which is read, with the results in it; "
                         "-o is not needed then")  # fmt: skip
-    add_force(parser)
     model = parser.add_argument_group("model")
     model.add_argument("--loss", default="frobenius", choices=LOSSES, metavar="LOSS",
                        help=f"{', '.join(LOSSES)} (default frobenius; kullback-leibler for "
@@ -81,20 +114,13 @@ def add(commands: Commands) -> None:
                        help="relative decrease to stop at (default 1e-4)")  # fmt: skip
     model.add_argument("--max-ranks", type=positive_integer, default=MAX_RANKS, metavar="N",
                        help=f"how many parts -k auto tries (default {MAX_RANKS})")  # fmt: skip
-    model.add_argument("--seed", type=_seed, default=0)
+    model.add_argument("--seed", type=_seed, default=0, help="of random numbers (random_state)")
     parser.add_argument("--image-shape", metavar="HxW", type=_image_shape,
                         help="samples are images of this shape")  # fmt: skip
     parser.add_argument(
         "--quiet", action="store_true", help="print nothing but warnings and errors"
     )
     parser.set_defaults(run=run)
-
-
-def run(options: argparse.Namespace) -> int:
-    """Read the table, fit, write all files, print a summary."""
-    from robustnmf.cli._fitting import run_fit
-
-    return run_fit(options)
 
 
 def _components(text: str) -> int | str:
@@ -131,3 +157,339 @@ def _image_shape(text: str) -> tuple[int, int]:
     if not shape:
         raise argparse.ArgumentTypeError(f"{text!r} is no HEIGHTxWIDTH")
     return int(shape[1]), int(shape[2])
+
+
+def run(options: argparse.Namespace) -> int:
+    """Read the table, fit, write all files, print a summary."""
+    say = partial(_say, options)
+    _check_outputs(options)
+    table = read(options, say)
+    if table.left_out and options.color_by is None:
+        say("  samples can be coloured by a column of texts, for example --color-by "
+            f"{shlex.quote(table.left_out[0])}")  # fmt: skip
+    _check_table(options, table)
+    # Imported now: they take seconds, and what cannot be read is said at once.
+    from robustnmf.report.fitted import summary
+    from robustnmf.report.fitted_page import write
+    from robustnmf.report.page import counted
+
+    fit = _fit(options, table)
+    numbers = summary(fit)
+    paths: dict[str, Path] = {}
+    if options.output is not None:
+        paths = write(fit, options.output, run_record(options, fit, numbers))
+    if options.write_h5ad is not None:
+        _write_h5ad(options, fit)
+        paths[options.write_h5ad.name] = options.write_h5ad
+    if fit.missing.any():
+        say(f"  {fit.missing_text}")
+    if options.json:
+        files = {name: str(path) for name, path in paths.items()}
+        print(json.dumps({**numbers, "files": files}))
+    say(f"{counted(numbers['components'], 'part')} in "
+        f"{counted(numbers['iterations'], 'iteration')}, {fit.seconds:.1f} s; "
+        f"outliers: {len(numbers['outliers'])} of {numbers['samples']} samples")  # fmt: skip
+    if options.write_h5ad is not None:
+        say(f"AnnData: {options.write_h5ad}")
+    if options.output is not None:
+        say(f"report: {paths['report.html']}")
+    return 0
+
+
+def _is_quiet(options: argparse.Namespace) -> bool:
+    """Whether nothing but the summary for scripts is printed."""
+    return options.json or options.quiet
+
+
+def _say(options: argparse.Namespace, text: str) -> None:
+    """Print a line at once, if the options allow it."""
+    if not _is_quiet(options):
+        print(text, flush=True)
+
+
+def _check_outputs(options: argparse.Namespace) -> None:
+    """Refuse outputs that cannot be written, or that would replace something, before the fit."""
+    from robustnmf.report.files import FIT_FILES
+
+    h5ad = options.write_h5ad
+    paths: list[Path] = []
+    if options.output is None and h5ad is None:
+        raise UsageError("-o FOLDER is needed, or --write-h5ad FILE: where do the results go?")
+    if str(options.output) == "-":
+        raise UsageError("-o is -, but a folder is needed; results are several files.")
+    check = partial(check_output, inputs=[options.data], force=options.force)
+    if options.output is not None:
+        paths = [options.output / name for name in FIT_FILES]
+        check("--output", options.output, paths)
+    if h5ad is None:
+        return
+    for module in ("anndata", "h5py"):  # imported after the fit, as they take memory
+        if find_spec(module) is None:
+            raise ModuleNotFoundError(f"AnnData files need {module}", name=module)
+    from robustnmf.anndata import is_anndata_file
+
+    if h5ad.resolve() in [path.resolve() for path in paths]:
+        raise UsageError(f"--write-h5ad is {h5ad}, a file that -o writes.")
+    check("--write-h5ad", h5ad, [h5ad], streams=False)
+    if options.dataset is not None and is_anndata_file(options.data):
+        raise ValueError(
+            "--write-h5ad keeps the observations and variables of an AnnData file, which --dataset "
+            "leaves out. Leave --dataset out, or --write-h5ad."
+        )
+
+
+def _check_table(options: argparse.Namespace, table: Table) -> None:
+    """Refuse a table that does not fit the options."""
+    from robustnmf.anndata import is_anndata_file
+    from robustnmf.tables import StoredRows
+
+    samples, features = table.data.shape
+    most = min(samples, features)
+    if (2 if options.components == "auto" else options.components) > most:
+        advice = "Lower -k, or use -k auto" if most > 1 else "Use -k 1"
+        raise ValueError(
+            f"-k is {options.components}, but a table of {samples} x {features} (samples x "
+            f"features) has at most {most} component{'s' * (most > 1)}. {advice}."
+        )
+    height, width = options.image_shape or (1, features)
+    if height * width != features:
+        raise ValueError(
+            f"--image-shape is {height}x{width}, but HEIGHTxWIDTH of {features} pixels is needed."
+        )
+    if options.write_h5ad is None:
+        return
+    is_copy = is_anndata_file(options.data)
+    if is_copy and table.turned:
+        raise ValueError(
+            "--write-h5ad keeps observations as samples. Leave --transpose out, or --write-h5ad."
+        )
+    if not is_copy and isinstance(table.data, StoredRows):
+        raise ValueError(
+            "--write-h5ad needs the table in memory, and this one is too large. Write it as H5AD "
+            "and fit that."
+        )
+
+
+def _write_h5ad(options: argparse.Namespace, fit: Fit) -> None:
+    """Write the file that was read, or its table, with the results in it as an AnnData file."""
+    from robustnmf.anndata import result_slots, write_h5ad
+
+    results = result_slots(fit.model, fit.codes, fit.components, H5AD_KEY, options.layer)
+    if fit.scale is not None:
+        results["uns"][H5AD_KEY]["feature_scale"] = fit.scale
+    data = fit.table.data if fit.unscaled is None else fit.unscaled
+    write_h5ad(options.write_h5ad, options.data, fit.table, data, results)
+
+
+def _fit(options: argparse.Namespace, table: Table) -> Fit:
+    """Scale the features, choose the number of parts, and fit, as the options say."""
+    import numpy as np
+
+    from robustnmf.anndata import is_anndata_file
+    from robustnmf.estimators import RobustNMF
+    from robustnmf.report.fitted import Fit
+    from robustnmf.tables import draw_rows, scale_features
+
+    begin = time.perf_counter()
+    messages: list[str] = []
+
+    def note(text: str) -> None:
+        if text:
+            messages.append(text)
+            warn(text)
+
+    rows = draw_rows(table.data, MAX_ROWS, options.seed)
+    if not options.color_by:
+        note(class_note(rows, table))
+    scale = unscaled = None
+    kind, reason = options.scale, ""
+    if kind == "auto":
+        kind, reason = choose_scale(rows, table, options)
+        note(reason if kind == "none" else "")
+    if kind != "none":
+        if options.write_h5ad is not None and not is_anndata_file(options.data):
+            unscaled = table.data  # which are written
+        table, scale = scale_features(table, kind, options.seed, keep=unscaled is not None)
+        table.notes.append(f"{reason}every feature is divided by its scale ({kind})")
+        _say(options, f"  {table.notes[-1]}")
+    parameters = {"loss": options.loss, "init": options.init, "weighting": options.weighting}
+    selection, rank = None, options.components
+    if rank == "auto":
+        selection = _choose_rank(table, options, parameters)
+        rank = selection.recommended
+        note(edge_note(selection, options.max_ranks))
+    model = RobustNMF(
+        rank, n_init=options.n_init, max_iter=options.max_iter, tol=options.tol,
+        random_state=options.seed, **parameters,
+    )  # fmt: skip
+    if not _is_quiet(options):
+        _show_progress(model)
+    with places_named(table), warnings.catch_warnings(record=True) as fit_warnings:
+        warnings.simplefilter("always")
+        codes = model.fit_transform(_values(table))
+    if table.named:  # sparse tables have no place for them
+        model.feature_names_in_ = np.array(table.features, dtype=object)
+    if scale is not None:
+        model.feature_scale_ = scale  # kept by model.save
+    for warning in fit_warnings:
+        if issubclass(warning.category, (UserWarning, RuntimeWarning)):
+            note(name_places(str(warning.message), table))
+    return Fit(
+        model, table, codes, time.perf_counter() - begin, options.image_shape, selection,
+        options.data.name, scale, messages, options.color_by, unscaled,
+    )  # fmt: skip
+
+
+def _values(table: Table) -> Any:
+    """Return the values of a table as an estimator takes them."""
+    from robustnmf.tables import StoredRows
+
+    return table.data.source if isinstance(table.data, StoredRows) else table.data
+
+
+def _choose_rank(
+    table: Table, options: argparse.Namespace, parameters: dict[str, Any]
+) -> RankSelection:
+    """Compare numbers of parts on some of the samples, as ``RobustNMF("auto")`` does."""
+    from robustnmf.estimators import RobustNMF
+    from robustnmf.estimators.auto_rank import choose_rank, draw_rank_rows_of
+    from robustnmf.estimators.rank import largest_rank
+
+    with places_named(table):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the fit says the same of X
+            rows = draw_rank_rows_of(RobustNMF(**parameters), _values(table))
+        largest = min(options.max_ranks, largest_rank(rows))
+    _say(options, f"choosing among {largest} numbers of parts, on {rows.shape[0]} samples")
+    with places_named(table if rows.shape[0] == table.data.shape[0] else None):
+        selection = choose_rank(
+            rows, parameters, options.seed, options.max_ranks, verbose=int(not _is_quiet(options))
+        )
+    _say(options, selection.reason)
+    return selection
+
+
+def run_record(options: argparse.Namespace, fit: Fit, numbers: dict[str, Any]) -> dict[str, Any]:
+    """Return what ``run.json`` holds: what was run, on what, and what was left out."""
+    import robustnmf
+
+    left_out = ("columns_left_out", "cells_made_missing", "short_lines")
+    results = ("samples", "features", "components", "iterations", "objective", "seconds")
+    chosen = {
+        name: str(value) if isinstance(value, Path) else value
+        for name, value in vars(options).items()
+        if name not in ("run", "command", "arguments")
+    }
+    return {
+        "command": options.arguments,
+        "version": robustnmf.__version__,
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "input": {"path": str(options.data), "text_format": numbers["text_format"]},
+        "options": chosen,
+        "parameters": {
+            name: value if isinstance(value, (bool, int, float, str, type(None))) else repr(value)
+            for name, value in fit.model.get_params(deep=False).items()
+        },
+        "scale": None if fit.scale is None else dict(
+            zip(fit.table.features, fit.scale.tolist(), strict=True)
+        ),
+        "notes": list(fit.table.notes),
+        "left_out": {name: numbers[name] for name in left_out},
+        "results": {name: numbers[name] for name in results}
+        | {"outliers": len(numbers["outliers"]), "blank": numbers["blank"],
+           "missing_values": numbers["missing_values"]},
+        "warnings": fit.warnings,
+        **surroundings(None),
+    }  # fmt: skip
+
+
+def _show_progress(model: RobustNMF) -> None:
+    """Show a progress bar during the fit, if this scikit-learn has one."""
+    try:
+        from sklearn.callback import ProgressBar
+    except ImportError:
+        return
+    model.set_callbacks(ProgressBar())
+
+
+def units_ratio(rows: Any) -> float:
+    """Return how many times the median feature of rows the largest one is; 1 for sparse rows."""
+    import numpy as np
+
+    if not isinstance(rows, np.ndarray):
+        return 1.0  # counts, as a rule, which have one unit
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of columns without a value
+        typical = np.nanmedian(rows, axis=0)
+    positive = typical[typical > 0]
+    return float(positive.max() / np.median(positive)) if len(positive) > 1 else 1.0
+
+
+def choose_scale(
+    rows: Any, table: Table, options: argparse.Namespace
+) -> tuple[Literal["none", "robust"], str]:
+    """Return the scale for ``--scale auto``, and the reason or a note; empty without either.
+
+    Features of several units are scaled. Pixels, points of spectra and counts have one unit.
+    """
+    import numpy as np
+
+    from robustnmf.report.fitted_plots import feature_axis
+
+    ratio = units_ratio(rows)
+    if ratio < NOTEWORTHY_RATIO or options.loss not in SQUARED_LOSSES:
+        return "none", ""
+    text = f"the largest feature is {ratio:,.0f} times the median one"
+    known = rows[np.isfinite(rows)]
+    is_ordered = options.image_shape is not None or feature_axis(table) is not None
+    if is_ordered or (known == np.floor(known)).all():
+        return "none", (
+            f"{text} and will dominate the parts; if features have different units, use --scale "
+            "robust"
+        )
+    return "robust", f"{text} (--scale none keeps the units): "
+
+
+def class_note(rows: Any, table: Table) -> str:
+    """Ask whether a feature is a class: one of few integers, by its name or alone of its kind."""
+    import numpy as np
+
+    from robustnmf.report.fitted_plots import MAX_CATEGORIES
+
+    if not isinstance(rows, np.ndarray) or not table.named or table.turned:
+        return ""
+    counts = {}
+    for name, values in zip(table.features, rows.T, strict=True):
+        levels = np.unique(values[np.isfinite(values)])
+        is_integer = bool((levels == np.floor(levels)).all())
+        if is_integer and 2 <= len(levels) <= min(MAX_CATEGORIES, len(rows) // 4):
+            counts[name] = len(levels)
+    names = [name for name in counts if name.lower() in CLASS_NAMES] or list(counts)
+    if len(names) != 1 or len(table.features) < 2:
+        return ""
+    (name,) = names
+    return (
+        f"the column {name!r} holds {counts[name]} different integers and is a feature; if it is "
+        f"the class of the samples, use --color-by {shlex.quote(name)}"
+    )
+
+
+def edge_note(selection: RankSelection, max_ranks: int) -> str:
+    """Say in words that the number of parts is at the edge of those that were tried, if it is."""
+    rank, largest = selection.recommended, int(selection.ranks[-1])
+    if rank == largest > 1 and largest == max_ranks:
+        return (
+            f"-k auto chose {rank} parts, the most that it tried; more may be better, raise "
+            "--max-ranks"
+        )
+    if rank == largest > 1:
+        return (
+            f"-k auto chose {rank} parts, the most that a table of this shape allows: it may have "
+            "no fewer parts than features, or too few samples"
+        )
+    if rank == 1 < largest:
+        return (
+            "-k auto chose 1 part, the least there is: samples differ in amount alone, or their "
+            "parts are hidden by noise or by features of large units (--scale robust)"
+        )
+    return ""

@@ -6,21 +6,18 @@ import argparse
 import json
 import sys
 import warnings
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from robustnmf.cli._messages import errors_in_options
 from robustnmf.cli._shared import (
     Commands,
     UsageError,
-    add_force,
     add_reading,
-    check_new,
-    check_not_input,
-    check_writable,
+    check_output,
     command,
     is_stdout,
-    open_output,
+    places_named,
     read,
     warn,
 )
@@ -51,25 +48,21 @@ def add(commands: Commands) -> None:
     add_reading(parser)
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE",
                         help='CSV file for the codes; "-" is standard output')  # fmt: skip
-    add_force(parser)
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     """Read the model and the table, compute codes and energies, write them, print a summary."""
     import robustnmf
-    from robustnmf.report.encoded import encode_samples
-    from robustnmf.report.fitted import read_summary, write_codes
+    from robustnmf.report.files import output_file
+    from robustnmf.report.fitted import encode_samples, read_summary, write_codes
 
     to_stdout = is_stdout(options.output)
     if to_stdout and options.json:
         raise UsageError("--json prints to standard output, where -o writes the codes to.")
-    if options.output.is_dir():
-        raise ValueError(f"--output is {options.output}, a folder; a file is needed.")
-    check_not_input(options.output, options.data, options.model)
     if not to_stdout:
-        check_writable("--output", options.output, [options.output])
-        check_new([options.output], force=options.force)
+        inputs = [options.data, options.model]
+        check_output("--output", options.output, [options.output], inputs, force=options.force)
     model = robustnmf.load(options.model)
     if not hasattr(model, "transform"):
         raise ValueError(f"{options.model} is a {type(model).__name__}, which has no codes.")
@@ -85,11 +78,13 @@ def run(options: argparse.Namespace) -> int:
         first = ", ".join(repr(name[:40]) for name in unknown[:5])
         more = ", ..." if len(unknown) > 5 else ""
         warn(f"left out, no features of the model: {first}{more}")
-    with errors_in_options(table, options.data), warnings.catch_warnings():
+    with places_named(table), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about names of features, which were compared above
         codes, energies, outliers = encode_samples(model, data)
-    with open_output(options.output) as file:
+    sys.stdout.flush()
+    with nullcontext(sys.stdout.buffer) if to_stdout else output_file(options.output) as file:
         write_codes(file, table.ids, codes, energies, outliers)
+    sys.stdout.flush()
     samples, features = table.data.shape
     if options.json:
         result = {"samples": samples, "features": features, "output": str(options.output)}

@@ -41,6 +41,10 @@ FACTOR, HALVINGS = 4.0, 8
 
 LARGEST_KNOB = 1e300
 
+SOFTER = "EWRNMF or RobustNMF (weighting='entropy' or 'trimmed')"
+SOFTEN = "Use the default weighting of RobustNMF, 'trimmed', or soften this one."
+"""Advice for weights that collapsed, in words that serve in the shell too."""
+
 
 def warn_if_collapsed(
     name: str, weighting: Weighting, energies: Array, engine: Engine, size: float, rank: int
@@ -88,8 +92,8 @@ def warn_of_outliers(
         ")" if enough is None else f"; with {enough} components none is left out)"
     )
     warn(
-        f"{name} left out {what}; outliers_ says which.{facts} If they belong to the data, "
-        f"{advice}, or count all samples alike with weighting='uniform'.",
+        f"{name} left out {what}; they are marked as outliers (outliers_).{facts} If they belong "
+        f"to the data, {advice}, or count all samples alike with weighting='uniform'.",
         OutlierWarning,
     )
 
@@ -101,8 +105,8 @@ def warn_of_few_samples(name: str, engine: Engine) -> None:
         warn(
             f"{count:.0f} sample{'s are' if count > 1 else ' is'} too few to tell bad ones from "
             f"good ones: {name} counts all of them alike, as plain NMF does. It needs "
-            f"{FEWEST_SAMPLES} or more; a weighting with a parameter of your own, such as "
-            "weighting=Cauchy(...), works with fewer.",
+            f"{FEWEST_SAMPLES} or more; in Python, a weighting with a parameter of your own, such "
+            "as weighting=Cauchy(...), works with fewer.",
             OutlierWarning,
         )
 
@@ -130,8 +134,8 @@ def warn_of_bad_entries(name: str, learned: dict[str, Any], sample: RowSample) -
         warn(
             f"{share:.1%} of the entries are far above the others of their feature, and the "
             f"components of {name} do not explain them. Weights of samples do not help if many "
-            "samples have a few bad entries; loss='biweight' ignores such entries, and "
-            "entry_weights(X) says which.",
+            "samples have a few bad entries; loss='biweight' ignores such entries and reports "
+            "them (entry_weights).",
             OutlierWarning,
         )
 
@@ -140,22 +144,22 @@ def _remedy(weighting: Weighting, energies: Array, engine: Engine, wanted: float
     """What to do about it, with a number where one can be given."""
     knob = weighting.knob
     if knob is None:
-        return "This weighting has no parameter to soften it; use EWRNMF or RobustNMF."
+        return f"This weighting has no parameter to soften it; use {SOFTER}."
     now = getattr(weighting, knob)
     share = getattr(weighting, "share", float("inf"))
     if share < float("inf"):
         weighting = clone(weighting).set_params(share=float("inf"))
         if _size(weighting, energies, engine) >= wanted:
-            return f"Raise share (now {share:.3g}) by a factor of 10 or more."
+            return f"{SOFTEN} Raise share (now {share:.3g}) by a factor of 10 or more."
     if weighting.per_entry:
-        return f"Raise {knob} (now {now:.3g}) by a factor of 10 or more."
+        return f"{SOFTEN} Raise {knob} (now {now:.3g}) by a factor of 10 or more."
     softer = _softened(weighting, energies, engine, wanted)
     if softer is None:
         return (
             f"No {knob} (now {now:.3g}) is enough for energies as uneven as these; fit with a much "
-            "larger one from the start, or use EWRNMF or RobustNMF."
+            f"larger one from the start, or use {SOFTER}."
         )
-    return f"Raise {knob} from {now:.3g} to {softer:.3g}."
+    return f"{SOFTEN} Raise {knob} from {now:.3g} to {softer:.3g}."
 
 
 def _size(weighting: Weighting, energies: Array, engine: Engine) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,7 +19,7 @@ from robustnmf.experiments.demo import (
     Row,
 )
 from robustnmf.report.files import write_whole
-from robustnmf.report.page import Content, Paragraph, Picture, Table, page
+from robustnmf.report.page import Content, Paragraph, Picture, Table, figure_bytes, page
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -98,9 +97,7 @@ def picture(demo: Demo) -> bytes:
         bad = np.zeros(len(row.importances), dtype=bool) if only_clean else demo.bad
         _importances(figure.add_subplot(grid[i, 1]), row, bad, legend=i == 2)
         _objective(figure.add_subplot(grid[i, 2]), row)
-    buffer = BytesIO()
-    figure.savefig(buffer, format="png", dpi=110)
-    return buffer.getvalue()
+    return figure_bytes(figure)
 
 
 def swimmer_picture(figures: Figures, learned: list[Learned]) -> bytes:
@@ -128,9 +125,7 @@ def swimmer_picture(figures: Figures, learned: list[Learned]) -> bytes:
             for spine in axes.spines.values():
                 is_found = cosine >= FOUND
                 spine.set(color="0.8" if is_found else "tab:red", lw=1 if is_found else 2)
-    buffer = BytesIO()
-    figure.savefig(buffer, format="png", dpi=110)
-    return buffer.getvalue()
+    return figure_bytes(figure)
 
 
 def _images(axes: Axes, rows: np.ndarray, title: str) -> None:

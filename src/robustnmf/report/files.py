@@ -1,11 +1,13 @@
-"""Write files that appear whole or not at all."""
+"""Write files that appear whole or not at all, and tables as CSV."""
 
 from __future__ import annotations
 
+import csv
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from typing import IO
 
@@ -13,11 +15,6 @@ from robustnmf.archive import is_stream, whole_file
 
 FIT_FILES = ("basis.csv", "codes.csv", "samples.csv", "model.rnmf", "report.html", "run.json")
 """Files of a fit."""
-
-
-def output_paths(folder: Path) -> dict[str, Path]:
-    """Return the paths of the files of a fit in a folder, by name."""
-    return {name: folder / name for name in FIT_FILES}
 
 
 def unwritable_reason(path: Path) -> str | None:
@@ -62,3 +59,21 @@ def write_whole(path: Path, content: bytes) -> None:
     """Write these bytes to a file."""
     with output_file(path) as file:
         file.write(content)
+
+
+def comma_separated(header: Sequence[str], rows: Iterable[Sequence[object]]) -> bytes:
+    """Return rows as CSV."""
+    buffer = BytesIO()
+    write_comma_separated(buffer, header, rows)
+    return buffer.getvalue()
+
+
+def write_comma_separated(
+    file: IO[bytes], header: Sequence[str], rows: Iterable[Sequence[object]]
+) -> None:
+    """Write rows as CSV to a binary file, one after the other."""
+    text = TextIOWrapper(file, encoding="utf-8", newline="")
+    writer = csv.writer(text)
+    writer.writerow(header)
+    writer.writerows(rows)
+    text.detach()  # flushes, and leaves the file open

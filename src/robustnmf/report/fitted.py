@@ -1,26 +1,126 @@
-"""A fit as files: tables of its components, codes and samples, the model, and one page to read."""
+"""A fitted model with the table it was fitted to; its numbers, and tables of them as CSV."""
 
 from __future__ import annotations
 
-import json
+import math
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
-from pathlib import Path
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import chain, repeat
 from typing import IO, Any
 
 import numpy as np
+from scipy.sparse import csr_array
 
-from robustnmf.report.files import output_file, output_paths, write_whole
-from robustnmf.report.fitted_data import Fit
-from robustnmf.report.fitted_page import contents
-from robustnmf.report.names import display_name
-from robustnmf.report.page import page
-from robustnmf.report.tables import write_comma_separated
-from robustnmf.tables import Table
+from robustnmf.arrays import to_numpy
+from robustnmf.estimators import RankSelection, RobustNMF
+from robustnmf.estimators._base import BaseRobustNMF
+from robustnmf.estimators._explanation import find_outliers
+from robustnmf.report.files import write_comma_separated
+from robustnmf.report.page import display_name, format_percent
+from robustnmf.tables import StoredRows, Table, count_missing, divide
 from robustnmf.text_format import is_number
 
 CSV_ROWS = 4096
 """Rows of an array that are converted to numbers of Python at a time."""
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A fitted model with the table it was fitted to.
+
+    ``selection`` holds the errors by which the rank was chosen, if it was. With ``scale``
+    (features,) the data of the table are divided by it, and so are the components of the model.
+    ``unscaled`` are the data before that, if they are to be written.
+    ``color_by`` names the column that samples are coloured by. Arrays over all samples are computed
+    once: the tables and the page read them for every sample.
+    """
+
+    model: RobustNMF
+    table: Table
+    codes: np.ndarray
+    seconds: float
+    image_shape: tuple[int, int] | None = None
+    selection: RankSelection | None = None
+    name: str = "data"
+    scale: np.ndarray | None = None
+    warnings: list[str] = field(default_factory=list)
+    color_by: str | None = None
+    unscaled: np.ndarray | csr_array | None = None
+
+    @cached_property
+    def components(self) -> np.ndarray:
+        """The components (k, features) in the units of the file."""
+        components = np.asarray(self.model.components_)
+        return components if self.scale is None else components * self.scale
+
+    @cached_property
+    def weights(self) -> np.ndarray:
+        """Weight of every sample over the largest (n_samples,).
+
+        Importances also have a factor for the share of known values, which says nothing about how
+        well a sample is described; it is divided out.
+        """
+        known = self.table.data.shape[1] - self.missing
+        weights = np.asarray(self.model.sample_importances_) / np.maximum(known, 1)
+        return weights / max(float(weights.max()), np.finfo(float).tiny)
+
+    @cached_property
+    def missing(self) -> np.ndarray:
+        """Number of missing values of every sample (n_samples,)."""
+        return count_missing(self.table.data)
+
+    @cached_property
+    def outliers(self) -> np.ndarray:
+        """Whether a sample is an outlier (n_samples,); blank samples are none."""
+        return np.asarray(self.model.outliers_) & ~self.blank
+
+    @cached_property
+    def cutoffs(self) -> np.ndarray | None:
+        """Energy above which each sample has less weight (n_samples,), if the weighting has one.
+
+        Small samples can have lower cutoffs than others.
+        """
+        model, data = self.model, self.table.data
+        if not model.weighting_.uses_row_sizes:
+            return None
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of names of features, which are those of the fit
+            source = model._checked(data.source if isinstance(data, StoredRows) else data)
+        sizes = model._engine(source).row_sizes(model._problem.loss.degree)
+        return np.asarray(model.weighting_.for_row_sizes(to_numpy(sizes) * model._unit).cutoff)
+
+    @cached_property
+    def blank(self) -> np.ndarray:
+        """Whether a sample is all zeros or missing values (n_samples,): any components fit it."""
+        return (self.model.energies_ <= 0) | (self.model.sample_importances_ <= 0) & (
+            np.abs(np.asarray(self.codes)).sum(axis=1) == 0
+        )
+
+    @cached_property
+    def order(self) -> np.ndarray:
+        """Indices of the samples, the most outlying first (n_samples,)."""
+        weights = np.round(self.weights, 6)  # equal ones differ by rounding
+        return np.lexsort((-self.model.energies_, weights, ~self.outliers, self.blank))
+
+    @property
+    def missing_text(self) -> str:
+        """How many values are missing, in words."""
+        count, size = int(self.missing.sum()), math.prod(self.table.data.shape)
+        return f"{count:,} of {size:,} values are missing ({format_percent(count / size)})"
+
+    def feature_name(self, feature: int) -> str:
+        """Return the name of a feature as pages show it; those without one are numbered."""
+        name = display_name(self.table.features[feature])
+        return name if self.table.named else f"feature {name}"
+
+    def part_shares(self, indices: np.ndarray) -> np.ndarray:
+        """Return the share of each part in the approximations of samples (len(indices), k)."""
+        components = np.asarray(self.model.components_, dtype=float)
+        amounts = np.asarray(self.codes[indices], dtype=float) * components.sum(axis=1)
+        totals = amounts.sum(axis=1, keepdims=True)
+        return amounts / np.where(totals > 0, totals, 1.0)
 
 
 def summary(fit: Fit) -> dict[str, Any]:
@@ -51,47 +151,64 @@ def read_summary(table: Table) -> dict[str, Any]:
     }
 
 
-def write(fit: Fit, folder: Path, run_record: dict[str, Any] | None = None) -> dict[str, Path]:
-    """Write all files of a fit, the record of its run among them; return their paths by name."""
-    names = part_names(fit.model.components_.shape[0])
-    table, model = fit.table, fit.model
-    ids = [escape_formula(name) for name in table.ids]
-    numbers = np.column_stack([model.sample_importances_, model.energies_])
-    samples = (
-        [*row, int(is_outlier)]
-        for row, is_outlier in zip(_csv_rows(ids, numbers), fit.outliers.tolist(), strict=True)
-    )
-    folder.mkdir(parents=True, exist_ok=True)
-    paths = output_paths(folder)
-    tables: dict[str, tuple[list[str], Iterable[Sequence[object]]]] = {
-        "basis.csv": (
-            ["part", *map(escape_formula, table.features)],
-            _csv_rows(names, fit.components),
-        ),
-        "codes.csv": (["id", *names], _csv_rows(ids, fit.codes)),
-        "samples.csv": (["id", "importance", "energy", "outlier"], samples),
-    }
-    for name, (header, rows) in tables.items():
-        with output_file(paths[name]) as file:
-            write_comma_separated(file, header, rows)
-    model.save(paths["model.rnmf"])
-    title = f"robustnmf: {display_name(fit.name)}"
-    write_whole(paths["report.html"], page(title, contents(fit)).encode())
-    text = json.dumps(run_record or {}, indent=1, default=str)
-    write_whole(paths["run.json"], f"{text}\n".encode())
-    return paths
+def encode_samples(model: BaseRobustNMF, data: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return codes (n, k), energies (n,) and whether samples are outliers (n,), in one pass.
+
+    Features are divided by the scale of the fit, if it had one.
+    """
+    scale = _scale_of(model)
+    if scale is not None:
+        if data.shape[1] != len(scale):
+            raise ValueError(
+                f"the table has {data.shape[1]} features, but the model has {len(scale)}."
+            )
+        data = divide(data, scale)
+    source = model._checked(data.source if isinstance(data, StoredRows) else data)
+    engine = model._engine(source)
+    codes, energies = model._encode_rows(source, engine)
+    sizes = to_numpy(engine.row_sizes(model._problem.loss.degree)) * model._unit
+    energies = to_numpy(energies) * model._unit
+    return to_numpy(codes), energies, find_outliers(model, energies, sizes)
 
 
-def _csv_rows(names: Iterable[str], array: np.ndarray) -> Iterator[list[str | float]]:
-    """Yield the rows of a CSV file: a name and the numbers of a row of the array (n, m).
+def _scale_of(model: Any) -> np.ndarray | None:
+    """Return what the features of the fit were divided by (features,), if they were."""
+    scale = getattr(model, "feature_scale_", None)
+    if scale is None:
+        return None
+    is_array = isinstance(scale, np.ndarray) and scale.shape == (model.n_features_in_,)
+    if not is_array or scale.dtype.kind != "f" or not ((scale > 0) & np.isfinite(scale)).all():
+        raise ValueError("the model has scales of features that are no positive numbers.")
+    return scale
+
+
+def write_codes(
+    file: IO[bytes],
+    ids: Sequence[str],
+    codes: np.ndarray,
+    energies: np.ndarray,
+    outliers: np.ndarray,
+) -> None:
+    """Write codes (n, k), energies and outliers (n,) of new samples as CSV to a binary file."""
+    header = ["id", *part_names(codes.shape[1]), "energy", "outlier"]
+    rows = csv_rows(map(escape_formula, ids), np.column_stack([codes, energies]), outliers)
+    write_comma_separated(file, header, rows)
+
+
+def csv_rows(
+    names: Iterable[str], array: np.ndarray, flags: np.ndarray | None = None
+) -> Iterator[list[str | float]]:
+    """Yield the rows of a CSV file: a name, the numbers of a row of the array (n, m), a flag.
 
     They have as many digits as their precision needs, and are converted in blocks.
     """
     array = np.asarray(array)
     blocks = (array[start : start + CSV_ROWS] for start in range(0, len(array), CSV_ROWS))
     rows = chain.from_iterable(block.tolist() for block in blocks)
-    for name, row in zip(names, rows, strict=True):
-        yield [name, *(f"{x:.9g}" for x in row)] if array.dtype == np.float32 else [name, *row]
+    ends = repeat([], len(array)) if flags is None else ([int(flag)] for flag in flags.tolist())
+    for name, row, end in zip(names, rows, ends, strict=True):
+        numbers = (f"{x:.9g}" for x in row) if array.dtype == np.float32 else row
+        yield [name, *numbers, *end]
 
 
 def part_names(count: int) -> list[str]:
@@ -103,27 +220,3 @@ def escape_formula(text: str) -> str:
     """Return a name for a cell of a CSV file that no spreadsheet takes for a formula."""
     is_risky = bool(text) and text[0] in "=+-@\t\r\n"
     return f"'{text}" if is_risky and not is_number(text) else text
-
-
-def check_image_shape(shape: tuple[int, int], features: int) -> tuple[int, int]:
-    """Return the shape; refuse it unless images of it have as many pixels as there are features."""
-    height, width = shape
-    if height * width != features:
-        raise ValueError(
-            f"--image-shape is {height}x{width}, but HEIGHTxWIDTH of {features} pixels is needed."
-        )
-    return shape
-
-
-def write_codes(
-    file: IO[bytes],
-    ids: Sequence[str],
-    codes: np.ndarray,
-    energies: np.ndarray,
-    outliers: np.ndarray,
-) -> None:
-    """Write codes (n, k), energies and outliers (n,) of new samples as CSV to a binary file."""
-    names = part_names(codes.shape[1])
-    numbers = _csv_rows(map(escape_formula, ids), np.column_stack([codes, energies]))
-    rows = ([*row, int(flag)] for row, flag in zip(numbers, outliers, strict=True))
-    write_comma_separated(file, ["id", *names, "energy", "outlier"], rows)

@@ -1,59 +1,103 @@
-"""The page of a fit: its components, its samples, and how it converged."""
+"""The files of a fit: tables, the model, and one page on its components and samples."""
 
 from __future__ import annotations
 
-from html import escape
-from io import BytesIO
-from itertools import pairwise
+import json
+import warnings
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from robustnmf.report.fitted_data import Fit
-from robustnmf.report.fitted_map import map_plot
-from robustnmf.report.fitted_plots import (
-    BLUE,
-    codes_plot,
-    count_note,
-    draw_samples,
-    energies_plot,
-)
-from robustnmf.report.fitted_rank import rank_curve
-from robustnmf.report.fitted_samples import samples_table, top_features_table
-from robustnmf.report.names import counted, display_name, display_note, format_percent
+from robustnmf.arrays import as_dense
+from robustnmf.estimators import RankSelection, top_features
+from robustnmf.report import fitted_plots as plots
+from robustnmf.report.files import FIT_FILES, output_file, write_comma_separated, write_whole
+from robustnmf.report.fitted import Fit, csv_rows, escape_formula, part_names
 from robustnmf.report.page import (
+    MAX_NOTE,
     Bullets,
     Content,
     Heading,
     Links,
     Paragraph,
-    Picture,
-    Plot,
-    Row,
+    Table,
+    TableCell,
+    counted,
+    display_name,
+    format_percent,
+    page,
 )
-from robustnmf.report.plots import mosaic
-from robustnmf.tables import Table
-from robustnmf.text_format import to_number
+from robustnmf.tables import take_rows
 
-MAX_FEATURES, MAX_PARTS = 12, 60
-"""Bars of a component, and components that are drawn."""
+MAX_SAMPLES, MAX_NAMED = 500, 3
+"""Rows of the table, and features that are named for a sample."""
 
-MIN_AXIS, MAX_AXIS = 20, 3000
-"""Features that are numbers in increasing order (wavelengths, times) from which on components are
-drawn as lines, and points of such a line."""
+MAX_ENTRIES = 2_000_000
+"""Entries of the samples that are explained: they are made dense."""
+
+TOP_FEATURES, MIN_RATIO, FAR_MORE = 6, 1.05, 1000
+"""Features of a part in their table, the least and the largest ratio that is written out."""
+
+MIN_EXPLAINED = 10
+BAD_ENTRY, MAX_BAD_ENTRIES = 0.1, 5
+"""Weight below which an entry is named in the table, and the most names for a sample."""
+
+
+def write(fit: Fit, folder: Path, run_record: dict[str, Any] | None = None) -> dict[str, Path]:
+    """Write all files of a fit, the record of its run among them; return their paths by name."""
+    names = part_names(fit.model.components_.shape[0])
+    table, model = fit.table, fit.model
+    ids = [escape_formula(name) for name in table.ids]
+    numbers = np.column_stack([model.sample_importances_, model.energies_])
+    features = [escape_formula(name) for name in table.features]
+    paths = {name: folder / name for name in FIT_FILES}
+    tables: dict[str, tuple[list[str], Iterable[Sequence[object]]]] = {
+        "basis.csv": (["part", *features], csv_rows(names, fit.components)),
+        "codes.csv": (["id", *names], csv_rows(ids, fit.codes)),
+        "samples.csv": (
+            ["id", "importance", "energy", "outlier"],
+            csv_rows(ids, numbers, fit.outliers),
+        ),
+    }
+    for name, (header, rows) in tables.items():
+        with output_file(paths[name]) as file:
+            write_comma_separated(file, header, rows)
+    model.save(paths["model.rnmf"])
+    title = f"robustnmf: {display_name(fit.name)}"
+    write_whole(paths["report.html"], page(title, contents(fit)).encode())
+    text = json.dumps(run_record or {}, indent=1, default=str)
+    write_whole(paths["run.json"], f"{text}\n".encode())
+    return paths
 
 
 def contents(fit: Fit) -> list[Content]:
     """Return the pieces of the page of a fit."""
+    sections = [section for section in _sections(fit) if section[2]]
+    content: list[Content] = [
+        Paragraph(_summary_text(fit)),
+        Links([(anchor, title) for title, anchor, _ in sections]),
+    ]
+    for title, anchor, pieces in sections:
+        content += [Heading(title, anchor), *pieces]
+    return content
+
+
+def _sections(fit: Fit) -> list[tuple[str, str, list[Content]]]:
+    """Return title, anchor and pieces of the sections of the page; some may be empty."""
     count = len(fit.codes)
-    drawn = draw_samples(fit)
-    codes, n_columns = codes_plot(fit)
-    sections: list[tuple[str, str, list[Content]]] = [
-        ("Warnings", "warnings", [Bullets([display_note(text) for text in fit.warnings])]),
-        ("Parts", "parts", [Paragraph(_parts_text(fit)), *_parts(fit), *top_features_table(fit)]),
+    drawn = plots.draw_samples(fit)
+    codes, n_columns = plots.codes_plot(fit)
+    notes = [display_name(note, MAX_NOTE) for note in (*fit.table.notes, *fit.table.losses)]
+    messages = [display_name(text, MAX_NOTE) for text in fit.warnings]
+    return [
+        ("Warnings", "warnings", [Bullets(messages)] if messages else []),
+        ("Parts", "parts", [
+            Paragraph(_parts_text(fit)), plots.components_plots(fit), *top_features_table(fit),
+        ]),
         ("Map of the samples", "map", [
-            Paragraph(_map_text(fit) + count_note(len(drawn), count)),
-            map_plot(fit, drawn),
+            Paragraph(_map_text(fit) + _count_note(len(drawn), count)), plots.map_plot(fit, drawn),
         ]),
         ("Outliers and other samples", "samples", [
             Paragraph(
@@ -65,37 +109,32 @@ def contents(fit: Fit) -> list[Content]:
             samples_table(fit),
         ]),
         ("Energies", "energies", [
-            Paragraph(_energies_text(fit)),
-            energies_plot(fit),
+            Paragraph(
+                "This weighting has no cutoff: outliers have less than a tenth of an equal weight."
+                if fit.cutoffs is None else
+                "Samples above their cutoff have less or no weight; small samples have lower "
+                "cutoffs."
+            ),
+            plots.energies_plot(fit),
         ]),
         ("Codes", "codes", [
             Paragraph(
                 "How much of each part samples have, of the largest amount of it among samples "
-                "that are no outliers." + count_note(n_columns, count)
+                "that are no outliers." + _count_note(n_columns, count)
             ),
             codes,
         ]),
+        ("Number of parts", "rank", [] if fit.selection is None else rank_curve(fit.selection)),
+        ("How it was found", "fit", [plots.objective_plot(fit)]),
+        ("What was read", "data", [Bullets(notes)]),
     ]  # fmt: skip
-    if fit.selection is not None:
-        sections.append(("Number of parts", "rank", rank_curve(fit.selection)))
-    sections += [
-        ("How it was found", "fit", [_objective(fit)]),
-        ("What was read", "data", [_notes(fit.table)]),
-    ]
-    if not fit.warnings:
-        del sections[0]
-    content: list[Content] = [
-        Paragraph(_summary_text(fit)),
-        Links([(anchor, title) for title, anchor, _ in sections]),
-    ]
-    for title, anchor, pieces in sections:
-        content += [Heading(title, anchor), *pieces]
-    return content
 
 
-def _notes(table: Table) -> Bullets:
-    """Return what was taken for data, and what was not."""
-    return Bullets([display_note(note) for note in (*table.notes, *table.losses)])
+def _count_note(drawn: int, count: int) -> str:
+    """Say in words how many of the samples a plot shows, if not all."""
+    if drawn >= count:
+        return ""
+    return f" Shown are {drawn:,} of {count:,} samples: the most outlying, and others at random."
 
 
 def _summary_text(fit: Fit) -> str:
@@ -148,96 +187,130 @@ def _map_text(fit: Fit) -> str:
     return text
 
 
-def _energies_text(fit: Fit) -> str:
-    """Say in words which samples are outliers by their energies."""
-    if fit.cutoffs is None:
-        return "This weighting has no cutoff: outliers have less than a tenth of an equal weight."
-    return "Samples above their cutoff have less or no weight; small samples have lower cutoffs."
-
-
 def _parts_text(fit: Fit) -> str:
     """Say in words what the pictures of components show."""
     count = len(fit.model.components_)
     text = "Every sample is a sum of these parts, each in its own amount."
-    if fit.image_shape is None and feature_axis(fit.table) is None:
+    if fit.image_shape is None and plots.feature_axis(fit.table) is None:
         text += " Bars: the largest features of a part."
     if fit.scale is not None:
         text += " Features are in units of their scale; basis.csv has the units of the file."
-    if count > MAX_PARTS:
-        text += f" Shown are {MAX_PARTS} of {count}; all are in basis.csv."
+    if count > plots.MAX_PARTS:
+        text += f" Shown are {plots.MAX_PARTS} of {count}; all are in basis.csv."
     return text
 
 
-def feature_axis(table: Table) -> np.ndarray | None:
-    """Return the names of features as numbers (features,), if they increase, as wavelengths do."""
-    if not table.named or len(table.features) < MIN_AXIS:
-        return None
-    numbers = [to_number(name) for name in table.features]
-    known = [number for number in numbers if number is not None and np.isfinite(number)]
-    if len(known) < len(numbers) or any(one >= other for one, other in pairwise(known)):
-        return None
-    return np.array(known)
+def rank_curve(selection: RankSelection) -> list[Content]:
+    """Say how the number of parts was chosen, in words and in a plot."""
+    text = (
+        f"Entries were hidden and predicted with {selection.ranks[0]} to {selection.ranks[-1]} "
+        f"parts; the error is least with {counted(selection.best, 'part')}. "
+    )
+    if selection.silhouette is not None:
+        text += (
+            "Fits from random starts were compared: the silhouette is one where every start finds "
+            "the same parts. "
+        )
+    return [Paragraph(text + selection.reason), plots.rank_plot(selection)]
 
 
-def _parts(fit: Fit) -> list[Content]:
-    """Draw the components: as images, as lines, or as bars of their largest features."""
-    components = np.asarray(fit.model.components_, dtype=float)[:MAX_PARTS]
-    if fit.image_shape is not None:
-        images = components.reshape(-1, *fit.image_shape)
-        images = images / np.maximum(images.max(axis=(1, 2), keepdims=True), 1e-300)
-        return [Picture(_png(mosaic(images)), f"{counted(len(images), 'part')} as images")]
-    axis = feature_axis(fit.table)
-    plots: list[Content] = []
-    for j, part in enumerate(components):
-        title = {"text": f"part {j + 1}", "x": 0.02, "xanchor": "left"}
-        if axis is not None:
-            step = -(-len(axis) // MAX_AXIS)
-            line = {
-                "type": "scatter", "mode": "lines", "x": axis[::step].tolist(),
-                "y": part[::step].tolist(), "line": {"color": BLUE, "width": 1.5},
-            }  # fmt: skip
-            layout: dict[str, Any] = {
-                "title": title, "height": 240, "margin": {"l": 50, "r": 10, "t": 40, "b": 40},
-                "template": "none", "yaxis": {"rangemode": "tozero"},
-            }  # fmt: skip
-            plots.append(Plot([line], layout, f"Part {j + 1} along the features"))
-            continue
-        top = np.argsort(part)[::-1][:MAX_FEATURES][::-1]
-        data = {
-            "type": "bar", "orientation": "h", "x": part[top].tolist(), "marker": {"color": BLUE},
-            "y": [f"{place}" for place in range(len(top))],
-            "text": [escape(fit.feature_name(int(i))) for i in top],
-            "textposition": "outside", "cliponaxis": False, "hoverinfo": "x+text",
-        }  # fmt: skip
-        layout = {
-            "title": title, "height": 120 + 22 * len(top), "template": "none",
-            "yaxis": {"visible": False}, "margin": {"l": 10, "r": 160, "t": 40, "b": 40},
-        }  # fmt: skip
-        plots.append(Plot([data], layout, f"Part {j + 1}: its largest features"))
-    return [Row(plots)]
+def samples_table(fit: Fit) -> Table:
+    """Return the table of the most outlying samples."""
+    count, features = fit.table.data.shape
+    farthest = fit.order[:MAX_SAMPLES]
+    n_explained = min(len(farthest), max(MIN_EXPLAINED, MAX_ENTRIES // features))
+    texts, bad_entries = _explain(fit, farthest[:n_explained])
+    names = [f"part {j + 1}" for j in range(fit.codes.shape[1])]
+    shares = fit.part_shares(farthest)
+    rows = []
+    for place, i in enumerate(farthest.tolist()):
+        energy, weight = float(fit.model.energies_[i]), float(fit.weights[i])
+        main = int(shares[place].argmax())
+        share = float(shares[place, main])
+        row = [
+            TableCell(display_name(fit.table.ids[i])),
+            TableCell("yes" if fit.outliers[i] else "blank" if fit.blank[i] else "no"),
+            TableCell(f"{weight:.3f}", weight),
+            TableCell(f"{energy:.4g}", energy),
+            TableCell(f"{names[main]} ({share:.0%})" if share else "none", share),
+            TableCell(texts[place] if place < n_explained else "", kinds=("text",)),
+        ]
+        if bad_entries is not None:
+            text, n_bad = bad_entries[place] if place < n_explained else ("", 0)
+            row.append(TableCell(text, n_bad, kinds=("text",)))
+        rows.append(row)
+    header = ["sample", "outlier", "weight", "energy", "main part", "what makes its energy"]
+    header += [] if bad_entries is None else ["entries without weight"]
+    caption = f"All {count:,} samples, the most outlying first"
+    if len(rows) < count:
+        caption = f"The {len(rows):,} most outlying of {count:,} samples; all are in samples.csv"
+    return Table(header, rows, caption, searchable=True)
 
 
-def _png(sheet: np.ndarray) -> bytes:
-    """Return an image (height, width), with values from 0 to 1, as PNG."""
-    from matplotlib.figure import Figure
+def _explain(fit: Fit, indices: np.ndarray) -> tuple[list[str], list[tuple[str, int]] | None]:
+    """Say in words what makes the energies of some samples, and which entries have no weight."""
+    rows = take_rows(fit.table.data, indices)
+    dense = as_dense(rows)
+    has_weights = hasattr(fit.model, "entry_weights")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of names of features, which are those of the fit
+        contributions = np.nan_to_num(fit.model.explain(dense))
+        weights = fit.model.entry_weights(dense) if has_weights else None
+    texts = []
+    for row in contributions:
+        chosen, others = contribution_shares(row)
+        parts = [
+            f"{'↑' if row[j] > 0 else '↓'} {fit.feature_name(j)} {percent}%"
+            for j, percent in chosen
+        ]
+        texts.append(", ".join([*parts, f"others {others}%"] if others else parts))
+    if weights is None:
+        return texts, None
+    bad_entries = []
+    for entries in np.nan_to_num(weights, nan=1.0):
+        bad = np.flatnonzero(entries < BAD_ENTRY).tolist()
+        listed = ", ".join(fit.feature_name(j) for j in bad[:MAX_BAD_ENTRIES])
+        more = f" and {len(bad) - MAX_BAD_ENTRIES} more" if len(bad) > MAX_BAD_ENTRIES else ""
+        bad_entries.append((listed + more, len(bad)))
+    return texts, bad_entries
 
-    height, width = sheet.shape
-    figure = Figure(figsize=(8, 8 * height / width), layout="constrained")
-    axes = figure.add_subplot()
-    axes.imshow(sheet, cmap="gray_r", interpolation="nearest", vmin=0, vmax=1)
-    axes.set_axis_off()
-    buffer = BytesIO()
-    figure.savefig(buffer, format="png", dpi=100, metadata={"Software": None})
-    return buffer.getvalue()
+
+def contribution_shares(
+    contributions: np.ndarray, most: int = MAX_NAMED
+) -> tuple[list[tuple[int, int]], int]:
+    """Return the largest shares of an energy in percent, with their features, and that of the rest.
+
+    Contributions (features,) are signed; shares are of the sum of their absolute values. They are
+    rounded so that they add up to 100 (the largest remainders are rounded up).
+    """
+    sizes = np.abs(contributions)
+    total = float(sizes.sum())
+    if not 0 < total < np.inf:
+        return [], 0
+    top = np.argsort(-sizes, kind="stable")[:most]
+    exact = 100 * np.append(sizes[top], max(total - float(sizes[top].sum()), 0.0)) / total
+    percents = np.floor(exact).astype(int)
+    short = 100 - int(percents.sum())
+    percents[np.argsort(percents - exact, kind="stable")[:short]] += 1
+    chosen = [(int(j), int(p)) for j, p in zip(top, percents[:-1], strict=True) if p > 0]
+    return chosen, 100 - sum(percent for _, percent in chosen)
 
 
-def _objective(fit: Fit) -> Plot:
-    """Plot the objective by iteration."""
-    history = [float(value) for value in np.asarray(fit.model.objective_history_)]
-    line = {"type": "scatter", "mode": "lines", "y": history, "line": {"color": BLUE}}
-    layout = {
-        "xaxis": {"title": {"text": "iterations since the weights were settled"}}, "height": 320,
-        "yaxis": {"title": {"text": "objective"}}, "template": "none",
-        "margin": {"l": 70, "r": 10, "t": 20, "b": 50},
-    }  # fmt: skip
-    return Plot([line], layout, "The objective, which falls with every iteration")
+def top_features_table(fit: Fit) -> list[Content]:
+    """Return a table of the features that tell each part from the others, if there are several."""
+    parts = top_features(fit.model, TOP_FEATURES)[: plots.MAX_PARTS]
+    if len(parts) < 2 or fit.image_shape is not None:
+        return []
+    rows: list[list[str | TableCell]] = []
+    for i, features in enumerate(parts, start=1):
+        listed = []
+        for top in features:
+            times = f"{top.ratio:.1f} times" if top.ratio < FAR_MORE else f"over {FAR_MORE} times"
+            if top.ratio >= MIN_RATIO:
+                listed.append(f"{fit.feature_name(top.feature)} ({times})")
+        rows.append([f"part {i}", TableCell(", ".join(listed) or "none", kinds=("text",))])
+    caption = (
+        "Features that tell parts from each other; in brackets their share of the part over the "
+        "largest share of any other part"
+    )
+    return [Table(["part", "features"], rows, caption)]

@@ -1,15 +1,30 @@
-"""Plots of the samples of a fit: sorted energies, heat map of codes; at most some thousand."""
+"""Plots of a fit: components, map of the samples, energies, codes, objective, numbers of parts.
+
+At most a few thousand samples are drawn.
+"""
 
 from __future__ import annotations
 
 from html import escape
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from scipy.cluster.hierarchy import leaves_list, linkage
 
-from robustnmf.report.fitted_data import Fit
-from robustnmf.report.names import display_name
-from robustnmf.report.page import Plot
+from robustnmf.displays import mosaic
+from robustnmf.estimators import RankSelection
+from robustnmf.report.fitted import Fit
+from robustnmf.report.page import Content, Picture, Plot, Row, counted, display_name, figure_bytes
+from robustnmf.tables import Table
+from robustnmf.text_format import to_number
+
+MAX_FEATURES, MAX_PARTS = 12, 60
+"""Bars of a component, and components that are drawn."""
+
+MIN_AXIS, MAX_AXIS = 20, 3000
+"""Features that are numbers in increasing order (wavelengths, times) from which on components are
+drawn as lines, and points of such a line."""
 
 MAX_POINTS, MAX_OUTLIERS, MAX_COLUMNS, MAX_LABELS = 4000, 1000, 240, 6000
 """Points of a plot, outliers among them, samples and cells with labels of the heat map."""
@@ -17,9 +32,141 @@ MAX_POINTS, MAX_OUTLIERS, MAX_COLUMNS, MAX_LABELS = 4000, 1000, 240, 6000
 MANY_DECADES = 1000
 """Ratio of energies from which on only powers of ten are marked on their axis."""
 
-BLUE, RED, GRAY = "#1c6dd0", "#d6336c", "#868e96"
-MARGIN = {"l": 60, "r": 10, "t": 20, "b": 50}
+MAX_CATEGORIES = 11
+"""Colours of the map; what is rarer is drawn as others."""
+
+FAR_OFF, NEAR_ZERO = 20, 1e-3
+"""How many times the 90th percentile of the samples the largest is, for an axis of the map to be
+logarithmic, and what share of the median is drawn as its end."""
+
+BLUE, RED, GRAY, ORANGE = "#1c6dd0", "#d6336c", "#868e96", "#e8710a"
+PALETTE = (
+    BLUE, "#e8590c", "#2b8a3e", "#9c36b5", "#b08900", "#0c8599", "#a61e4d", "#5c940d", "#5f3dc4",
+    "#845ef7", "#495057",
+)  # fmt: skip
 LEGEND = {"orientation": "h", "y": -0.22}
+
+
+def _plot(
+    traces: list[dict[str, Any]], description: str, height: int, margin: str, **layout: Any
+) -> Plot:
+    """Return a plot of this height; ``margin`` has the left, right, top and bottom one."""
+    sides = dict(zip("lrtb", map(int, margin.split()), strict=True))
+    return Plot(
+        traces, {"height": height, "margin": sides, "template": "none", **layout}, description
+    )
+
+
+def _titled(text: str, **axis: Any) -> dict[str, Any]:
+    """Return the settings of an axis with a title."""
+    return {"title": {"text": text}, **axis}
+
+
+def _sample_names(fit: Fit, indices: np.ndarray) -> list[str]:
+    """Return the names of samples; escaped, as Plotly takes some HTML in texts."""
+    return [escape(display_name(fit.table.ids[int(i)])) for i in indices]
+
+
+def rounded(values: np.ndarray) -> list[float]:
+    """Return numbers with five digits, which a plot can show."""
+    return [float(f"{value:.5g}") for value in np.asarray(values, dtype=float).tolist()]
+
+
+def feature_axis(table: Table) -> np.ndarray | None:
+    """Return the names of features as numbers (features,), if they increase, as wavelengths do."""
+    if not table.named or len(table.features) < MIN_AXIS:
+        return None
+    numbers = [to_number(name) for name in table.features]
+    known = [number for number in numbers if number is not None and np.isfinite(number)]
+    if len(known) < len(numbers) or any(one >= other for one, other in pairwise(known)):
+        return None
+    return np.array(known)
+
+
+def components_plots(fit: Fit) -> Content:
+    """Draw the components: as images, as lines, or as bars of their largest features."""
+    components = np.asarray(fit.model.components_, dtype=float)[:MAX_PARTS]
+    if fit.image_shape is not None:
+        images = components.reshape(-1, *fit.image_shape)
+        images = images / np.maximum(images.max(axis=(1, 2), keepdims=True), 1e-300)
+        return Picture(_png(mosaic(images)), f"{counted(len(images), 'part')} as images")
+    axis = feature_axis(fit.table)
+    return Row([_component_plot(fit, axis, j, part) for j, part in enumerate(components)])
+
+
+def _component_plot(fit: Fit, axis: np.ndarray | None, j: int, part: np.ndarray) -> Plot:
+    """Draw a component (features,) as a line along an axis, or its largest features as bars."""
+    title = {"text": f"part {j + 1}", "x": 0.02, "xanchor": "left"}
+    if axis is not None:
+        step = -(-len(axis) // MAX_AXIS)
+        line = {
+            "type": "scatter", "mode": "lines", "x": axis[::step].tolist(),
+            "y": part[::step].tolist(), "line": {"color": BLUE, "width": 1.5},
+        }  # fmt: skip
+        name = f"Part {j + 1} along the features"
+        return _plot([line], name, 240, "50 10 40 40", title=title, yaxis={"rangemode": "tozero"})
+    top = np.argsort(part)[::-1][:MAX_FEATURES][::-1]
+    bars = {
+        "type": "bar", "orientation": "h", "x": part[top].tolist(), "marker": {"color": BLUE},
+        "y": [f"{place}" for place in range(len(top))],
+        "text": [escape(fit.feature_name(int(i))) for i in top],
+        "textposition": "outside", "cliponaxis": False, "hoverinfo": "x+text",
+    }  # fmt: skip
+    name = f"Part {j + 1}: its largest features"
+    height = 120 + 22 * len(top)
+    return _plot([bars], name, height, "10 160 40 40", title=title, yaxis={"visible": False})
+
+
+def _png(sheet: np.ndarray) -> bytes:
+    """Return an image (height, width), with values from 0 to 1, as PNG."""
+    from matplotlib.figure import Figure
+
+    height, width = sheet.shape
+    figure = Figure(figsize=(8, 8 * height / width), layout="constrained")
+    axes = figure.add_subplot()
+    axes.imshow(sheet, cmap="gray_r", interpolation="nearest", vmin=0, vmax=1)
+    axes.set_axis_off()
+    return figure_bytes(figure, dpi=100)
+
+
+def objective_plot(fit: Fit) -> Plot:
+    """Plot the objective by iteration."""
+    history = [float(value) for value in np.asarray(fit.model.objective_history_)]
+    line = {"type": "scatter", "mode": "lines", "y": history, "line": {"color": BLUE}}
+    return _plot(
+        [line], "The objective, which falls with every iteration", 320, "70 10 20 50",
+        xaxis=_titled("iterations since the weights were settled"), yaxis=_titled("objective"),
+    )  # fmt: skip
+
+
+def rank_plot(selection: RankSelection) -> Plot:
+    """Plot the error of hidden entries by rank, and the silhouette on a second axis."""
+    chosen = selection.ranks == selection.recommended
+    ranks = selection.ranks.tolist()
+    curves = [{
+        "type": "scatter", "mode": "lines+markers", "x": ranks,
+        "y": selection.mean.tolist(), "line": {"color": BLUE}, "name": "error of hidden entries",
+        "marker": {"size": 8, "color": [RED if is_chosen else BLUE for is_chosen in chosen]},
+        "error_y": {"type": "data", "array": selection.standard_error.tolist()},
+    }]  # fmt: skip
+    second_axis = {}
+    if selection.silhouette is not None:
+        known = [None if value != value else value for value in selection.silhouette.tolist()]
+        curves.append({
+            "type": "scatter", "mode": "lines+markers", "x": ranks, "y": known, "yaxis": "y2",
+            "line": {"color": ORANGE}, "marker": {"symbol": "square"}, "name": "silhouette",
+        })  # fmt: skip
+        second_axis["yaxis2"] = {
+            "title": {"text": "silhouette (stability)", "font": {"color": ORANGE}},
+            "overlaying": "y", "side": "right", "showgrid": False, "range": [-0.05, 1.05],
+            "tickmode": "linear", "dtick": 0.25,
+        }  # fmt: skip
+    return _plot(
+        curves, "Error of hidden entries, and stability, by the number of parts", 320,
+        "70 60 40 50" if second_axis else "70 10 40 50",
+        title={"text": f"recommended: {selection.recommended}"}, showlegend=False,
+        xaxis=_titled("number of parts"), yaxis=_titled("error of hidden entries"), **second_axis,
+    )  # fmt: skip
 
 
 def draw_samples(fit: Fit, most: int = MAX_POINTS) -> np.ndarray:
@@ -32,13 +179,6 @@ def draw_samples(fit: Fit, most: int = MAX_POINTS) -> np.ndarray:
     rest = np.random.default_rng(0).permutation(count)[:most]
     rest = rest[~np.isin(rest, outlying)]
     return np.sort(np.concatenate([outlying, rest[: most - len(outlying)]]))
-
-
-def count_note(drawn: int, count: int) -> str:
-    """Say in words how many of the samples a plot shows, if not all."""
-    if drawn >= count:
-        return ""
-    return f" Shown are {drawn:,} of {count:,} samples: the most outlying, and others at random."
 
 
 def energies_plot(fit: Fit) -> Plot:
@@ -58,8 +198,7 @@ def energies_plot(fit: Fit) -> Plot:
             traces.append({
                 "type": "scatter", "mode": "markers", "name": name, "hoverinfo": "text+y",
                 "x": (points + 1).tolist(), "y": rounded(energies[order[points]]),
-                "text": [escape(display_name(fit.table.ids[int(i)])) for i in order[points]],
-                "marker": {"color": color, "size": 4},
+                "text": _sample_names(fit, order[points]), "marker": {"color": color, "size": 4},
             })  # fmt: skip
     drawn = energies[order[places]]
     if fit.cutoffs is not None and count:
@@ -70,13 +209,12 @@ def energies_plot(fit: Fit) -> Plot:
             "x": (places + 1).tolist(), "y": rounded(cutoffs),
             "marker": {"color": GRAY, "size": 4, "symbol": "line-ew-open"},
         })  # fmt: skip
-    layout = {
-        "xaxis": {"title": {"text": "samples, in the order of their energies"}},
-        "yaxis": {"title": {"text": "energy"}, **log_axis(drawn)},
-        "height": 340, "margin": MARGIN | {"l": 70}, "legend": LEGEND | {"y": -0.3},
-        "template": "none", "showlegend": True, "hovermode": "closest",
-    }  # fmt: skip
-    return Plot(traces, layout, "Energies of the samples in increasing order, with the cutoff")
+    return _plot(
+        traces, "Energies of the samples in increasing order, with the cutoff", 340, "70 10 20 50",
+        xaxis=_titled("samples, in the order of their energies"),
+        yaxis=_titled("energy", **log_axis(drawn)), legend=LEGEND | {"y": -0.3}, showlegend=True,
+        hovermode="closest",
+    )  # fmt: skip
 
 
 def log_axis(values: np.ndarray) -> dict[str, Any]:
@@ -110,22 +248,145 @@ def codes_plot(fit: Fit) -> tuple[Plot, int]:
         "colorbar": {"thickness": 12, "len": 0.9},
     }  # fmt: skip
     if codes.size <= MAX_LABELS:
-        names = [escape(display_name(fit.table.ids[int(i)])) for i in indices[order]]
+        names = _sample_names(fit, indices[order])
         trace |= {"text": [names] * codes.shape[1], "hoverinfo": "y+z+text"}
-    layout = {
-        "xaxis": {
-            "title": {"text": "samples, by their main part"}, "showticklabels": False, "ticks": "",
-            "showgrid": False,
-        },
-        "yaxis": {"autorange": "reversed", "automargin": True, "showgrid": False, "ticks": ""},
-        "template": "none",
-        "height": 140 + 24 * min(codes.shape[1], 30), "margin": MARGIN | {"b": 40},
-    }  # fmt: skip
-    return Plot([trace], layout, "Codes of the samples, of each part over its largest"), len(
-        indices
+    plot = _plot(
+        [trace], "Codes of the samples, of each part over its largest",
+        140 + 24 * min(codes.shape[1], 30), "60 10 20 40",
+        xaxis=_titled(
+            "samples, by their main part", showticklabels=False, ticks="", showgrid=False
+        ),
+        yaxis={"autorange": "reversed", "automargin": True, "showgrid": False, "ticks": ""},
+    )  # fmt: skip
+    return plot, len(indices)
+
+
+def map_plot(fit: Fit, indices: np.ndarray) -> Plot:
+    """Plot samples by the amounts of one or two parts, or by the shares of more parts.
+
+    More parts are the corners of a polygon (RadViz: Hoffman et al., 1997): a sample lies at the
+    mean of the corners, weighted by the squared shares of the parts in it.
+    """
+    layout: dict[str, Any] = {"legend": LEGEND, "showlegend": True, "hovermode": "closest"}
+    if fit.codes.shape[1] <= 2:
+        height = 440
+        columns = [*np.asarray(fit.codes[indices], dtype=float).T, fit.model.energies_[indices]]
+        titles = [*(f"amount of part {j}" for j in range(1, len(columns))), "energy"]
+        x, x_axis = _spread_out(columns[0])
+        y, y_axis = _spread_out(np.asarray(columns[1]))
+        layout |= {"xaxis": _titled(titles[0], **x_axis), "yaxis": _titled(titles[1], **y_axis)}
+        labels = []
+    else:
+        height = 560
+        shares = fit.part_shares(indices)
+        corners = part_corners(shares)
+        squares = shares**2
+        totals = squares.sum(axis=1, keepdims=True)
+        x, y = (squares / np.where(totals > 0, totals, 1.0) @ corners).T
+        # All parts in view, whatever samples there are, and circles round.
+        layout["xaxis"] = {"visible": False, "range": [-1.4, 1.4], "constrain": "domain"}
+        layout["yaxis"] = {"visible": False, "range": [-1.15, 1.15], "scaleanchor": "x"}
+        layout["legend"] = LEGEND | {"y": -0.02}
+        labels = [_corner_labels(corners)]
+    traces = []
+    kind = "scattergl" if len(indices) > 1000 else "scatter"
+    for name, mask, marker in _marked_groups(fit, indices):
+        points = np.flatnonzero(mask)
+        if len(points):
+            traces.append({
+                "mode": "markers", "x": rounded(x[points]), "y": rounded(y[points]),
+                "hoverinfo": "text", "text": _sample_names(fit, indices[points]), "type": kind,
+                "name": name, "marker": marker,
+            })  # fmt: skip
+    if any("coloraxis" in trace["marker"] for trace in traces):
+        layout["coloraxis"] = {
+            "colorscale": "Viridis",
+            "colorbar": _titled(escape(display_name(fit.color_by or "")), thickness=12, len=0.8),
+        }
+    return _plot(
+        traces + labels, "Map of the samples by their codes", height, "60 10 20 50", **layout
     )
 
 
-def rounded(values: np.ndarray) -> list[float]:
-    """Return numbers with five digits, which a plot can show."""
-    return [float(f"{value:.5g}") for value in np.asarray(values, dtype=float).tolist()]
+def _marked_groups(fit: Fit, indices: np.ndarray) -> list[tuple[str, np.ndarray, dict[str, Any]]]:
+    """Return the groups of the samples of the map: name, which samples, and their marker."""
+    outliers = fit.outliers[indices]
+    if fit.table.colors is None:
+        shape = {"symbol": "circle", "size": 5, "opacity": 0.75}
+        return [
+            ("follow the parts", ~outliers, {"color": BLUE, **shape}),
+            ("outliers", outliers, {"color": RED, "size": 6, "opacity": 0.8}),
+        ]
+    groups = []
+    for name, mask, color in _color_groups(np.asarray(fit.table.colors)[indices]):
+        for is_outlier in (False, True):
+            members = mask & (outliers == is_outlier)
+            marker: dict[str, Any] = {"size": 8 if is_outlier else 5, "opacity": 0.75}
+            marker["symbol"] = "x" if is_outlier else "circle"
+            if isinstance(color, str):
+                marker["color"] = color
+            else:
+                marker |= {"color": color[members].tolist(), "coloraxis": "coloraxis"}
+                marker["colorscale"] = "Viridis"
+            groups.append((f"{name}, outliers" if is_outlier else name, members, marker))
+    return groups
+
+
+def _color_groups(colors: np.ndarray) -> list[tuple[str, np.ndarray, Any]]:
+    """Return the groups of samples of one colour: name, which samples, and colour or values."""
+    if colors.dtype.kind == "f":
+        known = np.isfinite(colors)
+        if len(np.unique(colors[known])) > MAX_CATEGORIES:
+            groups: list[tuple[str, np.ndarray, Any]] = [("samples", known, colors)]
+            rest = "missing" if np.isnan(colors[~known]).all() else "missing or infinite"
+            return groups if known.all() else [*groups, (rest, ~known, GRAY)]
+        texts = np.array([f"{value:g}" for value in colors], dtype=object)
+    else:
+        texts = colors
+    values, counts = np.unique(texts.astype(str), return_counts=True)
+    if len(values) > MAX_CATEGORIES:
+        common = values[np.sort(np.argsort(-counts, kind="stable")[: MAX_CATEGORIES - 1])]
+    else:
+        common = values
+    groups = [
+        (escape(display_name(str(value))), texts == value, color)
+        for value, color in zip(common, PALETTE, strict=False)
+    ]
+    others = ~np.isin(texts.astype(str), common)
+    return [*groups, ("others", others, GRAY)] if others.any() else groups
+
+
+def _spread_out(values: np.ndarray) -> tuple[np.ndarray, dict[str, Any]]:
+    """Return values and the settings of their axis: logarithmic if a few dwarf the others.
+
+    On a logarithmic axis, values near zero are drawn at its end.
+    """
+    positive = values[values > 0]
+    if not len(positive) or values.max() <= FAR_OFF * np.quantile(values, 0.9):
+        return values, {}
+    least = max(float(positive.min()), NEAR_ZERO * float(np.median(positive)))
+    values = np.maximum(values, least)
+    return values, log_axis(values)
+
+
+def part_corners(shares: np.ndarray) -> np.ndarray:
+    """Place parts on a circle (k, 2) by their shares (samples, k) in samples.
+
+    Parts that occur together are neighbours, so that samples of both lie between them.
+    """
+    norms = np.linalg.norm(shares, axis=0)
+    unit = (shares / np.where(norms > 0, norms, 1.0)).T
+    order = leaves_list(linkage(unit, "average", optimal_ordering=True))
+    angles = np.empty(len(order))
+    angles[order] = np.pi / 2 - 2 * np.pi * np.arange(len(order)) / len(order)
+    return np.stack([np.cos(angles), np.sin(angles)], axis=1)
+
+
+def _corner_labels(corners: np.ndarray) -> dict[str, Any]:
+    """Name the corners (k, 2) of the map."""
+    names = [f"part {j + 1}" for j in range(len(corners))]
+    outside = corners * (1.13, 1.07)  # texts are wider than high
+    return {
+        "type": "scatter", "mode": "text", "x": rounded(outside[:, 0]),
+        "y": rounded(outside[:, 1]), "text": names, "hoverinfo": "skip", "showlegend": False,
+    }  # fmt: skip

@@ -1,14 +1,31 @@
-"""Write outcomes of experiments as a page, tables and figures."""
+"""Write outcomes of experiments as a page, tables and figures: the paper's, and benchmarks.
+
+Charts are drawn twice: interactive for the page, as PNG and SVG for files.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, astuple, dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from robustnmf.experiments.outcome import Cell, Grid, Outcome
-from robustnmf.report.files import write_whole
+import numpy as np
+
+from robustnmf.displays import mosaic
+from robustnmf.experiments.contamination import real
+from robustnmf.experiments.contamination import tables as sample_tables
+from robustnmf.experiments.contamination.cells import Row as ScoreRow
+from robustnmf.experiments.contamination.entries import real as real_entries
+from robustnmf.experiments.contamination.entries import tables as entry_tables
+from robustnmf.experiments.contamination.judge import Score
+from robustnmf.experiments.contamination.scenario import Scenario
+from robustnmf.experiments.outcome import Cell, Chart, Grid, Images, Outcome
+from robustnmf.experiments.reproduce import Plan
+from robustnmf.experiments.store import Store
+from robustnmf.experiments.trial import Scores, Task
+from robustnmf.report.files import comma_separated, write_whole
 from robustnmf.report.page import (
     Bullets,
     Content,
@@ -17,68 +34,194 @@ from robustnmf.report.page import (
     Links,
     Paragraph,
     Picture,
+    Plot,
     Row,
     Table,
     TableCell,
+    figure_bytes,
     page,
 )
-from robustnmf.report.plots import interactive, still
-from robustnmf.report.tables import grid_csv, grid_markdown
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+COLORS = {
+    "EucNMF": "#4c4c4c",
+    "ConvexNMF": "#b07d2b",
+    "NMFL2": "#6a51a3",
+    "HuberRNMF": "#2b8a3e",
+    "FWRNMF": "#d6336c",
+    "EWRNMF": "#1c6dd0",
+}
+OTHER_COLORS = ("#1c6dd0", "#d6336c", "#2b8a3e", "#b07d2b", "#6a51a3", "#4c4c4c")
+"""Colours of the paper's methods, and of other lines by their place in the chart."""
+
+CHART_COLUMNS = 3
+
+
+@dataclass(frozen=True)
+class Report:
+    """Title and first paragraph of the page of a benchmark, and how to build its tables."""
+
+    title: str
+    lead: str
+    outcomes: Callable[[Sequence[ScoreRow]], list[Outcome]]
+
+
+SAMPLES = Report(
+    "Spoiled samples: what each method learns from them",
+    "Every method learns parts from data of which some samples are spoiled, and is judged by how "
+    "well these describe clean samples that it has not seen. One means: as well as plain NMF "
+    "that has seen the clean samples only.",
+    sample_tables.outcomes,
+)
+ENTRIES = Report(
+    "Bad entries: what each method learns from a table that has some",
+    "Every method learns parts from a table of which some entries are wrong, and is judged by how "
+    "well these describe clean samples that it has not seen. One means: as well as plain NMF "
+    "that has seen the table before entries were spoiled.",
+    entry_tables.outcomes,
+)
+REAL = Report(
+    "Real tables: what each method learns from them, clean and with bad samples",
+    "Every method learns components from a real table of which some samples are bad, and is judged "
+    "by how well these describe good samples that it has not seen. One means: as well as plain "
+    "NMF of the good samples.",
+    real.outcomes,
+)
+REAL_ENTRIES = Report(
+    "Real tables: what each method learns from them, clean and with bad entries",
+    "Every method learns components from a real table of which some entries are bad, and is judged "
+    "by how well these describe samples that it has not seen. One means: as well as plain NMF of "
+    "the table before entries were spoiled.",
+    real_entries.outcomes,
+)
+
+
+def write_benchmark(
+    rows: Sequence[ScoreRow], run_record: dict[str, Any], folder: Path, report: Report = SAMPLES
+) -> tuple[list[str], list[Path]]:
+    """Write all files; return the notes of the tables, and the paths, the page first."""
+    outcomes = report.outcomes(rows)
+    behind = "Every score behind these numbers:", "scores.csv", scores_csv(rows)
+    paths = write_outcomes(report.title, report.lead, outcomes, run_record, behind, folder)
+    return notes_of(outcomes), paths
+
+
+def scores_csv(rows: Sequence[ScoreRow]) -> bytes:
+    """Return every score of every scenario as CSV; empty where it does not apply."""
+    header = [field.name for kind in (Scenario, Score) for field in fields(kind)]
+    texts = [
+        ["" if isinstance(v, float) and np.isnan(v) else short(v)
+         for v in (*astuple(scenario), *astuple(score))]
+        for scenario, score in rows
+    ]  # fmt: skip
+    return comma_separated(header, texts)
+
+
+TITLE = "Adaptive weighted NMF: the paper's tables and figures, reproduced"
+LEAD = (
+    "Every number of the paper beside ours. The paper chooses hyperparameters by the labels, which "
+    "nobody has who needs clusters; a second table beside each of its own does without. Marks tell "
+    "where an accuracy says no more than how large the largest class is."
+)
+
+
+def write_reproduction(
+    outcomes: Sequence[Outcome], plan: Plan, store: Store, run_record: dict[str, Any], folder: Path
+) -> list[Path]:
+    """Write all files; return their paths, the page first."""
+    rows = list(store.rows(plan.tasks))
+    protocol = asdict(plan.scope.protocol) | {"scaling": dict(plan.scope.protocol.scaling)}
+    record = {
+        **run_record, "fitting": fitting(rows), "quick": plan.scope.quick, "fits": plan.fits,
+        "protocol": protocol,
+    }  # fmt: skip
+    behind = "Every trial behind these numbers:", "trials.csv", trials_csv(rows)
+    return write_outcomes(TITLE, LEAD, outcomes, record, behind, folder)
+
+
+def fitting(rows: Sequence[tuple[Task, Scores]]) -> dict[str, dict[str, float]]:
+    """Count the fits of each machine, and their seconds."""
+    machines: dict[str, dict[str, float]] = {}
+    for _, scores in rows:
+        sums = machines.setdefault(scores.machine, {"fits": 0, "seconds": 0.0})
+        sums["fits"] += 1
+        sums["seconds"] = round(sums["seconds"] + scores.seconds, 6)
+    return machines
+
+
+def trials_csv(rows: Iterable[tuple[Task, Scores]]) -> bytes:
+    """Return all trials as CSV; what they have in common is in run.json."""
+    names = [field.name for field in fields(Scores)]
+    header = ("dataset", "method", "scaling", "noise", "classes", "draw", *names)
+    lines = []
+    for task, scores in rows:
+        classes, draw = task.subset or ("", "")
+        scaling = task.protocol.scaling_of(task.dataset)
+        keys = (task.dataset, task.method, scaling, task.noise, classes, draw)
+        lines.append((*keys, *map(short, astuple(scores))))
+    return comma_separated(header, lines)
+
+
+def short(value: object) -> object:
+    """Return a float as text with seven digits; other values as they are."""
+    return f"{value:.7g}" if isinstance(value, float) else value
 
 
 def write_outcomes(
     title: str,
     lead: str,
     outcomes: Sequence[Outcome],
-    origin: Sequence[Content],
-    more: dict[str, bytes],
+    run_record: dict[str, Any],
+    behind: tuple[str, str, bytes],
     folder: Path,
 ) -> list[Path]:
-    """Write a page, tables as CSV and Markdown, and figures; return the paths, the page first."""
-    files = dict(more)
-    content: list[Content] = [Paragraph(lead), *summary(outcomes)]
+    """Write a page, tables as CSV and Markdown, and figures; return the paths, the page first.
+
+    ``behind`` is a text, name and content of the file of the numbers behind the results.
+    """
+    text, name, data = behind
+    files = {name: data, "run.json": json.dumps(run_record, indent=1).encode()}
+    notes = notes_of(outcomes)
+    content: list[Content] = [Paragraph(lead)]
+    if notes:
+        content += [Heading("What it amounts to", "summary"), Bullets(notes)]
     content.append(Links([(o.key, o.title) for o in outcomes]))
-    markdown_lines = [f"# {title}\n", *(f"- {line}" for line in lines(outcomes)), ""]
+    markdown = [f"# {title}\n", *(f"- {note}" for note in notes), ""]
     for outcome in outcomes:
         figures = still(outcome)
         files |= {f"{outcome.key}.{kind}": data for kind, data in figures.items()}
         for grid in outcome.grids:
             files[f"{outcome.key}{grid.suffix}.csv"] = grid_csv(grid)
         content += section(outcome, figures)
-        markdown_lines += markdown(outcome)
-    files["tables.md"] = "\n".join(markdown_lines).encode()
-    files["report.html"] = page(title, [*content, *origin]).encode()
-    for name, data in files.items():
-        write_whole(folder / name, data)
-    return [folder / name for name in ("report.html", *sorted(set(files) - {"report.html"}))]
-
-
-def origin(run_record: dict[str, Any], text: str, name: str, data: bytes) -> list[Content]:
-    """Return the section on how results were made, with a file of the numbers behind them."""
-    return [
+        if outcome.grids:
+            markdown += [f"## {outcome.title}\n", f"{outcome.caption}\n"]
+            markdown += [grid_markdown(grid) for grid in outcome.grids]
+    content += [
         Heading("How it was made", "origin"),
         Bullets([f"{key}: {json.dumps(value)}" for key, value in run_record.items()]),
         Paragraph(text),
         Download(name, data),
     ]
+    files["tables.md"] = "\n".join(markdown).encode()
+    files["report.html"] = page(title, content).encode()
+    for name, data in files.items():
+        write_whole(folder / name, data)
+    return [folder / name for name in ("report.html", *sorted(set(files) - {"report.html"}))]
 
 
-def lines(outcomes: Sequence[Outcome]) -> list[str]:
+def notes_of(outcomes: Sequence[Outcome]) -> list[str]:
     """Return the notes of all tables, which sum up the results."""
     return [note for o in outcomes if o.grids for note in o.notes]
-
-
-def summary(outcomes: Sequence[Outcome]) -> list[Content]:
-    """Return the section of the notes of all tables, if there are any."""
-    notes = lines(outcomes)
-    return [Heading("What it amounts to", "summary"), Bullets(notes)] if notes else []
 
 
 def section(outcome: Outcome, figures: dict[str, bytes]) -> list[Content]:
     """Return the section of an outcome: tables with downloads, charts, images, notes."""
     parts: list[Content] = [Heading(outcome.title, outcome.key), Paragraph(outcome.caption)]
     for grid in outcome.grids:
-        parts.append(_table(grid))
+        cells = [[_cell(cell) for cell in row] for row in grid.rows]
+        parts.append(Table(grid.header, cells, grid.title))
         parts += [Paragraph(note, "note") for note in grid.notes]
         parts.append(Download(f"{outcome.key}{grid.suffix}.csv", grid_csv(grid)))
     if outcome.charts:
@@ -90,20 +233,125 @@ def section(outcome: Outcome, figures: dict[str, bytes]) -> list[Content]:
     return parts
 
 
-def _table(grid: Grid) -> Table:
-    """Return a table of an outcome as a piece of a page."""
-    return Table(grid.header, [[_cell(cell) for cell in row] for row in grid.rows], grid.title)
-
-
 def _cell(cell: Cell) -> TableCell:
     """Return a cell of an outcome as a cell of a page; long texts have a class of their own."""
     text_class = ("text",) if cell.number is None and len(cell.text) > 40 else ()
     return TableCell(cell.text, cell.number, (*cell.marks, *text_class), cell.hint)
 
 
-def markdown(outcome: Outcome) -> list[str]:
-    """Return the tables of an outcome as Markdown."""
-    if not outcome.grids:
-        return []
-    grids = [grid_markdown(grid) for grid in outcome.grids]
-    return [f"## {outcome.title}\n", f"{outcome.caption}\n", *grids]
+def grid_csv(grid: Grid) -> bytes:
+    """Return a table as CSV."""
+    return comma_separated(grid.header, [[_line(cell.text) for cell in row] for row in grid.rows])
+
+
+def grid_markdown(grid: Grid) -> str:
+    """Return a table as Markdown."""
+    lines = [f"**{grid.title}**", "", _row(grid.header), _row(["---"] * len(grid.header))]
+    for row in grid.rows:
+        texts = (f"**{_line(c.text)}**" if "best" in c.marks else _line(c.text) for c in row)
+        lines.append(_row(text.replace("|", "\\|") for text in texts))
+    return "\n".join([*lines, "", *(f"{note}\n" for note in grid.notes)])
+
+
+def _line(text: str) -> str:
+    """Put a text on one line."""
+    return text.replace("\n", " ")
+
+
+def _row(cells: Iterable[str]) -> str:
+    """Return a row of a Markdown table."""
+    return f"| {' | '.join(cells)} |"
+
+
+def color(name: str, place: int) -> str:
+    """Return the color of a line: that of its method, or else by its place in the chart."""
+    return COLORS.get(name, OTHER_COLORS[place % len(OTHER_COLORS)])
+
+
+def interactive(chart: Chart) -> Plot:
+    """Return a chart for the page; it has hover texts and a legend that hides lines."""
+    data: list[dict[str, Any]] = []
+    for place, line in enumerate(chart.lines):
+        line_color = color(line.name, place)
+        trace: dict[str, Any] = {
+            "type": "scatter",
+            "name": line.name,
+            "x": list(line.x),
+            "y": list(line.y),
+            "mode": "markers" if chart.scatter else "lines+markers",
+            "line": {"color": line_color, "dash": "dash" if line.dashed else "solid"},
+            "marker": {"color": line_color, "size": 4 if chart.scatter else 6, "opacity": 0.7},
+        }
+        if line.error is not None and not line.dashed:
+            trace["error_y"] = {"type": "data", "array": list(line.error), "thickness": 1}
+        data.append(trace)
+    layout = {
+        "title": {"text": chart.title, "font": {"size": 15}},
+        "xaxis": {
+            "title": {"text": chart.x_label},
+            "type": "log" if is_logarithmic(chart) else "-",
+        },
+        "yaxis": {"title": {"text": chart.y_label}},
+        "margin": {"l": 60, "r": 10, "t": 40, "b": 50},
+        "legend": {"orientation": "h", "y": -0.25},
+        "showlegend": len(chart.lines) > 1,
+        "template": "none",
+    }
+    return Plot(data, layout, f"{chart.title}: {chart.y_label} against {chart.x_label}")
+
+
+def is_logarithmic(chart: Chart) -> bool:
+    """Whether the horizontal axis spans powers of ten."""
+    x = [value for line in chart.lines for value in line.x]
+    return not chart.scatter and all(value > 0 for value in x) and max(x) > 1000 * min(x)
+
+
+def still(outcome: Outcome) -> dict[str, bytes]:
+    """Draw the charts and images of an outcome as PNG and SVG; return {} if it has none."""
+    panels: list[Chart | Images] = [*outcome.charts, *outcome.images]
+    if not panels:
+        return {}
+    from matplotlib.figure import Figure
+
+    columns = min(CHART_COLUMNS if len(panels) > 2 else 2, len(panels))
+    rows = -(-len(panels) // columns)
+    figure = Figure(figsize=(4.6 * columns, 3.5 * rows), layout="constrained")
+    figure.suptitle(outcome.title, fontsize=12)
+    for place, panel in enumerate(panels):
+        axes = figure.add_subplot(rows, columns, place + 1)
+        if isinstance(panel, Images):
+            axes.imshow(
+                mosaic(panel.images), cmap="gray_r", interpolation="nearest", vmin=0, vmax=1
+            )
+            axes.set_title(panel.title, fontsize=10)
+            axes.set_axis_off()
+        else:
+            draw_chart(axes, panel, legend=place == 0)
+    return {kind: figure_bytes(figure, kind) for kind in ("png", "svg")}
+
+
+def draw_chart(axes: Axes, chart: Chart, *, legend: bool) -> None:
+    """Draw a chart."""
+    for place, line in enumerate(chart.lines):
+        line_color = color(line.name, place)
+        if chart.scatter:
+            axes.plot(
+                line.x, line.y, ".", color=line_color, ms=2, alpha=0.6, label=line.name,
+                rasterized=True,
+            )  # fmt: skip
+        elif line.dashed or line.error is None:
+            style = "--" if line.dashed else "-"
+            axes.plot(line.x, line.y, style, color=line_color, label=line.name)
+        else:
+            axes.errorbar(
+                line.x, line.y, line.error, color=line_color, label=line.name, marker="o", ms=3,
+                lw=1.2, elinewidth=0.6, capsize=2,
+            )  # fmt: skip
+    if is_logarithmic(chart):
+        axes.set_xscale("log")
+    axes.set_title(chart.title, fontsize=10)
+    axes.set_xlabel(chart.x_label, fontsize=9)
+    axes.set_ylabel(chart.y_label, fontsize=9)
+    axes.tick_params(labelsize=8)
+    if legend and len(chart.lines) > 1:
+        axes.legend(fontsize=7, frameon=False)

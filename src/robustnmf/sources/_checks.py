@@ -50,7 +50,7 @@ def check_summary(
         zeros = "zeros" if summary.zero is None else _first(summary.zero, "zero")
         raise ValueError(
             f"{spec.loss!r} needs X > 0, but X holds {zeros}: its loss is infinite there. Add a "
-            "small constant to X, or use KullbackLeibler."
+            "small constant to X, or use loss='kullback-leibler'."
         )
 
 

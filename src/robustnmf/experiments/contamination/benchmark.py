@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from joblib import Parallel, delayed, parallel_config
@@ -94,6 +95,11 @@ def plan(
     )
     methods = tuple(group for group in methods if grids or group != "grids")
     return Plan(scenarios, methods, missing, quick)
+
+
+def open_store(path: str | Path) -> ScenarioStore:
+    """Open the store of the scores of this benchmark."""
+    return ScenarioStore(path)
 
 
 def check_names(names: Iterable[str], valid: Collection[str]) -> None:

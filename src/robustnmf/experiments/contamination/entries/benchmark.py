@@ -9,7 +9,7 @@ from typing import Any
 from robustnmf.corruptions import ENTRY_CORRUPTIONS
 from robustnmf.datasets._base import DataDir
 from robustnmf.experiments.contamination.benchmark import Plan, check_names, find_tables
-from robustnmf.experiments.contamination.entries.methods import GROUPS
+from robustnmf.experiments.contamination.entries.methods import GROUPS, score_groups
 from robustnmf.experiments.contamination.entries.scenario import EntryScenario
 from robustnmf.experiments.contamination.generated import SYNTHETIC
 from robustnmf.experiments.contamination.scenario import IRIS
@@ -39,6 +39,8 @@ QUICK: dict[str, Any] = {
                "missing": (0.1,)},
     "groups": ("methods", "two_step", "peers"),
 }  # fmt: skip
+
+__all__ = ["open_store", "plan", "score_groups"]
 
 CODE = ("contamination/entries/methods.py", "contamination/entries/scenario.py")
 """Files of experiments that scores depend on, with what they import."""

@@ -7,34 +7,34 @@ and can be drawn again: ``display.plot(ax=...)``. Needs matplotlib.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 import numpy as np
 import scipy.sparse
 from sklearn.utils._optional_dependencies import check_matplotlib_support
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from robustnmf.displays._shared import (
-    axes_or_new,
-    check_features,
-    factorisation_of,
-    feature_names_of,
-    label,
-)
-from robustnmf.displays.entries import EntryWeightsDisplay, plot_entry_weights
+from robustnmf.arrays import to_numpy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure, SubFigure
 
-    from robustnmf.displays._shared import Estimator
+    from robustnmf.estimators import RobustNMFDetector
+    from robustnmf.estimators._base import BaseRobustNMF
+
+    Estimator: TypeAlias = BaseRobustNMF | RobustNMFDetector
 
 GOOD, BAD = "#1c6dd0", "#d6336c"
-MAX_NAMES = 40
-"""Most features whose names are written below bars."""
+MAX_NAMES, MAX_NAME_LENGTH = 40, 30
+"""Most features whose names are written below bars, and most characters of a name."""
 
 NAME_HEIGHT = 0.07
 """Inches that a character of such a name takes, as it stands upright."""
+
+ENTRY_COLUMNS = 8
+"""Most images side by side in a display of the weights of entries."""
 
 __all__ = [
     "BasisDisplay",
@@ -50,6 +50,7 @@ __all__ = [
 ]
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class ImportancesDisplay:
     """Importances of all samples, from the most to the least important.
 
@@ -60,9 +61,8 @@ class ImportancesDisplay:
     effective_sample_size : float
     """
 
-    def __init__(self, *, importances: np.ndarray, effective_sample_size: float):
-        self.importances = np.asarray(importances)
-        self.effective_sample_size = float(effective_sample_size)
+    importances: np.ndarray
+    effective_sample_size: float
 
     @classmethod
     def from_estimator(cls, estimator: Estimator, *, ax: Axes | None = None) -> ImportancesDisplay:
@@ -77,7 +77,7 @@ class ImportancesDisplay:
     def plot(self, *, ax: Axes | None = None) -> ImportancesDisplay:
         """Draw on these axes, or on new ones."""
         self.ax_, self.figure_ = axes_or_new(ax, type(self))
-        ordered = np.sort(self.importances)[::-1] * len(self.importances)
+        ordered = np.sort(np.asarray(self.importances))[::-1] * len(self.importances)
         (self.line_,) = self.ax_.plot(np.arange(1, len(ordered) + 1), ordered, color=GOOD)
         self.ax_.axvline(self.effective_sample_size, color=BAD, ls="--", lw=1)
         self.ax_.annotate(
@@ -93,6 +93,7 @@ class ImportancesDisplay:
         return self
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class BasisDisplay:
     """The components: as images, or as bars over the features.
 
@@ -105,19 +106,14 @@ class BasisDisplay:
         How pixels follow each other: row by row, or column by column.
     """
 
-    def __init__(
-        self,
-        *,
-        components: np.ndarray,
-        image_shape: tuple[int, int] | None = None,
-        feature_names: Sequence[str] | None = None,
-        order: Literal["C", "F"] = "C",
-    ):
-        self.components = np.asarray(components)
-        self.image_shape = image_shape
-        self.feature_names = feature_names
-        self.order = order
-        check_features(self.components.shape[1], image_shape, feature_names)
+    components: np.ndarray
+    image_shape: tuple[int, int] | None = None
+    feature_names: Sequence[str] | None = None
+    order: Literal["C", "F"] = "C"
+
+    def __post_init__(self) -> None:
+        self.components = np.asarray(self.components)
+        check_features(self.components.shape[1], self.image_shape, self.feature_names)
 
     @classmethod
     def from_estimator(
@@ -178,6 +174,7 @@ class BasisDisplay:
         return [label(name) for name in self.feature_names]
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class ObjectiveDisplay:
     """The objective after every pass.
 
@@ -186,8 +183,7 @@ class ObjectiveDisplay:
     history : ndarray (n_passes,)
     """
 
-    def __init__(self, *, history: np.ndarray):
-        self.history = np.asarray(history)
+    history: np.ndarray
 
     @classmethod
     def from_estimator(cls, estimator: Estimator, *, ax: Axes | None = None) -> ObjectiveDisplay:
@@ -198,12 +194,13 @@ class ObjectiveDisplay:
         """Draw on these axes, or on new ones."""
         self.ax_, self.figure_ = axes_or_new(ax, type(self))
         (self.line_,) = self.ax_.plot(self.history, color=GOOD)
-        if len(self.history) and self.history.min() > 0:
+        if len(self.history) and np.min(self.history) > 0:
             self.ax_.set_yscale("log")
         self.ax_.set(xlabel="pass since the weights settled", ylabel="objective")
         return self
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class ExplanationDisplay:
     """Which features make a sample an outlier: what each adds to its energy.
 
@@ -216,19 +213,14 @@ class ExplanationDisplay:
     order : {"C", "F"}, default="C"
     """
 
-    def __init__(
-        self,
-        *,
-        contributions: np.ndarray,
-        feature_names: Sequence[str] | None = None,
-        image_shape: tuple[int, int] | None = None,
-        order: Literal["C", "F"] = "C",
-    ):
-        self.contributions = np.asarray(contributions)
-        self.feature_names = feature_names
-        self.image_shape = image_shape
-        self.order = order
-        check_features(len(self.contributions), image_shape, feature_names)
+    contributions: np.ndarray
+    feature_names: Sequence[str] | None = None
+    image_shape: tuple[int, int] | None = None
+    order: Literal["C", "F"] = "C"
+
+    def __post_init__(self) -> None:
+        self.contributions = np.asarray(self.contributions)
+        check_features(len(self.contributions), self.image_shape, self.feature_names)
 
     @classmethod
     def from_estimator(
@@ -278,6 +270,58 @@ class ExplanationDisplay:
         return self
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
+class EntryWeightsDisplay:
+    """Weights of the entries of samples: dark where an entry is bad.
+
+    Parameters
+    ----------
+    weights : ndarray (n_samples, n_features)
+        From 0 (bad) to 1 (good), NaN where an entry is not known; see
+        :meth:`RobustNMF.entry_weights`.
+    image_shape : (height, width), optional
+        Samples are then shown as images, side by side.
+    """
+
+    weights: np.ndarray
+    image_shape: tuple[int, int] | None = None
+
+    def __post_init__(self) -> None:
+        self.weights = np.asarray(self.weights)
+        check_features(self.weights.shape[1], self.image_shape, None)
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Estimator,
+        X: Any,
+        *,
+        image_shape: tuple[int, int] | None = None,
+        ax: Axes | None = None,
+    ) -> EntryWeightsDisplay:
+        """Draw the display of the samples X (n_samples, n_features)."""
+        model = factorisation_of(estimator, cls)
+        weights = to_numpy(model.entry_weights(X))
+        return cls(weights=weights, image_shape=image_shape).plot(ax=ax)
+
+    def plot(self, *, ax: Axes | None = None) -> EntryWeightsDisplay:
+        """Draw on these axes, or on new ones: a table, or images side by side."""
+        self.ax_, self.figure_ = axes_or_new(ax, type(self))
+        picture = self.weights
+        if self.image_shape is None:
+            self.ax_.set(xlabel="feature", ylabel="sample")
+        else:
+            images = self.weights.reshape(-1, *self.image_shape)
+            picture = mosaic(images, min(ENTRY_COLUMNS, len(images)), np.nan)
+            self.ax_.set_axis_off()
+        self.image_ = self.ax_.imshow(
+            picture, cmap="gray", vmin=0, vmax=1, interpolation="nearest",
+            aspect="equal" if self.image_shape else "auto",
+        )  # fmt: skip
+        self.figure_.colorbar(self.image_, ax=self.ax_, label="weight", shrink=0.7)
+        return self
+
+
 def plot_importances(estimator: Estimator, *, ax: Axes | None = None) -> ImportancesDisplay:
     """Draw the importances of all samples; see :class:`ImportancesDisplay`."""
     return ImportancesDisplay.from_estimator(estimator, ax=ax)
@@ -298,3 +342,64 @@ def plot_explanation(
 ) -> ExplanationDisplay:
     """Draw what features add to a sample's energy; options as in :class:`ExplanationDisplay`."""
     return ExplanationDisplay.from_estimator(estimator, X, sample, **options)
+
+
+def plot_entry_weights(estimator: Estimator, X: Any, **options: Any) -> EntryWeightsDisplay:
+    """Draw the weights of the entries of X; options as in :class:`EntryWeightsDisplay`."""
+    return EntryWeightsDisplay.from_estimator(estimator, X, **options)
+
+
+def check_features(
+    count: int, image_shape: tuple[int, int] | None, feature_names: Sequence[str] | None
+) -> None:
+    """Refuse an image shape or names of another number of features than ``count``."""
+    if image_shape is not None and np.prod(image_shape) != count:
+        raise ValueError(
+            f"image_shape={tuple(image_shape)} holds {np.prod(image_shape)} pixels, but samples "
+            f"have {count} features. Give the height and width of the samples."
+        )
+    if feature_names is not None and len(feature_names) != count:
+        raise ValueError(
+            f"feature_names holds {len(feature_names)} names for {count} features. Give one each."
+        )
+
+
+def feature_names_of(estimator: Estimator, names: Sequence[str] | None) -> Sequence[str] | None:
+    """Return the names, or else those of the data of the fit, if it had any."""
+    return getattr(estimator, "feature_names_in_", None) if names is None else names
+
+
+def factorisation_of(estimator: Estimator, display: type) -> BaseRobustNMF:
+    """Return the fitted factorisation: the estimator itself, or that of a detector."""
+    check_matplotlib_support(display.__name__)
+    check_is_fitted(estimator)
+    return cast("BaseRobustNMF", getattr(estimator, "estimator_", estimator))
+
+
+def axes_or_new(ax: Axes | None, display: type) -> tuple[Axes, Figure | SubFigure]:
+    """Return the axes, or new ones, and their figure."""
+    check_matplotlib_support(display.__name__)
+    if ax is None:
+        import matplotlib.pyplot as plt
+
+        _, ax = plt.subplots(layout="constrained")
+    return ax, ax.figure
+
+
+def label(name: object) -> str:
+    """Return a name as Matplotlib draws it literally: without mathematics, and not too long."""
+    text = str(name)
+    text = text if len(text) <= MAX_NAME_LENGTH else text[: MAX_NAME_LENGTH - 1] + "\u2026"
+    return text.replace("$", r"\$")
+
+
+def mosaic(images: np.ndarray, columns: int | None = None, gap: float = 0.5) -> np.ndarray:
+    """Arrange images (count, height, width) in rows and columns, with lines between them."""
+    count, height, width = images.shape
+    columns = columns or int(np.ceil(np.sqrt(count * 1.25)))
+    rows = -(-count // columns)
+    sheet = np.full((rows * (height + 1) - 1, columns * (width + 1) - 1), gap)
+    for place, image in enumerate(images):
+        top, left = (place // columns) * (height + 1), (place % columns) * (width + 1)
+        sheet[top : top + height, left : left + width] = image
+    return sheet
