@@ -9,8 +9,8 @@ import scipy.io
 import scipy.sparse
 
 from robustnmf.cli import main
-from robustnmf.tables import read_table
-from robustnmf.text_format import detect_separator, to_number
+from robustnmf.tables import read_table, to_number
+from robustnmf.tables._text import detect_separator
 from tests.problems import noisy_low_rank
 
 pytest.importorskip("pandas", reason="tables need the packages of the extra cli")

@@ -172,7 +172,7 @@ def _fit(
         warnings.catch_warnings(record=True) as fit_warnings,
     ):
         warnings.simplefilter("always")
-        codes = model.fit_transform(_values(table))
+        codes = model.fit_transform(table.data)
     if table.named:  # sparse tables have no place for them
         model.feature_names_in_ = np.array(table.features, dtype=object)
     if scale is not None:
@@ -184,13 +184,6 @@ def _fit(
         model, table, codes, time.perf_counter() - begin, shape, selection, options.data.name,
         scale, messages, options.color_by, unscaled,
     )  # fmt: skip
-
-
-def _values(table: Table) -> Any:
-    """Return the values of a table as an estimator takes them."""
-    from robustnmf.tables import StoredRows
-
-    return table.data.source if isinstance(table.data, StoredRows) else table.data
 
 
 def _choose_rank(
@@ -207,7 +200,7 @@ def _choose_rank(
     with errors_in_options(table, options.data):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the fit says the same of X
-            rows = draw_rank_rows_of(RobustNMF(**parameters), _values(table))
+            rows = draw_rank_rows_of(RobustNMF(**parameters), table.data)
         largest = min(options.max_ranks, largest_rank(rows))
         say(f"choosing among {largest} numbers of parts, on {rows.shape[0]} samples")
     is_whole = rows.shape[0] == table.data.shape[0]

@@ -12,14 +12,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from copy import copy as shallow_copy
-from functools import cached_property
+from dataclasses import fields, is_dataclass, replace
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from robustnmf.arrays import Array, Block, Visit, eps, floored, namespace, noise
-from robustnmf.engine._blockwise import evenly
 from robustnmf.engine.threads import Threads
 from robustnmf.exceptions import OUT_OF_RANGE
 from robustnmf.passes import BlockState
@@ -75,7 +75,6 @@ class Engine(ABC):
         self.threads = Threads()
         self._typical: dict[float, float] = {}
 
-    @abstractmethod
     def map_blocks(
         self,
         visit: Visit,
@@ -98,6 +97,15 @@ class Engine(ABC):
             Whether the function takes blocks of any library. Chunks on GPUs are then passed as they
             are; otherwise they are copied to the host.
         """
+        states = [None] * len(self.blocks) if block_states is None else block_states
+        pairs = list(zip(self.blocks, states, strict=True))
+        return self._map(visit, pairs, data=data, on_device=on_device)
+
+    @abstractmethod
+    def _map(
+        self, visit: Visit, pairs: list[tuple[Any, Any]], *, data: bool, on_device: bool
+    ) -> tuple[list[Any], Any]:
+        """Call a function as ``map_blocks`` does, for pairs of a block and its state."""
 
     def sums(
         self, visit: Visit, block_states: Sequence[Any] | None = None, *, data: bool = True
@@ -215,29 +223,38 @@ class Engine(ABC):
         unit = self.typical_size(degree) if unit is None else unit
 
         def count(block: Block, local: Any) -> tuple[None, np.ndarray]:
-            return None, energy_counts(
-                energies(local), block.row_sizes(degree), block.row_weight, unit
-            )
-
-        def larger_of(j: int) -> Callable[[float, float], LogHistogram]:
-            def larger(log: float, log_share: float) -> LogHistogram:
-                def beyond(block: Block, local: Any) -> tuple[None, np.ndarray]:
-                    known = block.row_sizes(degree), block.row_weight, unit
-                    return None, excess_counts(energies(local)[j, ...], *known, log, log_share)
-
-                return LogHistogram(self.sums(beyond, block_states, data=False))
-
-            return larger
+            sizes, weight = block.row_sizes(degree), block.row_weight
+            return None, energy_counts(energies(local), sizes, weight, unit)
 
         counts = earlier + self.sums(count, block_states, data=False)
         if not (counts.sum(axis=-1) > 0).all():  # energies that are NaN are not counted
             raise FloatingPointError(OUT_OF_RANGE)
         samples = sample_count(float(counts[0, 0].sum()), self._largest_row_weight)
+        excess = partial(self._excess_histogram, block_states, degree, energies, unit)
         return [
-            EnergyHistogram(LogHistogram(of_energies), LogHistogram(of_shares), larger_of(j), unit,
-                    self.shape[1], samples)
+            EnergyHistogram(LogHistogram(of_energies), LogHistogram(of_shares), partial(excess, j),
+                            unit, self.shape[1], samples)
             for j, (of_energies, of_shares) in enumerate(zip(*counts, strict=True))
         ]  # fmt: skip
+
+    def _excess_histogram(
+        self,
+        block_states: Sequence[Any],
+        degree: float,
+        energies: Callable[[Any], Array],
+        unit: float,
+        member: int,
+        log: float,
+        log_share: float,
+    ) -> LogHistogram:
+        """How far the energies of a member exceed a limit, of energies or of shares."""
+
+        def count(block: Block, local: Any) -> tuple[None, np.ndarray]:
+            of_member = energies(local)[member, ...]
+            sizes, weight = block.row_sizes(degree), block.row_weight
+            return None, excess_counts(of_member, sizes, weight, unit, log, log_share)
+
+        return LogHistogram(self.sums(count, block_states, data=False))
 
     @cached_property
     def _largest_row_weight(self) -> float:
@@ -341,3 +358,40 @@ def power_of_two_near(largest: float, bits: int) -> float:
     limit = 1000 if bits == 64 else 120
     exponent = max(-limit, min(limit, math.frexp(largest)[1]))
     return 2.0**exponent if largest > 0 else 1.0
+
+
+def merged_all(results: Iterable[tuple[Any, Any]]) -> tuple[list[Any], Any]:
+    """Return all states, and the values merged in the order of the rows."""
+    kept, total = [], None
+    for local, part in results:
+        kept.append(local)
+        # In the order of the rows: sums do not depend on the number of threads.
+        total = part if total is None else merged(total, part)
+    return kept, total
+
+
+def merged(total: Any, part: Any) -> Any:
+    """Merge two values: by their ``merge``, else by addition; None adds nothing."""
+    if part is None:
+        return total
+    return total.merge(part) if hasattr(total, "merge") else total + part
+
+
+def mapped(tree: Any, wanted: Callable[[Any], bool], function: Callable[[Any], Any]) -> Any:
+    """Return a tree of containers and dataclasses with a function applied to chosen leaves."""
+    if wanted(tree):
+        return function(tree)
+    if isinstance(tree, dict):
+        return {name: mapped(value, wanted, function) for name, value in tree.items()}
+    if type(tree) in (tuple, list):
+        return type(tree)(mapped(value, wanted, function) for value in tree)
+    if is_dataclass(tree) and not isinstance(tree, type):
+        converted = {f.name: mapped(getattr(tree, f.name), wanted, function) for f in fields(tree)}
+        return replace(tree, **converted)
+    return tree
+
+
+def evenly(count: int, parts: int) -> list[slice]:
+    """Consecutive slices of nearly equal length."""
+    edges = [count * part // parts for part in range(parts + 1)]
+    return [slice(*pair) for pair in itertools.pairwise(edges)]

@@ -8,7 +8,7 @@ import numpy as np
 
 from robustnmf.arrays import to_numpy
 from robustnmf.estimators._explanation import find_outliers
-from robustnmf.tables import StoredRows, divide
+from robustnmf.tables import divide
 
 if TYPE_CHECKING:
     from robustnmf.estimators._base import BaseRobustNMF
@@ -26,7 +26,7 @@ def encode_samples(model: BaseRobustNMF, data: Any) -> tuple[np.ndarray, np.ndar
                 f"the table has {data.shape[1]} features, but the model has {len(scale)}."
             )
         data = divide(data, scale)
-    source = model._checked(data.source if isinstance(data, StoredRows) else data)
+    source = model._checked(data)
     engine = model._engine(source)
     codes, energies = model._encode_rows(source, engine)
     sizes = to_numpy(engine.row_sizes(model._problem.loss.degree)) * model._unit

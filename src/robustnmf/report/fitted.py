@@ -16,8 +16,7 @@ from robustnmf.report.fitted_page import contents
 from robustnmf.report.names import display_name
 from robustnmf.report.page import page
 from robustnmf.report.tables import write_comma_separated
-from robustnmf.tables import Table
-from robustnmf.text_format import is_number
+from robustnmf.tables import Table, is_number
 
 CSV_ROWS = 4096
 """Rows of an array that are converted to numbers of Python at a time."""

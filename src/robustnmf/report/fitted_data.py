@@ -12,7 +12,7 @@ import numpy as np
 
 from robustnmf.arrays import to_numpy
 from robustnmf.report.names import display_name, format_percent
-from robustnmf.tables import StoredRows, count_missing
+from robustnmf.tables import count_missing
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -82,7 +82,7 @@ class Fit:
             return None
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of names of features, which are those of the fit
-            source = model._checked(data.source if isinstance(data, StoredRows) else data)
+            source = model._checked(data)
         sizes = model._engine(source).row_sizes(model._problem.loss.degree)
         return np.asarray(model.weighting_.for_row_sizes(to_numpy(sizes) * model._unit).cutoff)
 

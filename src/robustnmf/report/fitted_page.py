@@ -32,8 +32,7 @@ from robustnmf.report.page import (
     Row,
 )
 from robustnmf.report.plots import mosaic
-from robustnmf.tables import Table
-from robustnmf.text_format import to_number
+from robustnmf.tables import Table, to_number
 
 MAX_FEATURES, MAX_PARTS = 12, 60
 """Bars of a component, and components that are drawn."""

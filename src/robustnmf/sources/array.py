@@ -1,21 +1,19 @@
-"""Arrays of NumPy, data frames, and lists: whatever scikit-learn reads as a dense table."""
+"""Tables in memory: arrays of NumPy, data frames and lists, sparse ones, tables of PyArrow."""
 
 from __future__ import annotations
 
 from typing import Any, Self
 
 import numpy as np
+import scipy.sparse
 from sklearn.utils import check_array
 from sklearn.utils.validation import _get_feature_names, validate_data
 
 from robustnmf._warn import warn
 from robustnmf.arrays import fill_masked
 from robustnmf.compatibility import ModelSpec
-from robustnmf.engine import DataSummary, Engine, scan
-from robustnmf.problem import Problem
-from robustnmf.sources._base import Source, in_memory_engine
-from robustnmf.sources._checks import check_summary
-from robustnmf.weightings import Weighting
+from robustnmf.engine import DataSummary, Engine, scan, scan_sparse
+from robustnmf.sources._base import PassNeeds, Source, check_summary
 
 ACCEPTED = {
     "dtype": [np.float64, np.float32],
@@ -71,19 +69,8 @@ class ArraySource(Source):
         _get_feature_names(self.X)  # refuses names of mixed types, before the work, not after it
         return check_array(X, estimator=self.name, input_name="X", **ACCEPTED)
 
-    def engine(
-        self,
-        problem: Problem,
-        weighting: Weighting,
-        rank: int,
-        members: int = 1,
-        *,
-        scale: float | None = None,
-        sample_weight: Any = None,
-    ) -> Engine:
-        return in_memory_engine(
-            self.table, problem, weighting, rank, members, scale=scale, sample_weight=sample_weight
-        )
+    def _engine(self, needs: PassNeeds, options: dict[str, Any]) -> Engine:
+        return needs.hold(self.table, **options)
 
     def dense_rows(self) -> np.ndarray:
         return np.asarray(self.table)
@@ -103,6 +90,72 @@ class ArraySource(Source):
                 f"{what} {empty[0]}: they {outcome}. Leave them out.",
                 UserWarning,
             )
+
+
+class SparseSource(ArraySource):
+    """A sparse table in memory; what it does not store is zero."""
+
+    @classmethod
+    def claims(cls, X: Any) -> bool:
+        return scipy.sparse.issparse(X) or (has_sparse_columns(X) and fills_with_zeros(X))
+
+    def dense_rows(self) -> np.ndarray:
+        return self.table.toarray()
+
+    def _canonical(self, table: Any) -> scipy.sparse.csr_array:
+        """Store every entry once; sparse X cannot mark missing values."""
+        try:
+            table.check_format()
+        except ValueError as error:  # loops would read and write outside of their arrays
+            raise ValueError(
+                f"sparse X is damaged: {error}. Build it again, for example from its rows, columns "
+                "and values by scipy.sparse.coo_array."
+            ) from error
+        if np.isnan(table.data).any():
+            dense = "X.toarray()" if scipy.sparse.issparse(self.X) else "X.sparse.to_dense()"
+            raise ValueError(
+                f"Input X contains NaN. {self.name} takes missing values in dense X only: what "
+                f"sparse X leaves out are zeros. Pass {dense}, with NaN for what is missing."
+            )
+        if not table.has_canonical_format:
+            table = table.copy()
+            table.sum_duplicates()
+        return scipy.sparse.csr_array(table)
+
+    def _scan(self, spec: ModelSpec) -> DataSummary:
+        return scan_sparse(self.table)
+
+
+class ArrowSource(ArraySource):
+    """A table or record batch whose columns are numbers; their names are those of the features.
+
+    Null marks a missing value.
+    """
+
+    @classmethod
+    def claims(cls, X: Any) -> bool:
+        return type(X).__module__.partition(".")[0] == "pyarrow" and hasattr(X, "column_names")
+
+    def floats(self, model: Any = None) -> np.ndarray:
+        if model is not None:
+            self.check_features(model)
+        pairs = zip(self.X.column_names, self.X.columns, strict=True)
+        columns = [self._numbers(name, column) for name, column in pairs]
+        if not columns:
+            raise ValueError(f"X has no columns; {self.name} needs at least one feature.")
+        return ArraySource(np.column_stack(columns), self.name).floats()
+
+    def _numbers(self, name: str, column: Any) -> np.ndarray:
+        """Return a column as floats, NaN where it is null."""
+        values = np.asarray(column)
+        if values.dtype.kind == "O" and column.null_count and str(column.type) == "bool":
+            values = np.array([np.nan if v is None else float(v) for v in values])
+        if values.dtype.kind not in "fiub":
+            raise ValueError(
+                f"column {name!r} of X holds {column.type}, but {self.name} needs real numbers. "
+                "Leave it out, for example with X.drop_columns."
+            )
+        return values if values.dtype == np.float32 else values.astype(np.float64)
 
 
 def readable(X: Any) -> Any:

@@ -18,10 +18,7 @@ from robustnmf.arrays import (
 )
 from robustnmf.compatibility import ModelSpec
 from robustnmf.engine import Engine, scan
-from robustnmf.problem import Problem
-from robustnmf.sources._base import Source, copies_of, in_memory_engine
-from robustnmf.sources._checks import check_nonempty, check_summary
-from robustnmf.weightings import Weighting
+from robustnmf.sources._base import PassNeeds, Source, check_nonempty, check_summary
 
 BLOCK_BYTES = 2**32
 """Size of a block on a device: it has threads of its own, and no use for caches."""
@@ -76,26 +73,13 @@ class TensorSource(Source):
             self.check_features(model)
         return X if X.dtype in (xp.float32, xp.float64) else xp.astype(X, xp.float64)
 
-    def engine(
-        self,
-        problem: Problem,
-        weighting: Weighting,
-        rank: int,
-        members: int = 1,
-        *,
-        scale: float | None = None,
-        sample_weight: Any = None,
-    ) -> Engine:
-        if sample_weight is not None:
-            float64 = namespace(self.table).float64
-            sample_weight = on_device_of(self.table, sample_weight, float64)
-        copies = copies_of(problem, weighting, members)
-        bytes_a_row = copies * self.shape[1] * host_dtype(self.table).itemsize
+    def _engine(self, needs: PassNeeds, options: dict[str, Any]) -> Engine:
+        weight, float64 = options["sample_weight"], namespace(self.table).float64
+        if weight is not None:
+            options = {**options, "sample_weight": on_device_of(self.table, weight, float64)}
+        bytes_a_row = needs.copies * self.shape[1] * host_dtype(self.table).itemsize
         rows = max(1, BLOCK_BYTES // bytes_a_row)
-        return in_memory_engine(
-            self.table, problem, weighting, rank, members, block_rows=rows, scale=scale,
-            sample_weight=sample_weight,
-        )  # fmt: skip
+        return needs.hold(self.table, block_rows=rows, **options)
 
     def dense_rows(self) -> np.ndarray:
         return to_numpy(self.table)

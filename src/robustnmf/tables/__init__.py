@@ -16,22 +16,30 @@ from os.path import expanduser
 from pathlib import Path
 
 from robustnmf.archive import is_stream
-from robustnmf.tables._arrays import read_npy, read_npz
-from robustnmf.tables._columns import choose_columns
-from robustnmf.tables._hdf5 import read_hdf5, read_sparse
-from robustnmf.tables._matrix_market import read_folder, read_matrix_market
-from robustnmf.tables._parquet import read_parquet
-from robustnmf.tables._scale import (
+from robustnmf.tables._arrays import (
+    read_folder,
+    read_hdf5,
+    read_matrix_market,
+    read_npy,
+    read_npz,
+    read_sparse,
+)
+from robustnmf.tables._frame import DECIMALS, is_number, read_parquet, to_number
+from robustnmf.tables._table import (
+    ReadOptions,
+    StoredRows,
+    Table,
+    choose_columns,
     count_missing,
     divide,
     draw_rows,
+    join_first,
+    make_unique,
     scale_features,
     take_rows,
+    turn,
 )
-from robustnmf.tables._stored import StoredRows
-from robustnmf.tables._table import ReadOptions, Table, join_first, make_unique, turn
 from robustnmf.tables._text import OPENERS, read_text
-from robustnmf.text_format import DECIMALS
 
 __all__ = [
     "ReadOptions",
@@ -40,10 +48,12 @@ __all__ = [
     "count_missing",
     "divide",
     "draw_rows",
+    "is_number",
     "read_sparse",
     "read_table",
     "scale_features",
     "take_rows",
+    "to_number",
 ]
 
 READERS: dict[str, Callable[[Path, ReadOptions], Table]] = {
