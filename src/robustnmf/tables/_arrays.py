@@ -55,11 +55,8 @@ def read_npy(file: Path, options: ReadOptions) -> Table:
         is_objects = "pickle" in str(error) or "objects" in str(error)
         reason = "Python objects, which are never read" if is_objects else str(error)
         raise ValueError(f"{file} is no array of numbers ({reason}).") from error
-    if not is_large:
-        return numbered_table(data, "an array")
-    return numbered_table(
-        data, "an array that is read from its file block by block, as it is large"
-    )
+    note = "an array that is read from its file block by block, as it is large"
+    return numbered_table(data, note if is_large else "an array")
 
 
 def read_npz(file: Path, options: ReadOptions) -> Table:
@@ -133,25 +130,28 @@ def read_matrix_market(file: Path, options: ReadOptions) -> Table:
     rows, columns, *_ = scipy.io.mminfo(file)
     if rows + columns > MAX_NAMES:
         raise ValueError(f"{file} is {rows} x {columns}, too large for a table of names.")
-    genes, cells = (_read_names_beside(file, names) for names in (FEATURES, BARCODES))
-    is_genes_by_cells = None
-    if genes is not None and cells is not None:
-        is_genes_by_cells = (len(genes), len(cells)) == (rows, columns)
-        if not is_genes_by_cells and (len(cells), len(genes)) != (rows, columns):
-            raise ValueError(
-                f"{file} is {rows} x {columns}, but the files beside it name {len(genes)} "
-                f"features and {len(cells)} barcodes."
-            )
-    table = _read_array(file)
-    if genes is None or cells is None:
+    genes_file, cells_file = (_find_beside(file, names) for names in (FEATURES, BARCODES))
+    array = scipy.io.mmread(file)
+    if scipy.sparse.issparse(array):
+        table = numbered_table(scipy.sparse.csr_array(array), "a sparse array")
+    else:
+        table = numbered_table(np.asarray(array), "an array")
+    if genes_file is None or cells_file is None:
         if options.transpose:
             return turn(table)
         if options.transpose is None:
             table.notes.append(f"the {rows} rows are samples (else: --transpose)")
         return table
+    genes, cells = _gene_names(_read_fields(genes_file)), [f[0] for f in _read_fields(cells_file)]
+    is_genes_by_cells = (len(genes), len(cells)) == (rows, columns)
+    if not is_genes_by_cells and (len(cells), len(genes)) != (rows, columns):
+        raise ValueError(
+            f"{file} is {rows} x {columns}, but the files beside it name {len(genes)} "
+            f"features and {len(cells)} barcodes."
+        )
     names = (genes, cells) if is_genes_by_cells else (cells, genes)
     table = replace(table, ids=names[0], features=names[1], named=True)
-    table.notes[1:] = [f"names from {join_first(_names_beside(file))}"]
+    table.notes[1:] = [f"names from {genes_file.name}, {cells_file.name}"]
     is_turned = is_genes_by_cells if options.transpose is None else options.transpose
     if not is_turned:
         return table
@@ -162,53 +162,34 @@ def read_matrix_market(file: Path, options: ReadOptions) -> Table:
     return table
 
 
-def _read_array(file: Path) -> Table:
-    """Read the array of a Matrix Market file."""
-    array = scipy.io.mmread(file)
-    if scipy.sparse.issparse(array):
-        return numbered_table(scipy.sparse.csr_array(array), "a sparse array")
-    return numbered_table(np.asarray(array), "an array")
-
-
-def _files_beside(file: Path, names: tuple[str, ...]) -> list[Path]:
-    """Return the files of names that belong to a matrix: with the same prefix, also compressed."""
+def _find_beside(file: Path, names: tuple[str, ...]) -> Path | None:
+    """Return the file of names that belongs to a matrix: with the same prefix, also compressed."""
     stem = file.name.removesuffix(".gz")
-    if not stem.endswith(MATRIX):
-        return []
     prefix = stem.removesuffix(MATRIX)
     paths = (file.with_name(f"{prefix}{name}{end}") for name in names for end in ("", ".gz"))
-    return [path for path in paths if path.is_file()]
+    return next((path for path in paths if prefix != stem and path.is_file()), None)
 
 
-def _names_beside(file: Path) -> list[str]:
-    """Return what the files of names beside a matrix are called."""
-    return [
-        paths[0].name for names in (FEATURES, BARCODES) if (paths := _files_beside(file, names))
-    ]
-
-
-def _read_names_beside(file: Path, names: tuple[str, ...]) -> list[str] | None:
-    """Read the names of genes or cells beside a matrix; None if there is no such file.
-
-    Genes have their identifier, their symbol and their kind in a line. The symbol names them, with
-    the identifier if several genes have that symbol.
-    """
-    paths = _files_beside(file, names)
-    if not paths:
-        return None
-    opener = gzip.open if paths[0].suffix == ".gz" else open
-    lines_of_fields: list[list[str]] = []
-    with opener(paths[0], "rt", encoding="utf-8") as lines:
+def _read_fields(file: Path) -> list[list[str]]:
+    """Read the first two fields of the lines of a file of names."""
+    fields: list[list[str]] = []
+    with (gzip.open if file.suffix == ".gz" else open)(file, "rt", encoding="utf-8") as lines:
         while line := lines.readline(MAX_LINE):
-            lines_of_fields.append(line.rstrip("\r\n").split("\t")[:2])
-            if len(lines_of_fields) > MAX_NAMES:
-                raise ValueError(f"{paths[0]} has too many lines.")
-    if names is not FEATURES:
-        return [fields[0] for fields in lines_of_fields]
-    counts = Counter(fields[-1] for fields in lines_of_fields)
+            fields.append(line.rstrip("\r\n").split("\t")[:2])
+            if len(fields) > MAX_NAMES:
+                raise ValueError(f"{file} has too many lines.")
+    return fields
+
+
+def _gene_names(lines: list[list[str]]) -> list[str]:
+    """Name genes by their symbol, with the identifier if several genes have that symbol.
+
+    Genes have their identifier, their symbol and their kind in a line.
+    """
+    counts = Counter(fields[-1] for fields in lines)
     return [
         fields[-1] if counts[fields[-1]] == 1 or len(fields) == 1 else f"{fields[1]} ({fields[0]})"
-        for fields in lines_of_fields
+        for fields in lines
     ]
 
 
@@ -247,47 +228,35 @@ def _read_anndata(archive: h5py.File, options: ReadOptions) -> Table:
     Until release 0.7 obs and var were tables of records, named by their first column, and sparse
     arrays had other attributes.
     """
-    where = _find_layer(archive, options.layer)
-    item = archive[where]
-    data = _read_dense(item) if hasattr(item, "shape") else read_sparse(item)
-    ids, features = (_read_names(archive[axis]) for axis in ("obs", "var"))
-    if data.shape != (len(ids), len(features)):
-        raise ValueError(
-            f"{where} is {data.shape}, but obs and var name {len(ids)} x {len(features)}."
-        )
-    note = f"AnnData, {where}: {len(ids)} observations, {len(features)} variables"
-    notes = [note]
-    layers = [] if options.layer is not None else _list_layers(archive)
-    if layers:
-        notes.append(f"layers that were not read: {join_first(layers)} (else: --layer)")
-    colors = None
-    if options.color_by is not None:
-        colors = _read_column(archive["obs"], options.color_by)
-    return Table(data, ids, features, notes, colors=colors)
-
-
-def _list_layers(archive: h5py.File) -> list[str]:
-    """Return the names of the layers of an AnnData file."""
-    layers = archive.get("layers")
-    return [] if layers is None else [str(name) for name in layers]
-
-
-def _find_layer(archive: h5py.File, layer: str | None) -> str:
-    """Return the path of X, or of a layer, in an AnnData file; refuse a layer that is not there."""
-    layers = _list_layers(archive)
-    if layer is None or layer == "X":
-        if "X" in archive:
-            return "X"
+    layers = [str(name) for name in archive.get("layers", ())]
+    where = "X"
+    if options.layer not in (None, "X"):
+        where = f"layers/{options.layer}"
+        if options.layer not in layers:
+            raise ValueError(
+                f"--layer is {options.layer[:40]!r}, but the layers of the file are "
+                f"{join_first(map(repr, layers)) or 'none'}."
+            )
+    elif "X" not in archive:
         raise ValueError(
             f"the file has no X; its layers are {join_first(layers) or 'none'}. Name one with "
             "--layer."
         )
-    if layer not in layers:
+    item, obs, var = archive[where], archive["obs"], archive["var"]
+    data = _read_dense(item) if hasattr(item, "shape") else read_sparse(item)
+    ids, features = (
+        [as_text(name) for name in _read_values(axis, _list_columns(axis)[0])]
+        for axis in (obs, var)
+    )
+    if data.shape != (len(ids), len(features)):
         raise ValueError(
-            f"--layer is {layer[:40]!r}, but the layers of the file are "
-            f"{join_first(map(repr, layers)) or 'none'}."
+            f"{where} is {data.shape}, but obs and var name {len(ids)} x {len(features)}."
         )
-    return f"layers/{layer}"
+    notes = [f"AnnData, {where}: {len(ids)} observations, {len(features)} variables"]
+    if layers and options.layer is None:
+        notes.append(f"layers that were not read: {join_first(layers)} (else: --layer)")
+    colors = None if options.color_by is None else _read_colors(obs, options.color_by)
+    return Table(data, ids, features, notes, colors=colors)
 
 
 def _read_dense(dataset: h5py.Dataset) -> np.ndarray | StoredRows:
@@ -327,67 +296,52 @@ def _read_as(dataset: Any, dtype: np.dtype) -> np.ndarray:
     return array
 
 
-def _read_names(axis: h5py.Group | h5py.Dataset) -> list[str]:
-    """Read the names of observations or variables."""
+def _list_columns(axis: h5py.Group | h5py.Dataset) -> list[str]:
+    """Return the names of the columns of obs or var, the index first."""
     if hasattr(axis, "shape"):  # a table of records
-        return [as_text(value) for value in axis[()][axis.dtype.names[0]]]
-    return [as_text(value) for value in _read_values(axis[_index_name(axis)])]
+        return list(axis.dtype.names)
+    index = as_text(axis.attrs.get("_index", "_index" if "_index" in axis else "index"))
+    order = axis.attrs.get("column-order", sorted(set(axis) - {index, "__categories"}))
+    return [index, *map(as_text, order)]
 
 
-def _list_columns(axis: h5py.Group) -> list[str]:
-    """Return the names of the columns of obs or var, without the index."""
-    if "column-order" in axis.attrs:
-        return [as_text(name) for name in axis.attrs["column-order"]]
-    others = {_index_name(axis), "__categories"}
-    return [str(name) for name in sorted(axis) if name not in others]
-
-
-def _index_name(axis: h5py.Group) -> str:
-    """Return the name of the column that names observations or variables."""
-    return as_text(axis.attrs.get("_index", "_index" if "_index" in axis else "index"))
-
-
-def _read_column(axis: h5py.Group | h5py.Dataset, name: str) -> np.ndarray:
+def _read_colors(obs: h5py.Group | h5py.Dataset, name: str) -> np.ndarray:
     """Read a column of obs as an array (samples,) of floats or texts."""
-    columns = axis.dtype.names if hasattr(axis, "shape") else _list_columns(axis)
+    columns = _list_columns(obs)
     if name not in columns:
         raise ValueError(
             f"--color-by is {name[:40]!r}, but the columns of obs are "
-            f"{join_first(map(repr, columns), 20)}."
+            f"{join_first(map(repr, columns[1:]), 20)}."
         )
-    values = axis[()][name] if hasattr(axis, "shape") else _read_values(axis[name])
+    values = _read_values(obs, name)
     if values.dtype.kind in "fiu":
         return values.astype(np.float64)
     return np.array([as_text(value) for value in values], dtype=object)
 
 
-def _read_values(item: h5py.Group | h5py.Dataset) -> np.ndarray:
+def _read_values(axis: h5py.Group | h5py.Dataset, name: str) -> np.ndarray:
     """Read a column (n,): an array, values of which some may be missing, or categories."""
+    item = axis[()][name] if hasattr(axis, "shape") else axis[name]
+    if isinstance(item, np.ndarray):
+        return item
     if hasattr(item, "shape"):
         if "categories" not in item.attrs:
             return item[()]
         # Release 0.7 stored codes, with a reference to their categories.
         categories, codes = item.file[item.attrs["categories"]][()], item[()]
     elif "values" in item:
-        return _mask_values(item["values"][()], item["mask"][()] if "mask" in item else None)
+        values = item["values"][()]
+        if "mask" in item:
+            is_number = values.dtype.kind in "fiu"
+            values = values.astype(np.float64 if is_number else object)
+            values[item["mask"][()].astype(bool)] = np.nan if is_number else "missing"
+        return values
     else:
         categories, codes = item["categories"][()], item["codes"][()]
     if codes.size and not -1 <= codes.min() <= codes.max() < len(categories):
         raise ValueError("a column has codes without a category.")
-    known = codes >= 0  # minus one stands for a missing value
-    values = np.full(len(codes), "missing", dtype=object)
-    values[known] = np.array([as_text(value) for value in categories], dtype=object)[codes[known]]
-    return values
-
-
-def _mask_values(values: np.ndarray, mask: np.ndarray | None) -> np.ndarray:
-    """Return values (n,) with those that a mask (n,) marks as missing: NaN, or a text."""
-    if mask is None or not mask.any():
-        return values
-    is_number = values.dtype.kind in "fiu"
-    masked = values.astype(np.float64 if is_number else object)
-    masked[mask.astype(bool)] = np.nan if is_number else "missing"
-    return masked
+    texts = np.array([*map(as_text, categories), "missing"], dtype=object)
+    return texts[codes]  # minus one, the last, stands for a missing value
 
 
 def as_text(value: bytes | str) -> str:

@@ -186,7 +186,33 @@ class Table:
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """The options of :func:`robustnmf.tables.read_table`; None where they are to be detected."""
+    """Options of :func:`robustnmf.tables.read_table`; None where they are to be detected.
+
+    Attributes
+    ----------
+    id_column : str, optional
+        Column that holds the names of samples; by default the first one, if it holds texts that
+        are all different, or is called so.
+    dataset : str, optional
+        Which array of an NPZ or HDF5 file.
+    header : bool, optional
+        Whether the first line of a text names the columns; by default it does unless it holds
+        numbers.
+    separator : str, optional
+        Character between the fields of a text.
+    decimal : {".", ","}, optional
+        Decimal mark of numbers in a text. Numbers may have separators of thousands.
+    layer : str, optional
+        Layer of an AnnData file to read instead of X.
+    color_by : str, optional
+        Column that samples are coloured by in pictures, and that is no feature.
+    transpose : bool, optional
+        Whether rows of the file are features; by default not, except for Matrix Market files of
+        genes x cells that have files of names beside them.
+    scratch : path, optional
+        Folder for a temporary file, which texts and Parquet files that are too large for memory are
+        converted to; that of the system by default.
+    """
 
     id_column: str | None = None
     dataset: str | None = None
@@ -196,7 +222,13 @@ class ReadOptions:
     layer: str | None = None
     color_by: str | None = None
     transpose: bool | None = None
-    scratch: Path | None = None
+    scratch: str | Path | None = None
+
+    def __post_init__(self) -> None:
+        if self.separator is not None and (len(self.separator) != 1 or self.separator in '"\r\n'):
+            raise ValueError(f"separator is {self.separator!r}, but one character is needed.")
+        if self.decimal not in (None, ".", ","):
+            raise ValueError(f"decimal is {self.decimal!r}, but '.' or ',' is needed.")
 
 
 def join_first(texts: Iterable[str], most: int = 5) -> str:

@@ -71,16 +71,18 @@ def read_text(file: Path, options: ReadOptions, *, default: str) -> Table:
     is_large = needs_blocks(max(sum(sizes), file.stat().st_size)) and not options.transpose
     lines = _read_first_lines(file, encoding)
     n_skipped, separator = _find_separator(lines, options.separator, default)
-    cells = chain.from_iterable(row for _, row in split(lines[n_skipped:], separator))
-    decimal, is_doubtful = (
-        (options.decimal, False) if options.decimal else detect_decimal(cells, separator)
-    )
+    rows = [row for _, row in split(lines[n_skipped:], separator)]
+    if not rows:
+        raise ValueError(f"{file} is empty; a table is needed.")
+    first, second = rows[0], rows[1] if len(rows) > 1 else []
+    decimal, is_doubtful = options.decimal or "", False
+    if not decimal:
+        decimal, is_doubtful = detect_decimal(chain.from_iterable(rows), separator)
     csv_options: dict[str, Any] = {
         "sep": r"\s+" if separator == " " else separator, "skiprows": n_skipped,
         "low_memory": False, "encoding": encoding, "decimal": decimal,
     }  # fmt: skip
     try:
-        first, second = (_read_fields(file, csv_options, line) for line in (0, 1))
         named = _names_columns(first, decimal) if options.header is None else options.header
         notes = [] if named and _has_text(first, decimal) else [_header_note(named)]
         if named:
@@ -125,8 +127,6 @@ def read_text(file: Path, options: ReadOptions, *, default: str) -> Table:
         table = table_from_frames(
             frames, id_column, ids_of, notes, decimal, options, is_large=is_large
         )
-    except pandas.errors.EmptyDataError as error:
-        raise ValueError(f"{file} is empty; a table is needed.") from error
     except pandas.errors.ParserError as error:
         reason = " ".join(str(error).split())
         raise ValueError(f"{file} is no table that can be read ({reason}).") from error
@@ -189,12 +189,12 @@ def _read_chunks(file: Path, sizes: list[int]) -> Iterator[bytes]:
 
 
 def _read_first_lines(file: Path, encoding: str) -> list[str]:
-    """Return at most ``FIRST_LINES`` lines; fewer if they are long."""
+    """Return at most ``FIRST_LINES`` lines; fewer, but two, if they are long."""
     lines: list[str] = []
     with _open(file, "rt", encoding=encoding) as text:
         for line in islice(text, FIRST_LINES):
             lines.append(line)
-            if sum(map(len, lines)) > FIRST_CHARACTERS:
+            if len(lines) > 1 and sum(map(len, lines)) > FIRST_CHARACTERS:
                 break
     return lines
 
@@ -205,24 +205,7 @@ def _find_short_lines(
     """Return the numbers of the lines with fewer than ``width`` fields, without empty lines."""
     with _open(file, "rt", encoding=encoding, newline="") as text:
         rows = split(islice(text, n_skipped, None), separator)
-        filled = ((n, len(row)) for n, row in rows if len(row) > 1 or (row and row[0].strip()))
-        fields = islice(filled, int(named), None)
-        return [n_skipped + n for n, n_fields in fields if n_fields < width]
-
-
-def _read_fields(file: Path, csv_options: dict[str, Any], line: int) -> list[str]:
-    """Return the fields of the first (0) or second (1) line as texts; [] if there is no second."""
-    import pandas
-
-    one_line = {"header": None, "nrows": 1, "dtype": str, "keep_default_na": False}
-    one_line["skiprows"] = csv_options["skiprows"] + line
-    try:
-        frame = pandas.read_csv(file, **csv_options | one_line)
-    except pandas.errors.EmptyDataError:
-        if line == 0:
-            raise
-        return []
-    return [str(value) for value in frame.iloc[0]] if len(frame) else []
+        return [n_skipped + n for n, row in islice(rows, int(named), None) if len(row) < width]
 
 
 def _has_text(fields: list[str], decimal: str) -> bool:
@@ -323,7 +306,7 @@ def detect_separator(lines: Sequence[str], default: str) -> str:
 
 def _split_shares(lines: Sequence[str], separator: str) -> tuple[int, float, float]:
     """Return the usual number of fields, the share of lines with so many, and that of numbers."""
-    rows = [row for _, row in split(lines, separator) if row]
+    rows = [row for _, row in split(lines, separator)]
     if not rows:
         return 0, 0.0, 0.0
     width, count = Counter(map(len, rows)).most_common(1)[0]
@@ -332,16 +315,17 @@ def _split_shares(lines: Sequence[str], separator: str) -> tuple[int, float, flo
 
 
 def split(lines: Iterable[str], separator: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield the fields of each row, and the number of its last line; fields may be quoted.
+    """Yield the fields of each row that is not blank, and the number of its last line.
 
-    Several spaces separate as one does.
+    Fields may be quoted. Several spaces separate as one does.
     """
     if separator == " ":
         lines = (" ".join(line.split()) for line in lines)
     rows = csv.reader(lines, delimiter=separator)
     try:
         for row in rows:
-            yield rows.line_num, row
+            if len(row) > 1 or (row and row[0].strip()):
+                yield rows.line_num, row
     except csv.Error:  # a field that is too long, a line that ends within quotes
         return
 
