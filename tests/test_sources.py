@@ -6,10 +6,9 @@ import scipy.sparse
 
 from robustnmf import RobustNMF
 from robustnmf.sources import SOURCES, source_for
-from robustnmf.sources.array import ArraySource, ArrowSource, SparseSource
+from robustnmf.sources.array import ArraySource, ArrowSource, SparseSource, TensorSource
 from robustnmf.sources.dask import DaskSource
 from robustnmf.sources.stored import StoredSource
-from robustnmf.sources.tensor import TensorSource
 
 RNG = np.random.default_rng(0)
 X = RNG.gamma(0.5, size=(60, 3)) @ RNG.gamma(0.5, size=(3, 8)) + 0.01

@@ -35,7 +35,6 @@ from robustnmf.arrays.namespace import (
     to_device_of,
     to_numpy,
 )
-from robustnmf.arrays.protocols import BlockMapper, Visit
 from robustnmf.arrays.quantiles import weighted_quantile
 from robustnmf.arrays.residuals import recompute_cancelled
 from robustnmf.arrays.sparse import SparseBlock, row_slice
@@ -43,14 +42,12 @@ from robustnmf.arrays.sparse import SparseBlock, row_slice
 __all__ = [
     "Array",
     "Block",
-    "BlockMapper",
     "DenseBlock",
     "EntryLoop",
     "Kernels",
     "MaskedBlock",
     "Namespace",
     "SparseBlock",
-    "Visit",
     "active_components",
     "arange_like",
     "as_float64",

@@ -12,17 +12,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from copy import copy as shallow_copy
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from robustnmf.arrays import Array, Block, Visit, eps, floored, namespace, noise
+from robustnmf.arrays import Array, Block, eps, floored, namespace, noise
 from robustnmf.engine.threads import Threads
 from robustnmf.exceptions import OUT_OF_RANGE
-from robustnmf.passes import BlockState
 from robustnmf.weightings import (
     EnergyHistogram,
     LogHistogram,
@@ -32,6 +31,9 @@ from robustnmf.weightings import (
     sample_count,
 )
 
+Visit = Callable[[Block, Any], tuple[Any, Any]]
+"""``(block, state) -> (new state, value to merge)``."""
+
 WORTH_A_THREAD = 1e6
 
 RANGE_BITS = {64: 800, 32: 100}
@@ -40,6 +42,56 @@ range."""
 
 SMALLEST_SIZE = 1e-235
 """Median size of samples below which smaller ones are not distinguished."""
+
+
+@dataclass(frozen=True)
+class BlockState:
+    """Arrays that belong to the rows of a block between passes; members are the first axis.
+
+    ``energies`` (members, rows) are the losses plus the penalty of the codes; ``losses`` are kept
+    too where there is a penalty. ``row_weights`` are the means of the weights of entries over each
+    row, where entries have weights. ``before`` are the codes before their last step, where
+    codes are extrapolated.
+    """
+
+    OF_CODES: ClassVar[tuple[str, ...]] = ("codes", "before", "mixing")
+    """Fields with a row of k numbers for every sample and member: the large ones."""
+
+    codes: Array
+    before: Array | None = None
+    mixing: Array | None = None
+    energies: Array | None = None
+    losses: Array | None = None
+    row_weights: Array | None = None
+
+    def keep(self, members: Array) -> BlockState:
+        """Return the state of the members with these indices."""
+        take = namespace(self.codes).take
+        return self._each(lambda name, a: take(a, members, axis=0))
+
+    def restored(self, members: Array, before: BlockState) -> BlockState:
+        """Return the state with the members in a mask taken from an earlier state."""
+        xp = namespace(self.codes)
+
+        def chosen(name: str, a: Array) -> Array:
+            mask = xp.reshape(members, (-1,) + (1,) * (a.ndim - 1))
+            return xp.where(mask, getattr(before, name), a)
+
+        return self._each(chosen)
+
+    def rows(self, at: slice) -> BlockState:
+        """Return the state of a slice of rows."""
+        return self._each(lambda name, a: a[:, at, ...])
+
+    @classmethod
+    def joined(cls, parts: Sequence[BlockState]) -> BlockState:
+        """Concatenate the states of consecutive rows."""
+        concat = namespace(parts[0].codes).concat
+        return parts[0]._each(lambda name, _: concat([getattr(p, name) for p in parts], axis=1))
+
+    def _each(self, function: Callable[[str, Array], Array]) -> BlockState:
+        arrays = {name: value for name, value in vars(self).items() if value is not None}
+        return replace(self, **{name: function(name, a) for name, a in arrays.items()})
 
 
 class Engine(ABC):

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from functools import cached_property, partial, reduce
+from functools import partial, reduce
 from typing import Any
 from uuid import uuid4
 
@@ -24,7 +24,7 @@ from dask.delayed import Delayed, delayed
 from dask.highlevelgraph import HighLevelGraph
 
 from robustnmf.arrays import Array, is_foreign, to_device_of, to_numpy
-from robustnmf.engine._base import Visit, evenly, mapped, merged, merged_all
+from robustnmf.engine._base import BlockState, Visit, evenly, mapped, merged, merged_all
 from robustnmf.engine._scan import (
     DataSummary,
     KnownRows,
@@ -33,7 +33,6 @@ from robustnmf.engine._scan import (
     scan_rows,
 )
 from robustnmf.engine.memory import BLOCK_BYTES
-from robustnmf.passes import BlockState
 
 FAN_IN = 8
 """Parts that one task of the tree merges."""
@@ -46,50 +45,33 @@ class DaskEngine(OutOfCoreEngine):
     ----------
     X : dask.array.Array (samples, features)
         Chunked over rows alone.
-    check, degree, dtype, scale, sample_weight, fill
-        As for stored X.
+    **options
+        As for :class:`OutOfCoreEngine`.
     """
 
     can_checkpoint = False
 
-    def __init__(
-        self,
-        X: da.Array,
-        *,
-        check: Callable[[DataSummary], None] = lambda summary: None,
-        degree: float = 2.0,
-        dtype: Any = None,
-        scale: float | None = None,
-        sample_weight: np.ndarray | None = None,
-        fill: float = 1.0,
-    ):
-        super().__init__()
-        self._read_as((int(X.shape[0]), int(X.shape[1])), X.dtype, dtype)
-        self.fill = fill
+    def __init__(self, X: da.Array, **options: Any):
+        super().__init__((int(X.shape[0]), int(X.shape[1])), X.dtype, **options)
         self.rows: tuple[int, ...] = tuple(int(n) for n in X.chunks[0])
         self.chunks = _chunks(X)
-        self.sample_weight = sample_weight
-        masses = [None] * len(self.rows) if sample_weight is None else self.split(sample_weight)
+        weights: list[Any] = [None] * len(self.rows)
+        if self.sample_weight is not None:
+            weights = self.split(self.sample_weight)
+        degree = self.degree
 
         def scan_chunk(rows: Any, row_weight: Any) -> tuple[KnownRows, DataSummary]:
             return scan_rows(rows, row_weight, [degree])
 
-        summary: DataSummary
-        known, summary = self._run(scan_chunk, masses)
-        check(summary)
-        self._read_in(summary, scale)
-        self.blocks = self._scaled(known, summary.any_weight)
-        if scale is None and self._lower_scale(degree):
-            self.blocks = self._scaled(known, summary.any_weight)
+        self._use_scan(*self._run(scan_chunk, weights))
 
-    def _scaled(self, known: list[Any], any_weight: bool) -> list[Any]:
-        """Return what is known of the rows of every chunk in units of scale."""
-        in_units = self.scale
+    def _in_units(self, known: list[Any], any_weight: bool) -> list[Any]:
+        scale = self.scale
 
-        def scaled(_: None, rows: KnownRows) -> tuple[KnownRows, None]:
-            return (rows if any_weight else rows.counting_all()).scaled(in_units), None
+        def in_units(_: None, rows: KnownRows) -> tuple[KnownRows, None]:
+            return rows.in_units(scale, any_weight=any_weight), None
 
-        return self._run(scaled, known, data=False)[0]
+        return self._run(in_units, known, data=False)[0]
 
     def split(self, table: Array, axis: int = 0) -> list[Array]:
         places = np.cumsum(self.rows)[:-1]
@@ -178,23 +160,12 @@ class DaskEngine(OutOfCoreEngine):
         shape, dtype = delayed(lambda array: (array.shape, array.dtype))(parts[0]).compute()
         return self._joined(parts, dtype, shape[:1], shape[2:])
 
-    @cached_property
-    def row_weight(self) -> Array:
-        """How many times every sample counts (samples,)."""
-        return self._joined([delayed(getattr)(block, "row_weight") for block in self.blocks], float)
-
-    @cached_property
-    def full_row_weight(self) -> Array:
-        """How many samples every sample stands for."""
-        parts = [delayed(getattr)(block, "full_row_weight") for block in self.blocks]
+    def whole(self, parts: Sequence[Delayed], axis: int = 0) -> Array:
+        """A number of every sample (samples,), as a Dask array."""
         return self._joined(parts, float)
 
-    def row_sizes(self, degree: float) -> Array:
-        """What the energies of all samples compare with."""
-        return self._joined([block.row_sizes(degree) for block in self.blocks], float)
-
     def _joined(
-        self, parts: list[Delayed], dtype: Any, before: tuple = (), after: tuple = ()
+        self, parts: Sequence[Delayed], dtype: Any, before: tuple = (), after: tuple = ()
     ) -> da.Array:
         """An array whose rows the blocks hold."""
         pairs = zip(parts, self.rows, strict=True)

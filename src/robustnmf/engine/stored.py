@@ -21,11 +21,10 @@ from typing import Any
 from weakref import finalize
 
 import numpy as np
-import scipy.sparse
 
 from robustnmf.archive import read_full, whole_file
-from robustnmf.arrays import Array, Visit
-from robustnmf.engine._base import mapped, merged_all
+from robustnmf.arrays import Array
+from robustnmf.engine._base import BlockState, Visit, mapped, merged_all
 from robustnmf.engine._scan import (
     DataSummary,
     KnownRows,
@@ -34,7 +33,6 @@ from robustnmf.engine._scan import (
     is_usable,
     scan_rows,
 )
-from robustnmf.passes import BlockState
 
 BLOCK_BYTES = 8 * 2**20
 MOST_BYTES = 64 * 2**20
@@ -92,7 +90,7 @@ class SlicedReader(RowReader):
 
 
 class SparseReader(SlicedReader):
-    """Rows of a CSR array, as dense ones."""
+    """Rows of a CSR array in memory, of which a few are dense at a time."""
 
     def _rows(self, at: slice | np.ndarray) -> np.ndarray:
         return as_floats(self.array[at, :].toarray())
@@ -104,59 +102,38 @@ class Stored(OutOfCoreEngine):
     Parameters
     ----------
     reader : RowReader
-    check : callable, optional
-        Called with the summary of the scan of all rows; refuses X by an error.
-    degree : float, default=2.0
-        Power of the entries that energies compare with.
-    dtype : numpy dtype, optional
-        In which X is read; its own by default.
-    scale, block_rows, sample_weight, fill
-        As for an engine in memory.
+    block_rows : int, optional
+        Rows of a block; by default as many as fill ``BLOCK_BYTES``, in whole chunks.
     copies : int, default=1
         How many arrays of the size of a block a pass holds for it.
+    **options
+        As for :class:`OutOfCoreEngine`.
     """
 
     def __init__(
-        self,
-        reader: RowReader,
-        *,
-        check: Callable[[DataSummary], None] = lambda scan_block: None,
-        degree: float = 2.0,
-        dtype: Any = None,
-        scale: float | None = None,
-        block_rows: int | None = None,
-        sample_weight: np.ndarray | None = None,
-        copies: int = 1,
-        fill: float = 1.0,
+        self, reader: RowReader, *, block_rows: int | None = None, copies: int = 1, **options: Any
     ):
-        super().__init__()
-        self.reader, self.fill = reader, fill
+        super().__init__(reader.shape, reader.dtype, **options)
+        self.reader = reader
         self.codes_store: CodesStore | None = None
-        self._degree = degree
         self._check_rows = False
         self._mean: float | None = None
-        self._read_as(reader.shape, reader.dtype, dtype)
-        self.sample_weight = sample_weight
         bytes_a_row = copies * self.shape[1] * self.dtype.itemsize
-        self.step = block_rows or _whole_chunks(BLOCK_BYTES // bytes_a_row, reader.chunk_rows)
-        if not block_rows and self.step * bytes_a_row > MOST_BYTES:  # chunks of many rows
-            self.step = max(1, MOST_BYTES // bytes_a_row)
-
-        def scan_block(item: tuple[int, np.ndarray]) -> tuple[KnownRows, DataSummary]:
-            at, rows = item
-            row_weight = None if sample_weight is None else sample_weight[at : at + len(rows)]
-            return scan_rows(rows, row_weight, [degree])
-
+        chunks = max(1, round(BLOCK_BYTES // bytes_a_row / reader.chunk_rows))
+        most = max(1, MOST_BYTES // bytes_a_row)  # chunks may have many rows
+        self.step = block_rows or min(chunks * reader.chunk_rows, most)
         with self.thread_pool(), closing(self._numbered()) as items:
-            blocks_known, summary = merged_all(self.threads.each(scan_block, items))
-        check(summary)
-        self._read_in(summary, scale)
+            self._use_scan(*merged_all(self.threads.each(self._scan_block, items)))
         self._check_rows = reader.may_change
-        if not summary.any_weight:
-            blocks_known = [known.counting_all() for known in blocks_known]
-        self.blocks: list[KnownRows] = [known.scaled(self.scale) for known in blocks_known]
-        if scale is None and self._lower_scale(degree):
-            self.blocks = [known.scaled(self.scale) for known in blocks_known]
+
+    def _scan_block(self, item: tuple[int, np.ndarray]) -> tuple[KnownRows, DataSummary]:
+        """Scan a block, given with the number of its first row."""
+        at, rows = item
+        weight = None if self.sample_weight is None else self.sample_weight[at : at + len(rows)]
+        return scan_rows(rows, weight, [self.degree])
+
+    def _in_units(self, known: list[KnownRows], any_weight: bool) -> list[KnownRows]:
+        return [rows.in_units(self.scale, any_weight=any_weight) for rows in known]
 
     def _map(
         self, visit: Visit, pairs: list[tuple[Any, Any]], *, data: bool, on_device: bool
@@ -195,7 +172,7 @@ class Stored(OutOfCoreEngine):
     def forget_start(self) -> None:
         """Forget what only starts ask of rows without reading them, but for the mean entry."""
         self._mean = self.mean()
-        kept = {2.0, self._degree}
+        kept = {2.0, self.degree}
         self.blocks = [
             replace(known, by_degree={d: s for d, s in known.by_degree.items() if d in kept})
             for known in self.blocks
@@ -247,20 +224,6 @@ class Stored(OutOfCoreEngine):
         return self._rows(partial(self.reader.take, [int(i) for i in index])) / self.scale
 
 
-class DenseRows(Stored):
-    """Blocks of a sparse table in memory, of which a few are dense at a time.
-
-    Parameters
-    ----------
-    table : CSR array (samples, features)
-    **options
-        As for stored X.
-    """
-
-    def __init__(self, table: scipy.sparse.csr_array, **options: Any):
-        super().__init__(SparseReader(table), **options)
-
-
 def _beside(rows: Iterable[np.ndarray], pairs: Iterable[tuple]) -> Iterator[tuple[Any, Any]]:
     """The rows of every block, and what is known of it; they must be those of the first time."""
     for given, pair in zip_longest(rows, pairs):
@@ -272,11 +235,6 @@ def _beside(rows: Iterable[np.ndarray], pairs: Iterable[tuple]) -> Iterator[tupl
                 "The function must yield the same blocks every time."
             )
         yield given, pair
-
-
-def _whole_chunks(rows: int, chunk_rows: int) -> int:
-    """As many rows as asked for, or so, in whole chunks."""
-    return chunk_rows * max(1, round(rows / chunk_rows))
 
 
 class Handle:

@@ -7,13 +7,13 @@ import numpy as np
 from robustnmf.arrays import (
     Array,
     Block,
-    BlockMapper,
     at_least,
     eps,
     floored,
     namespace,
     on_device_of,
 )
+from robustnmf.engine import Engine
 
 OVERSAMPLING = 10
 
@@ -22,7 +22,7 @@ Counts = list[Array]
 """For every block, the weights of its rows (rows,) in the SVD."""
 
 
-def random_subspace(engine: BlockMapper, k: int, seed: int) -> Array:
+def random_subspace(engine: Engine, k: int, seed: int) -> Array:
     """Return random orthonormal rows (k + OVERSAMPLING, features), or as many as X allows."""
     n, m = engine.shape
     guess = np.random.default_rng(seed).standard_normal((m, min(k + OVERSAMPLING, n, m)))
@@ -34,7 +34,7 @@ def orthonormal(rows: Array) -> Array:
     return namespace(rows).linalg.qr(rows.T)[0].T
 
 
-def iterate_subspace(engine: BlockMapper, right: Array, counts: Counts) -> Array:
+def iterate_subspace(engine: Engine, right: Array, counts: Counts) -> Array:
     """Take one step of the subspace iteration: orthonormal rows (r, features) of ``V X^T w X``."""
 
     def gram_times(block: Block, weight: Array) -> tuple[Array, Array]:
@@ -44,9 +44,7 @@ def iterate_subspace(engine: BlockMapper, right: Array, counts: Counts) -> Array
     return orthonormal(engine.map_blocks(gram_times, counts)[1])
 
 
-def rayleigh_ritz(
-    engine: BlockMapper, right: Array, counts: Counts
-) -> tuple[Array, Array, list[Array]]:
+def rayleigh_ritz(engine: Engine, right: Array, counts: Counts) -> tuple[Array, Array, list[Array]]:
     """Compute singular values (r,) and vectors (r, features) within a subspace (Rayleigh-Ritz).
 
     Also returns, for every block, the coordinates of its rows (rows, r) in the singular vectors.
@@ -69,7 +67,7 @@ def rayleigh_ritz(
 
 
 def nonnegative_parts(
-    engine: BlockMapper, k: int, singular: Array, right: Array, counts: Counts
+    engine: Engine, k: int, singular: Array, right: Array, counts: Counts
 ) -> tuple[list[Array], Array]:
     """Compute codes (rows, k) by block and basis (k, features) from k singular triplets.
 
@@ -113,7 +111,7 @@ def nonnegative_parts(
 
 
 def fill_zeros(
-    engine: BlockMapper, k: int, seed: int, entry: float, codes: list[Array], basis: Array
+    engine: Engine, k: int, seed: int, entry: float, codes: list[Array], basis: Array
 ) -> tuple[list[Array], Array]:
     """Replace zeros of both factors by ``sqrt(entry / k)``, the factors of a constant table.
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from robustnmf.arrays import Array, Block, BlockMapper, namespace, on_device_of
+from robustnmf.arrays import Array, Block, namespace, on_device_of
+from robustnmf.engine import Engine
 
 STRETCH = 1e4
 
 
-def draw_factors(engine: BlockMapper, k: int, seed: int) -> tuple[list[Array], Array]:
+def draw_factors(engine: Engine, k: int, seed: int) -> tuple[list[Array], Array]:
     """Draw codes (rows, k) of every block and basis (k, m), in the units of the engine."""
     xp = namespace(engine.like)
     rng = np.random.default_rng(seed)

@@ -9,7 +9,8 @@ pass computes, block by block. Permuting the samples permutes the codes.
 
 from __future__ import annotations
 
-from robustnmf.arrays import Array, Block, BlockMapper, namespace
+from robustnmf.arrays import Array, Block, namespace
+from robustnmf.engine import Engine
 from robustnmf.inits._svd import (
     fill_zeros,
     iterate_subspace,
@@ -25,7 +26,7 @@ SMALL = 0.01
 """Size of what "nndsvdar" fills zeros with, over a random start."""
 
 
-def nndsvd(engine: BlockMapper, k: int, seed: int) -> tuple[list[Array], Array]:
+def nndsvd(engine: Engine, k: int, seed: int) -> tuple[list[Array], Array]:
     """Compute codes (rows, k) by block and basis (k, m), with zeros where a part is cut off."""
     counts = engine.map_blocks(lambda block, _: (block.row_weight, None), data=False)[0]
     right = random_subspace(engine, k, seed)
@@ -35,7 +36,7 @@ def nndsvd(engine: BlockMapper, k: int, seed: int) -> tuple[list[Array], Array]:
     return nonnegative_parts(engine, k, singular, right, counts)
 
 
-def nndsvda(engine: BlockMapper, k: int, seed: int) -> tuple[list[Array], Array]:
+def nndsvda(engine: Engine, k: int, seed: int) -> tuple[list[Array], Array]:
     """Compute ``nndsvd`` with zeros replaced by ``sqrt(mean(X) / k)``.
 
     The published variant fills with the mean of X itself, which does not scale as the
@@ -45,7 +46,7 @@ def nndsvda(engine: BlockMapper, k: int, seed: int) -> tuple[list[Array], Array]
     return fill_zeros(engine, k, seed, engine.mean(), *nndsvd(engine, k, seed))
 
 
-def nndsvdar(engine: BlockMapper, k: int, seed: int) -> tuple[list[Array], Array]:
+def nndsvdar(engine: Engine, k: int, seed: int) -> tuple[list[Array], Array]:
     """Compute ``nndsvd`` with zeros replaced by a hundredth of a random start.
 
     Components of zeros, where X has a smaller rank, get the random start itself.

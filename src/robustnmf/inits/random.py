@@ -10,10 +10,11 @@ block starts from the same codes, and a sample weight of two is the same as the 
 
 from __future__ import annotations
 
-from robustnmf.arrays import Array, BlockMapper
+from robustnmf.arrays import Array
+from robustnmf.engine import Engine
 from robustnmf.inits._uniform import draw_factors
 
 
-def random(engine: BlockMapper, k: int, seed: int) -> tuple[list[Array], Array]:
+def random(engine: Engine, k: int, seed: int) -> tuple[list[Array], Array]:
     """Draw codes (rows, k) of every block and basis (k, m), in the units of the engine."""
     return draw_factors(engine, k, seed)

@@ -14,7 +14,7 @@ from sklearn.utils.validation import validate_data
 
 from robustnmf.arrays import Array, to_numpy
 from robustnmf.compatibility import ModelSpec, needs_dense_rows, unsupported_reason
-from robustnmf.engine import DataSummary, DenseRows, Engine, InMemory, Occurrences
+from robustnmf.engine import DataSummary, Engine, InMemory, Occurrences, SparseReader, Stored
 from robustnmf.problem import Problem
 from robustnmf.weightings import Weighting
 
@@ -205,7 +205,7 @@ class PassNeeds:
         """
         options |= {"copies": self.copies, "fill": self.fill, "degree": self.degree}
         if self.dense_rows and scipy.sparse.issparse(table):
-            return DenseRows(table, **options)
+            return Stored(SparseReader(table), **options)
         return InMemory(table, columns=self.members * self.rank, rank=self.rank, **options)
 
 
