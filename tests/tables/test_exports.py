@@ -180,6 +180,7 @@ def test_a_column_without_a_name(tmp_path):
     ("name", "content", "message"),
     [
         ("t.csv", b"", "is empty; a table is needed"),
+        ("t.csv", b"A" * 200_000, "has a field that is too long"),
         ("t.csv", b"PK\x03\x04\x00\x00", "a spreadsheet or another ZIP archive; save the sheet"),
         ("t.csv", gzip.compress(b"a,b\n1,2\n", mtime=0), r"by gzip; let its name end with \.gz"),
         ("t.csv", "a,b\n1,2\n".encode("utf-16-le"), "no text; save it as UTF-8"),

@@ -73,7 +73,9 @@ def read_text(file: Path, options: ReadOptions, *, default: str) -> Table:
     n_skipped, separator = _find_separator(lines, options.separator, default)
     rows = [row for _, row in split(lines[n_skipped:], separator)]
     if not rows:
-        raise ValueError(f"{file} is empty; a table is needed.")
+        is_empty = not any(line.strip() for line in lines[n_skipped:])
+        reason = "is empty; a table is needed" if is_empty else "has a field that is too long"
+        raise ValueError(f"{file} {reason}.")
     first, second = rows[0], rows[1] if len(rows) > 1 else []
     decimal, is_doubtful = options.decimal or "", False
     if not decimal:
