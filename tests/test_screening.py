@@ -9,13 +9,14 @@ import scipy.sparse
 from sklearn.datasets import load_iris
 
 from robustnmf import RobustNMF, RobustNMFDetector
-from robustnmf.engine import InMemory, RowSample, Stored, draw_rows, npy_reader
+from robustnmf.engine import InMemory, RowSample, Stored, draw_rows
 from robustnmf.exceptions import OutlierWarning
 from robustnmf.experiments.contamination.scenario import Scenario
 from robustnmf.metrics import squared_errors
 from robustnmf.screening.groups import find_filled, new_directions
 from robustnmf.screening.majority import Majority
 from robustnmf.screening.samples import ROWS
+from robustnmf.sources import reader_of
 from robustnmf.weightings import Trimmed
 
 
@@ -185,7 +186,7 @@ def test_rows_are_drawn_by_their_content(tmp_path):
     np.save(tmp_path / "x.npy", X)
     engines = [
         InMemory(X), InMemory(X, block_rows=37), InMemory(X[order]),
-        Stored(npy_reader(tmp_path / "x.npy"), block_rows=50),
+        Stored(reader_of(tmp_path / "x.npy"), block_rows=50),
     ]  # fmt: skip
     drawn = [draw_rows(engine, 100) for engine in engines]
     rows = [sample.rows[np.argsort(sample.key)] for sample in drawn]

@@ -6,14 +6,9 @@ import scipy.sparse
 
 from robustnmf import RobustNMF
 from robustnmf.sources import SOURCES, source_for
-from robustnmf.sources.array import ArraySource
-from robustnmf.sources.arrow import ArrowSource
-from robustnmf.sources.block_function import BlockFunctionSource
-from robustnmf.sources.chunked import ChunkedSource
+from robustnmf.sources.array import ArraySource, ArrowSource, SparseSource, TensorSource
 from robustnmf.sources.dask import DaskSource
-from robustnmf.sources.file import FileSource
-from robustnmf.sources.sparse import SparseSource
-from robustnmf.sources.tensor import TensorSource
+from robustnmf.sources.stored import StoredSource
 
 RNG = np.random.default_rng(0)
 X = RNG.gamma(0.5, size=(60, 3)) @ RNG.gamma(0.5, size=(3, 8)) + 0.01
@@ -64,10 +59,10 @@ KINDS = {
     "frame": (as_frame, ArraySource),
     "sparse": (lambda table, folder: scipy.sparse.csr_array(table), SparseSource),
     "sparse frame": (as_sparse_frame, SparseSource),
-    "file": (as_file, FileSource),
-    "zarr": (as_zarr, ChunkedSource),
-    "hdf5": (as_hdf5, ChunkedSource),
-    "function": (lambda table, folder: lambda: iter([table[:25], table[25:]]), BlockFunctionSource),
+    "file": (as_file, StoredSource),
+    "zarr": (as_zarr, StoredSource),
+    "hdf5": (as_hdf5, StoredSource),
+    "function": (lambda table, folder: lambda: iter([table[:25], table[25:]]), StoredSource),
     "dask": (as_dask, DaskSource),
     "tensor": (as_tensor, TensorSource),
     "arrow": (as_arrow, ArrowSource),

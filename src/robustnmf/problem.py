@@ -8,7 +8,8 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from robustnmf._replace import replaced
-from robustnmf.arrays import Array, BlockMapper, as_float64, at_least, at_most, namespace
+from robustnmf.arrays import Array, as_float64, at_least, at_most, namespace
+from robustnmf.engine import Engine
 from robustnmf.losses import Loss
 from robustnmf.passes import (
     DivergencePass,
@@ -65,9 +66,7 @@ class Problem:
         fixed = xp.broadcast_to(self.fixed, (basis.shape[0], count, features))
         return xp.concat([fixed, basis[:, count:, :]], axis=1)
 
-    def make_pass(
-        self, engine: BlockMapper, weighting: Batch, basis: Array, previous: Array
-    ) -> Pass:
+    def make_pass(self, engine: Engine, weighting: Batch, basis: Array, previous: Array) -> Pass:
         """Build the pass over the data of an engine for bases (members, k, features)."""
         pass_type = self.pass_type(weighting.per_entry, engine.complete)
         overlap_penalty = self.structure.overlap_penalty(basis)
@@ -117,7 +116,7 @@ class Problem:
 
     def basis_step(
         self,
-        engine: BlockMapper,
+        engine: Engine,
         block_states: Any,
         basis: Array,
         weighting: Batch,

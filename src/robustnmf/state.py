@@ -9,11 +9,11 @@ from robustnmf._replace import replaced
 from robustnmf.arrays import (
     Array,
     Block,
-    BlockMapper,
     column,
     namespace,
     on_device_of,
 )
+from robustnmf.engine import Engine
 from robustnmf.weightings import Batch, EnergyHistogram, WarmupWeights, Weighting
 
 WINDOW = 10
@@ -46,7 +46,7 @@ class Start:
     basis: Array
     mixing: list[Array] | None = None
 
-    def repeated(self, engine: BlockMapper, times: int) -> Start:
+    def repeated(self, engine: Engine, times: int) -> Start:
         """Return a start in which all members are repeated so many times."""
         if times == 1:
             return self
@@ -227,7 +227,7 @@ class State:
         values = [member.momentum for member in self.members]
         return column(values, self.basis, self.basis.dtype, ndim=3)
 
-    def keep(self, engine: BlockMapper, members: list[int]) -> State:
+    def keep(self, engine: Engine, members: list[int]) -> State:
         """Return the state of the members with these indices; no copy where that is all."""
         if len(members) == len(self.members):
             return self
@@ -242,7 +242,7 @@ class State:
             self.weighting.keep(members),
         )
 
-    def restored(self, engine: BlockMapper, members: list[bool], before: State) -> State:
+    def restored(self, engine: Engine, members: list[bool], before: State) -> State:
         """Return the state with the members in a mask as they were before this pass."""
         xp = namespace(self.basis)
         chosen = on_device_of(self.basis, members)

@@ -7,7 +7,7 @@ import pytest
 from sklearn.utils._testing import ignore_warnings
 
 from robustnmf import ConvexNMF, HuberRNMF, RobustNMF
-from robustnmf.engine import codes_store, stored
+from robustnmf.engine import stored
 from tests.problems import noisy_low_rank
 
 X = noisy_low_rank(300, 20, 4, outliers=15)
@@ -51,65 +51,59 @@ def test_the_codes_are_those_in_memory(name, table, tmp_path):
 @pytest.mark.usefixtures("small_blocks")
 def test_no_codes_stay_in_memory(table, tmp_path, monkeypatch):
     largest = []
-    visit = stored.Stored._with_stored_codes
+    visited = stored.CodesStore.visited
 
-    def spied(self, function):
-        def look(i, block, local):
-            kept, part = with_stored_codes(i, block, local)
-            found = []
-            codes_store.mapped(kept, lambda x: isinstance(x, np.ndarray), found.append)
-            largest.extend(array.shape for array in found)
-            return kept, part
+    def spied(self, *arguments):
+        kept, part = visited(self, *arguments)
+        found = []
+        stored.mapped(kept, lambda x: isinstance(x, np.ndarray), found.append)
+        largest.extend(array.shape for array in found)
+        return kept, part
 
-        with_stored_codes = visit(self, function)
-        return look
-
-    monkeypatch.setattr(stored.Stored, "_with_stored_codes", spied)
+    monkeypatch.setattr(stored.CodesStore, "visited", spied)
     RobustNMF(4, random_state=0, max_iter=30).fit(table, codes_path=tmp_path / "codes.npy")
     assert largest
     assert not any(len(shape) == 3 or shape[-1] == 4 for shape in largest)
 
 
-@pytest.mark.parametrize("kind", ["memory", "file"])
-def test_places_are_used_again(kind, tmp_path):
-    sizes = [3, 2], 16
-    places = (
-        codes_store.MemoryCodesStore(*sizes)
-        if kind == "memory"
-        else codes_store.FileCodesStore(tmp_path, *sizes)
-    )
+def test_places_are_used_again(tmp_path):
+    places = stored.CodesStore(tmp_path, [3, 2], 16)
+
+    def store(block, codes, local=None):
+        return places.visited(block, lambda block, local: (codes, None), None, local)[0]
+
     codes = np.arange(6.0).reshape(1, 3, 2)
-    handle = places.store(0, codes, {})
-    other = places.store(1, 10 * codes[:, :2], {})
-    (back, again), known = places.get((handle, other))
+    handle, other = store(0, codes), store(1, 10 * codes[:, :2])
+    back, again = places.loaded((handle, other))
     np.testing.assert_array_equal(back, codes)
     np.testing.assert_array_equal(again, 10 * codes[:, :2])
-    assert places.store(0, back, known) is handle
+    assert places.visited(0, lambda block, local: (local, None), None, handle)[0] is handle
     assert places.taken == [{0}, {0}]
-    new = places.store(0, codes + 1, {})
+    new = store(0, codes + 1)
     assert places.taken[0] == {0, 1}
-    del handle, known
+    del handle
     assert places.taken[0] == {1}
-    assert places.store(0, codes + 2, {}).slot == 0
-    np.testing.assert_array_equal(places.get(new)[0], codes + 1)
+    assert store(0, codes + 2).slot == 0
+    np.testing.assert_array_equal(places.loaded(new), codes + 1)
     places.close()
 
 
 @ignore_warnings
 @pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("name", MODELS)
-def test_a_fit_takes_three_slots_at_most(name, table, monkeypatch):
+def test_a_fit_takes_three_slots_at_most(name, table, tmp_path, monkeypatch):
     """Codes of a pass, of the one before, and what is made of both; starts take no more."""
     counts = []
-    put = codes_store.CodesStore._put
+    put = stored.CodesStore._put
 
-    def counted(self, block, array, known):
-        handle = put(self, block, array, known)
+    def counted(self, block, *arguments):
+        handle = put(self, block, *arguments)
         counts.append(len(self.taken[block]))
         return handle
 
-    monkeypatch.setattr(codes_store.CodesStore, "_put", counted)
-    MODELS[name].set_params(random_state=0, max_iter=60).fit(table)
+    monkeypatch.setattr(stored.CodesStore, "_put", counted)
+    model = MODELS[name].set_params(random_state=0, max_iter=60)
+    model.fit(table, codes_path=tmp_path / "codes.npy")
     assert 1 < max(counts) <= 3
 
 
@@ -174,7 +168,7 @@ def test_what_fails_leaves_the_file_as_it_was(table, tmp_path, monkeypatch):
     def full(*_):
         raise OSError("no space left")
 
-    monkeypatch.setattr(codes_store, "in_parts", full)
+    monkeypatch.setattr(stored, "in_parts", full)
     model = RobustNMF(4, random_state=0, max_iter=5)
     with pytest.raises(OSError, match="no space"):
         model.fit(table, codes_path=tmp_path / "codes.npy")

@@ -8,10 +8,9 @@ import scipy.sparse
 from sklearn.utils._testing import ignore_warnings
 
 from robustnmf import ConvexNMF, HuberRNMF, RobustNMF, RobustNMFDetector
-from robustnmf.engine import FunctionReader, SlicedReader, Stored, memory_map_reader
+from robustnmf.engine import SlicedReader, Stored
 from robustnmf.engine._scan import is_usable
-from robustnmf.engine.row_readers import FileReader
-from robustnmf.sources import source_for
+from robustnmf.sources import FileReader, reader_of, source_for
 from tests.problems import noisy_low_rank
 
 X = noisy_low_rank(600, 30, 4, outliers=20)
@@ -24,7 +23,7 @@ def blocks_of(table, rows=130):
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
     monkeypatch.setattr("robustnmf.engine.stored.BLOCK_BYTES", 20_000)
-    monkeypatch.setattr("robustnmf.sources.file.WORTH_STORING", 0)
+    monkeypatch.setattr("robustnmf.sources.stored.WORTH_STORING", 0)
 
 
 def npy(table, folder):
@@ -39,6 +38,8 @@ def kept(kind, table, folder):
         return npy(table, folder)
     if kind == "path as text":
         return str(npy(table, folder))
+    if kind == "reader":
+        return reader_of(npy(table, folder))
     if kind == "column by column":
         return npy(np.asfortranarray(table), folder)
     if kind == "memmap":
@@ -62,7 +63,7 @@ def kept(kind, table, folder):
 
 KINDS = [
     "npy", "path as text", "column by column", "memmap", "part of a memmap", "function", "zarr",
-    "hdf5",
+    "hdf5", "reader",
 ]  # fmt: skip
 MODELS = {
     "trimmed": RobustNMF(4),
@@ -167,7 +168,7 @@ def test_blocks_are_read_once_a_pass():
             reads[-1] += 1
             yield X[at : at + 100]
 
-    engine = Stored(FunctionReader(blocks))
+    engine = Stored(reader_of(blocks))
     before = len(reads)
     engine.map_blocks(lambda block, local: (None, block.sq_norms.sum()))
     assert len(reads) == before + 1
@@ -179,12 +180,18 @@ def test_blocks_are_read_once_a_pass():
 def test_files_are_read_past_their_maps(tmp_path):
     path = npy(X, tmp_path)
     mapped = np.load(path, mmap_mode="r")
-    assert isinstance(memory_map_reader(mapped), FileReader)
-    assert isinstance(memory_map_reader(mapped[:, :10]), SlicedReader)
-    assert isinstance(memory_map_reader(mapped[10:]), SlicedReader)
-    rows = [read() for read in memory_map_reader(mapped).read(250)]
+    assert isinstance(reader_of(mapped), FileReader)
+    assert isinstance(reader_of(mapped[:, :10]), SlicedReader)
+    assert isinstance(reader_of(mapped[10:]), SlicedReader)
+    rows = [read() for read in reader_of(mapped).read(250)]
     np.testing.assert_array_equal(np.concatenate(rows), X)
     assert source_for(X, "RobustNMF").in_memory
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_chosen_rows_are_read_in_any_order(kind, tmp_path):
+    places = [411, 3, 3, 599, 0]
+    np.testing.assert_array_equal(reader_of(kept(kind, X, tmp_path)).take(places), X[places])
 
 
 def bad_files(folder):

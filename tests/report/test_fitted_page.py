@@ -13,6 +13,7 @@ from numpy.testing import assert_allclose
 from scipy.sparse import csr_array
 
 from robustnmf import RobustNMF, select_rank
+from robustnmf.engine import SlicedReader
 from robustnmf.estimators import RankSelection
 from robustnmf.report.fitted import Fit
 from robustnmf.report.fitted_page import (
@@ -182,7 +183,7 @@ def test_missing_values_do_not_make_a_sample_more_outlying():
     energies = fit.model.energies_[fit.order[n_outliers:]]
     assert (np.diff(energies) <= 0).all()
     assert "80 of 720 values are missing (11.1%)." in page("title", contents(fit))
-    stored = StoredRows(table, None)
+    stored = StoredRows(SlicedReader(table))
     for data in (table, csr_array(table), stored, stored.choose([0, 7])):
         width = 4 if data.shape[1] == 8 else 1
         assert count_missing(data).tolist() == [0] * 40 + [width] * 20 + [0] * 30

@@ -11,7 +11,7 @@ import pytest
 from robustnmf import RobustNMF, inits, losses, weightings
 from robustnmf.cli import EXTRAS, main
 from robustnmf.cli.fit import INITS, LOSSES, SCALES, WEIGHTINGS
-from robustnmf.tables._scale import KINDS
+from robustnmf.tables._table import KINDS
 from tests.problems import noisy_low_rank
 
 pytest.importorskip("pandas", reason="tables need the packages of the extra cli")

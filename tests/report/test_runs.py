@@ -207,7 +207,7 @@ def test_a_file_larger_than_memory_is_fitted_as_such(scale, tmp_path, monkeypatc
     np.save(tmp_path / "x.npy", X)
     results = {}
     for name, memory in (("memory", 2**40), ("file", 100)):
-        monkeypatch.setattr("robustnmf.tables._stored.memory_of_machine", lambda m=memory: m)
+        monkeypatch.setattr("robustnmf.tables._table.memory_of_machine", lambda m=memory: m)
         out = tmp_path / name
         arguments = [str(tmp_path / "x.npy"), "-k", "2", "--scale", scale, "-o", str(out)]
         assert main(["fit", *arguments, "--quiet"]) == 0

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from robustnmf.cli import main
-from robustnmf.tables import read_table
-from robustnmf.text_format import detect_decimal, detect_encoding, detect_separator, to_number
+from robustnmf.tables import read_table, to_number
+from robustnmf.tables._frame import detect_decimal
+from robustnmf.tables._text import detect_encoding, detect_separator
 from tests.problems import noisy_low_rank
 
 pd = pytest.importorskip("pandas", reason="tables need the packages of the extra cli")

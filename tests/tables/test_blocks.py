@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from robustnmf.cli import main
-from robustnmf.tables import StoredRows, _blocks, _stored, read_table
+from robustnmf.tables import StoredRows, _frame, _table, read_table
 from tests.problems import noisy_low_rank
 
 pd = pytest.importorskip("pandas", reason="tables need the packages of the extra cli")
@@ -16,9 +16,9 @@ pd = pytest.importorskip("pandas", reason="tables need the packages of the extra
 @pytest.fixture
 def small_memory(monkeypatch):
     """Make every table too large for memory, and blocks of four rows."""
-    monkeypatch.setattr(_stored, "memory_of_machine", lambda: 100)
-    monkeypatch.setattr(_blocks, "BLOCK_CELLS", 1)
-    monkeypatch.setattr(_blocks, "MIN_ROWS", 4)
+    monkeypatch.setattr(_table, "memory_of_machine", lambda: 100)
+    monkeypatch.setattr(_frame, "BLOCK_CELLS", 1)
+    monkeypatch.setattr(_frame, "MIN_ROWS", 4)
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def check_same(path, request, **options):
     request.getfixturevalue("small_memory")
     table = read_table(path, scratch=path.parent, **options)
     assert isinstance(table.data, StoredRows)
-    np.testing.assert_array_equal(np.concatenate(list(table.data.source())), whole.data)
+    np.testing.assert_array_equal(np.concatenate(list(table.data.blocks())), whole.data)
     assert list(table.ids) == list(whole.ids)
     assert list(table.features) == list(whole.features)
     for name in ("left_out", "made_missing", "short_lines", "text_format", "repeated", "named"):

@@ -7,9 +7,8 @@ import pytest
 import scipy.sparse
 
 from robustnmf import RobustNMF
-from robustnmf.tables import StoredRows, _stored, read_table, scale_features
-from robustnmf.tables._scale import feature_scales
-from robustnmf.tables._table import NumberedNames, Table, make_unique
+from robustnmf.tables import StoredRows, _table, read_table, scale_features
+from robustnmf.tables._table import NumberedNames, Table, feature_scales, make_unique
 from tests.problems import noisy_low_rank
 
 pytest.importorskip("pandas", reason="tables need the packages of the extra cli")
@@ -114,20 +113,20 @@ def test_a_table_larger_than_memory_stays_in_its_file(tmp_path, monkeypatch, suf
         with h5py.File(path, "w") as file:
             file["x"] = X
     whole = read_table(path)
-    monkeypatch.setattr(_stored, "memory_of_machine", lambda: 1000)
+    monkeypatch.setattr(_table, "memory_of_machine", lambda: 1000)
     table = read_table(path)
     assert isinstance(table.data, StoredRows)
     np.testing.assert_array_equal(table.data.take(np.array([5, 2, 5])), X[[5, 2, 5]])
-    models = [RobustNMF(2, random_state=0).fit(data) for data in (whole.data, table.data.source)]
+    models = [RobustNMF(2, random_state=0).fit(data) for data in (whole.data, table.data)]
     np.testing.assert_allclose(models[0].components_, models[1].components_, rtol=1e-6)
     scaled, scale = scale_features(table, "robust", 0)
     np.testing.assert_allclose(scale, feature_scales(X, "robust"))
-    np.testing.assert_allclose(np.concatenate(list(scaled.data.source())), X / scale)
+    np.testing.assert_allclose(np.concatenate(list(scaled.data.blocks())), X / scale)
     np.testing.assert_allclose(scaled.data.take(np.array([3])), X[[3]] / scale)
     with pytest.raises(ValueError, match="needs the table in memory"):
         read_table(path, transpose=True)
     chosen = read_table(path, columns=["1", "5"])
-    blocks = list(scale_features(chosen, "max", 0)[0].data.choose([1, 0]).source())
+    blocks = list(scale_features(chosen, "max", 0)[0].data.choose([1, 0]).blocks())
     np.testing.assert_allclose(np.concatenate(blocks), (X / X.max(axis=0))[:, [5, 1]])
 
 

@@ -9,8 +9,8 @@ import scipy.io
 import scipy.sparse
 
 from robustnmf.cli import main
-from robustnmf.tables import read_table
-from robustnmf.text_format import detect_separator, to_number
+from robustnmf.tables import read_table, to_number
+from robustnmf.tables._text import detect_separator
 from tests.problems import noisy_low_rank
 
 pytest.importorskip("pandas", reason="tables need the packages of the extra cli")
@@ -180,6 +180,7 @@ def test_a_column_without_a_name(tmp_path):
     ("name", "content", "message"),
     [
         ("t.csv", b"", "is empty; a table is needed"),
+        ("t.csv", b"A" * 200_000, "has a field that is too long"),
         ("t.csv", b"PK\x03\x04\x00\x00", "a spreadsheet or another ZIP archive; save the sheet"),
         ("t.csv", gzip.compress(b"a,b\n1,2\n", mtime=0), r"by gzip; let its name end with \.gz"),
         ("t.csv", "a,b\n1,2\n".encode("utf-16-le"), "no text; save it as UTF-8"),

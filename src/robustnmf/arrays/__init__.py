@@ -35,5 +35,4 @@ from robustnmf.arrays.namespace import (
     weighted_quantile,
     weighted_quantiles,
 )
-from robustnmf.arrays.protocols import BlockMapper, Visit
 from robustnmf.arrays.residuals import recompute_cancelled

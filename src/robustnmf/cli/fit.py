@@ -326,7 +326,7 @@ def _fit(options: argparse.Namespace, table: Table) -> Fit:
         _show_progress(model)
     with places_named(table), warnings.catch_warnings(record=True) as fit_warnings:
         warnings.simplefilter("always")
-        codes = model.fit_transform(_values(table))
+        codes = model.fit_transform(table.data)
     if table.named:  # sparse tables have no place for them
         model.feature_names_in_ = np.array(table.features, dtype=object)
     if scale is not None:
@@ -340,13 +340,6 @@ def _fit(options: argparse.Namespace, table: Table) -> Fit:
     )  # fmt: skip
 
 
-def _values(table: Table) -> Any:
-    """Return the values of a table as an estimator takes them."""
-    from robustnmf.tables import StoredRows
-
-    return table.data.source if isinstance(table.data, StoredRows) else table.data
-
-
 def _choose_rank(
     table: Table, options: argparse.Namespace, parameters: dict[str, Any]
 ) -> RankSelection:
@@ -358,7 +351,7 @@ def _choose_rank(
     with places_named(table):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the fit says the same of X
-            rows = draw_rank_rows_of(RobustNMF(**parameters), _values(table))
+            rows = draw_rank_rows_of(RobustNMF(**parameters), table.data)
         largest = min(options.max_ranks, largest_rank(rows))
     _say(options, f"choosing among {largest} numbers of parts, on {rows.shape[0]} samples")
     with places_named(table if rows.shape[0] == table.data.shape[0] else None):

@@ -12,17 +12,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from copy import copy as shallow_copy
-from functools import cached_property
+from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from robustnmf.arrays import Array, Block, Visit, eps, floored, namespace, noise
-from robustnmf.engine._blockwise import evenly
+from robustnmf.arrays import Array, Block, eps, floored, namespace, noise
 from robustnmf.engine.threads import Threads
 from robustnmf.exceptions import OUT_OF_RANGE
-from robustnmf.passes import BlockState
 from robustnmf.weightings import (
     EnergyHistogram,
     LogHistogram,
@@ -32,6 +31,9 @@ from robustnmf.weightings import (
     sample_count,
 )
 
+Visit = Callable[[Block, Any], tuple[Any, Any]]
+"""``(block, state) -> (new state, value to merge)``."""
+
 WORTH_A_THREAD = 1e6
 
 RANGE_BITS = {64: 800, 32: 100}
@@ -40,6 +42,56 @@ range."""
 
 SMALLEST_SIZE = 1e-235
 """Median size of samples below which smaller ones are not distinguished."""
+
+
+@dataclass(frozen=True)
+class BlockState:
+    """Arrays that belong to the rows of a block between passes; members are the first axis.
+
+    ``energies`` (members, rows) are the losses plus the penalty of the codes; ``losses`` are kept
+    too where there is a penalty. ``row_weights`` are the means of the weights of entries over each
+    row, where entries have weights. ``before`` are the codes before their last step, where
+    codes are extrapolated.
+    """
+
+    OF_CODES: ClassVar[tuple[str, ...]] = ("codes", "before", "mixing")
+    """Fields with a row of k numbers for every sample and member: the large ones."""
+
+    codes: Array
+    before: Array | None = None
+    mixing: Array | None = None
+    energies: Array | None = None
+    losses: Array | None = None
+    row_weights: Array | None = None
+
+    def keep(self, members: Array) -> BlockState:
+        """Return the state of the members with these indices."""
+        take = namespace(self.codes).take
+        return self._each(lambda name, a: take(a, members, axis=0))
+
+    def restored(self, members: Array, before: BlockState) -> BlockState:
+        """Return the state with the members in a mask taken from an earlier state."""
+        xp = namespace(self.codes)
+
+        def chosen(name: str, a: Array) -> Array:
+            mask = xp.reshape(members, (-1,) + (1,) * (a.ndim - 1))
+            return xp.where(mask, getattr(before, name), a)
+
+        return self._each(chosen)
+
+    def rows(self, at: slice) -> BlockState:
+        """Return the state of a slice of rows."""
+        return self._each(lambda name, a: a[:, at, ...])
+
+    @classmethod
+    def joined(cls, parts: Sequence[BlockState]) -> BlockState:
+        """Concatenate the states of consecutive rows."""
+        concat = namespace(parts[0].codes).concat
+        return parts[0]._each(lambda name, _: concat([getattr(p, name) for p in parts], axis=1))
+
+    def _each(self, function: Callable[[str, Array], Array]) -> BlockState:
+        arrays = {name: value for name, value in vars(self).items() if value is not None}
+        return replace(self, **{name: function(name, a) for name, a in arrays.items()})
 
 
 class Engine(ABC):
@@ -75,7 +127,6 @@ class Engine(ABC):
         self.threads = Threads()
         self._typical: dict[float, float] = {}
 
-    @abstractmethod
     def map_blocks(
         self,
         visit: Visit,
@@ -98,6 +149,15 @@ class Engine(ABC):
             Whether the function takes blocks of any library. Chunks on GPUs are then passed as they
             are; otherwise they are copied to the host.
         """
+        states = [None] * len(self.blocks) if block_states is None else block_states
+        pairs = list(zip(self.blocks, states, strict=True))
+        return self._map(visit, pairs, data=data, on_device=on_device)
+
+    @abstractmethod
+    def _map(
+        self, visit: Visit, pairs: list[tuple[Any, Any]], *, data: bool, on_device: bool
+    ) -> tuple[list[Any], Any]:
+        """Call a function as ``map_blocks`` does, for pairs of a block and its state."""
 
     def sums(
         self, visit: Visit, block_states: Sequence[Any] | None = None, *, data: bool = True
@@ -215,29 +275,38 @@ class Engine(ABC):
         unit = self.typical_size(degree) if unit is None else unit
 
         def count(block: Block, local: Any) -> tuple[None, np.ndarray]:
-            return None, energy_counts(
-                energies(local), block.row_sizes(degree), block.row_weight, unit
-            )
-
-        def larger_of(j: int) -> Callable[[float, float], LogHistogram]:
-            def larger(log: float, log_share: float) -> LogHistogram:
-                def beyond(block: Block, local: Any) -> tuple[None, np.ndarray]:
-                    known = block.row_sizes(degree), block.row_weight, unit
-                    return None, excess_counts(energies(local)[j, ...], *known, log, log_share)
-
-                return LogHistogram(self.sums(beyond, block_states, data=False))
-
-            return larger
+            sizes, weight = block.row_sizes(degree), block.row_weight
+            return None, energy_counts(energies(local), sizes, weight, unit)
 
         counts = earlier + self.sums(count, block_states, data=False)
         if not (counts.sum(axis=-1) > 0).all():  # energies that are NaN are not counted
             raise FloatingPointError(OUT_OF_RANGE)
         samples = sample_count(float(counts[0, 0].sum()), self._largest_row_weight)
+        excess = partial(self._excess_histogram, block_states, degree, energies, unit)
         return [
-            EnergyHistogram(LogHistogram(of_energies), LogHistogram(of_shares), larger_of(j), unit,
-                    self.shape[1], samples)
+            EnergyHistogram(LogHistogram(of_energies), LogHistogram(of_shares), partial(excess, j),
+                            unit, self.shape[1], samples)
             for j, (of_energies, of_shares) in enumerate(zip(*counts, strict=True))
         ]  # fmt: skip
+
+    def _excess_histogram(
+        self,
+        block_states: Sequence[Any],
+        degree: float,
+        energies: Callable[[Any], Array],
+        unit: float,
+        member: int,
+        log: float,
+        log_share: float,
+    ) -> LogHistogram:
+        """How far the energies of a member exceed a limit, of energies or of shares."""
+
+        def count(block: Block, local: Any) -> tuple[None, np.ndarray]:
+            of_member = energies(local)[member, ...]
+            sizes, weight = block.row_sizes(degree), block.row_weight
+            return None, excess_counts(of_member, sizes, weight, unit, log, log_share)
+
+        return LogHistogram(self.sums(count, block_states, data=False))
 
     @cached_property
     def _largest_row_weight(self) -> float:
@@ -341,3 +410,40 @@ def power_of_two_near(largest: float, bits: int) -> float:
     limit = 1000 if bits == 64 else 120
     exponent = max(-limit, min(limit, math.frexp(largest)[1]))
     return 2.0**exponent if largest > 0 else 1.0
+
+
+def merged_all(results: Iterable[tuple[Any, Any]]) -> tuple[list[Any], Any]:
+    """Return all states, and the values merged in the order of the rows."""
+    kept, total = [], None
+    for local, part in results:
+        kept.append(local)
+        # In the order of the rows: sums do not depend on the number of threads.
+        total = part if total is None else merged(total, part)
+    return kept, total
+
+
+def merged(total: Any, part: Any) -> Any:
+    """Merge two values: by their ``merge``, else by addition; None adds nothing."""
+    if part is None:
+        return total
+    return total.merge(part) if hasattr(total, "merge") else total + part
+
+
+def mapped(tree: Any, wanted: Callable[[Any], bool], function: Callable[[Any], Any]) -> Any:
+    """Return a tree of containers and dataclasses with a function applied to chosen leaves."""
+    if wanted(tree):
+        return function(tree)
+    if isinstance(tree, dict):
+        return {name: mapped(value, wanted, function) for name, value in tree.items()}
+    if type(tree) in (tuple, list):
+        return type(tree)(mapped(value, wanted, function) for value in tree)
+    if is_dataclass(tree) and not isinstance(tree, type):
+        converted = {f.name: mapped(getattr(tree, f.name), wanted, function) for f in fields(tree)}
+        return replace(tree, **converted)
+    return tree
+
+
+def evenly(count: int, parts: int) -> list[slice]:
+    """Consecutive slices of nearly equal length."""
+    edges = [count * part // parts for part in range(parts + 1)]
+    return [slice(*pair) for pair in itertools.pairwise(edges)]

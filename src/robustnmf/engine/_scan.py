@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from abc import abstractmethod
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -56,16 +57,14 @@ class KnownRows:
             by_degree, self.row_weight[at], self.full_row_weight[at], self.nominal_row_weight[at]
         )
 
-    def scaled(self, scale: float) -> KnownRows:
-        """Return what is known in units of a scale."""
+    def in_units(self, scale: float, *, any_weight: bool) -> KnownRows:
+        """Return what is known in units of a scale; if all rows of X are zero, they all count."""
         by_degree = {d: sizes * scale**-d for d, sizes in self.by_degree.items()}
-        return replace(self, by_degree=by_degree)
-
-    def counting_all(self) -> KnownRows:
-        """Rows that are all zero, and count all the same."""
-        return replace(
-            self, row_weight=self.nominal_row_weight, full_row_weight=self.nominal_row_weight
-        )
+        known = replace(self, by_degree=by_degree)
+        if any_weight:
+            return known
+        nominal = self.nominal_row_weight
+        return replace(known, row_weight=nominal, full_row_weight=nominal)
 
     def block(self, rows: Array, scale: float, complete: bool, fill: float) -> Block:
         """The block of these rows, which need not find out again what is known of them."""
@@ -76,19 +75,55 @@ class KnownRows:
 
 
 class OutOfCoreEngine(Engine):
-    """Base class of engines whose rows are not in memory; keeps what the scan of them has found."""
+    """Base class of engines whose rows are not in memory; keeps what the scan of them has found.
 
-    def _read_as(self, shape: tuple[int, int], stored: np.dtype, dtype: Any) -> None:
-        """Note what is read, in its own dtype or in another."""
-        self.shape = shape
+    Parameters
+    ----------
+    shape : (samples, features)
+    stored : numpy dtype
+        Of X as it is stored.
+    check : callable, optional
+        Called with the summary of the scan of all rows; refuses X by an error.
+    degree : float, default=2.0
+        Power of the entries that energies compare with.
+    dtype : numpy dtype, optional
+        In which X is read; its own by default.
+    scale, sample_weight, fill
+        As for an engine in memory.
+    """
+
+    def __init__(
+        self,
+        shape: tuple[int, int],
+        stored: np.dtype,
+        *,
+        check: Callable[[DataSummary], None] = lambda summary: None,
+        degree: float = 2.0,
+        dtype: Any = None,
+        scale: float | None = None,
+        sample_weight: np.ndarray | None = None,
+        fill: float = 1.0,
+    ):
+        super().__init__()
+        self.shape, self.degree, self.fill = shape, degree, fill
         self.dtype = np.dtype(dtype or float_dtype(stored))
         self.like = np.empty((0, shape[1]), dtype=self.dtype)
+        self.sample_weight = sample_weight
+        self._check, self._given_scale = check, scale
 
-    def _read_in(self, summary: DataSummary, scale: float | None) -> None:
-        """Set the units and whether values are missing, as the scan has found."""
+    def _use_scan(self, known: list[Any], summary: DataSummary) -> None:
+        """Check what a scan has found, and keep what is known of the blocks in units of scale."""
+        self._check(summary)
         self.complete = not summary.has_missing
-        bits = 8 * self.dtype.itemsize
-        self.scale = power_of_two_near(summary.largest, bits) if scale is None else scale
+        near = power_of_two_near(summary.largest, 8 * self.dtype.itemsize)
+        self.scale = near if self._given_scale is None else self._given_scale
+        self.blocks = self._in_units(known, summary.any_weight)
+        if self._given_scale is None and self._lower_scale(self.degree):
+            self.blocks = self._in_units(known, summary.any_weight)
+
+    @abstractmethod
+    def _in_units(self, known: list[Any], any_weight: bool) -> list[Any]:
+        """Return what is known of the rows of every block in units of scale."""
 
     def filled(self) -> Engine:
         """Return itself; missing values of what is not in memory are not imputed."""
@@ -282,13 +317,7 @@ def as_floats(rows: Any) -> np.ndarray:
 
 
 def is_usable(rows: np.ndarray, complete: bool) -> bool:
-    """Whether float rows are finite and nonnegative; where they are not complete, NaN is allowed.
-
-    Read as unsigned integers, all finite nonnegative floats lie below infinity, and negative
-    ones and NaN above: one read of the rows is enough unless something is unusual.
-    """
-    bits = rows.view(f"u{rows.dtype.itemsize}")
-    if bits.max(initial=0) < np.array(np.inf, rows.dtype).view(bits.dtype):
-        return True
-    unusable = (rows < 0) | (rows == np.inf) if not complete else ~((rows >= 0) & (rows < np.inf))
-    return not unusable.any()
+    """Whether float rows are finite and nonnegative; unless they are complete, NaN is allowed."""
+    values = rows if complete else np.nan_to_num(rows, nan=0.0, posinf=np.inf, neginf=-np.inf)
+    # Of values with NaN both are NaN.
+    return bool(values.min(initial=0.0) >= 0 and values.max(initial=0.0) < np.inf)

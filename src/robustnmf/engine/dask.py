@@ -10,8 +10,9 @@ come back. Chunks and states of a lost worker are recomputed by the scheduler.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
-from functools import cached_property, partial
+from functools import partial, reduce
 from typing import Any
 from uuid import uuid4
 
@@ -20,11 +21,10 @@ import dask.array as da
 import numpy as np
 import scipy.sparse
 from dask.delayed import Delayed, delayed
+from dask.highlevelgraph import HighLevelGraph
 
 from robustnmf.arrays import Array, is_foreign, to_device_of, to_numpy
-from robustnmf.engine._base import Visit
-from robustnmf.engine._blockwise import evenly, mapped, merged_all
-from robustnmf.engine._dask_graph import Layer, is_future
+from robustnmf.engine._base import BlockState, Visit, evenly, mapped, merged, merged_all
 from robustnmf.engine._scan import (
     DataSummary,
     KnownRows,
@@ -33,7 +33,9 @@ from robustnmf.engine._scan import (
     scan_rows,
 )
 from robustnmf.engine.memory import BLOCK_BYTES
-from robustnmf.passes import BlockState
+
+FAN_IN = 8
+"""Parts that one task of the tree merges."""
 
 
 class DaskEngine(OutOfCoreEngine):
@@ -43,75 +45,51 @@ class DaskEngine(OutOfCoreEngine):
     ----------
     X : dask.array.Array (samples, features)
         Chunked over rows alone.
-    check, degree, dtype, scale, sample_weight, fill
-        As for stored X.
+    **options
+        As for :class:`OutOfCoreEngine`.
     """
 
     can_checkpoint = False
 
-    def __init__(
-        self,
-        X: da.Array,
-        *,
-        check: Callable[[DataSummary], None] = lambda summary: None,
-        degree: float = 2.0,
-        dtype: Any = None,
-        scale: float | None = None,
-        sample_weight: np.ndarray | None = None,
-        fill: float = 1.0,
-    ):
-        super().__init__()
-        self._read_as((int(X.shape[0]), int(X.shape[1])), X.dtype, dtype)
-        self.fill = fill
+    def __init__(self, X: da.Array, **options: Any):
+        super().__init__((int(X.shape[0]), int(X.shape[1])), X.dtype, **options)
         self.rows: tuple[int, ...] = tuple(int(n) for n in X.chunks[0])
         self.chunks = _chunks(X)
-        self.sample_weight = sample_weight
-        masses = [None] * len(self.rows) if sample_weight is None else self.split(sample_weight)
+        weights: list[Any] = [None] * len(self.rows)
+        if self.sample_weight is not None:
+            weights = self.split(self.sample_weight)
+        degree = self.degree
 
         def scan_chunk(rows: Any, row_weight: Any) -> tuple[KnownRows, DataSummary]:
             return scan_rows(rows, row_weight, [degree])
 
-        summary: DataSummary
-        known, summary = self._run(scan_chunk, masses)
-        check(summary)
-        self._read_in(summary, scale)
-        self.blocks = self._scaled(known, summary.any_weight)
-        if scale is None and self._lower_scale(degree):
-            self.blocks = self._scaled(known, summary.any_weight)
+        self._use_scan(*self._run(scan_chunk, weights))
 
-    def _scaled(self, known: list[Any], any_weight: bool) -> list[Any]:
-        """Return what is known of the rows of every chunk in units of scale."""
-        in_units = self.scale
+    def _in_units(self, known: list[Any], any_weight: bool) -> list[Any]:
+        scale = self.scale
 
-        def scaled(_: None, rows: KnownRows) -> tuple[KnownRows, None]:
-            return (rows if any_weight else rows.counting_all()).scaled(in_units), None
+        def in_units(_: None, rows: KnownRows) -> tuple[KnownRows, None]:
+            return rows.in_units(scale, any_weight=any_weight), None
 
-        return self._run(scaled, known, data=False)[0]
+        return self._run(in_units, known, data=False)[0]
 
     def split(self, table: Array, axis: int = 0) -> list[Array]:
         places = np.cumsum(self.rows)[:-1]
         return np.split(np.asarray(table), places, axis=axis)
 
-    def map_blocks(
-        self,
-        visit: Visit,
-        block_states: Sequence[Any] | None = None,
-        *,
-        data: bool = True,
-        on_device: bool = False,
+    def _map(
+        self, visit: Visit, pairs: list[tuple[Any, Any]], *, data: bool, on_device: bool
     ) -> tuple[list[Any], Any]:
         on_device = on_device and self.complete
-        visited = self._of_rows(visit, tiled=on_device)
-        return self._run(visited, self._pairs(block_states), data=data, on_device=on_device)
+        return self._run(
+            self._of_rows(visit, tiled=on_device), pairs, data=data, on_device=on_device
+        )
 
     def sums(
         self, visit: Visit, block_states: Sequence[Any] | None = None, *, data: bool = True
     ) -> Any:
-        visited = self._of_rows(visit)
-        return self._run(visited, self._pairs(block_states), data=data, keep=False)[1]
-
-    def _pairs(self, block_states: Sequence[Any] | None) -> list[tuple[Any, Any]]:
-        return list(zip(self.blocks, block_states or [None] * len(self.blocks), strict=True))
+        pairs = list(zip(self.blocks, block_states or [None] * len(self.blocks), strict=True))
+        return self._run(self._of_rows(visit), pairs, data=data, keep=False)[1]
 
     def _of_rows(self, visit: Visit, *, tiled: bool = False) -> Callable:
         """The visit of a chunk: its rows, or None, and what is known of them and stays there."""
@@ -182,23 +160,12 @@ class DaskEngine(OutOfCoreEngine):
         shape, dtype = delayed(lambda array: (array.shape, array.dtype))(parts[0]).compute()
         return self._joined(parts, dtype, shape[:1], shape[2:])
 
-    @cached_property
-    def row_weight(self) -> Array:
-        """How many times every sample counts (samples,)."""
-        return self._joined([delayed(getattr)(block, "row_weight") for block in self.blocks], float)
-
-    @cached_property
-    def full_row_weight(self) -> Array:
-        """How many samples every sample stands for."""
-        parts = [delayed(getattr)(block, "full_row_weight") for block in self.blocks]
+    def whole(self, parts: Sequence[Delayed], axis: int = 0) -> Array:
+        """A number of every sample (samples,), as a Dask array."""
         return self._joined(parts, float)
 
-    def row_sizes(self, degree: float) -> Array:
-        """What the energies of all samples compare with."""
-        return self._joined([block.row_sizes(degree) for block in self.blocks], float)
-
     def _joined(
-        self, parts: list[Delayed], dtype: Any, before: tuple = (), after: tuple = ()
+        self, parts: Sequence[Delayed], dtype: Any, before: tuple = (), after: tuple = ()
     ) -> da.Array:
         """An array whose rows the blocks hold."""
         pairs = zip(parts, self.rows, strict=True)
@@ -252,3 +219,82 @@ def _field(local: Any, name: str) -> np.ndarray:
 
 def _first(pair: tuple[Any, Any]) -> Any:
     return pair[0]
+
+
+class Layer:
+    """Tasks that are submitted to the scheduler together, and what they depend on."""
+
+    def __init__(self, name: str):
+        self.name = name
+        self.tasks: dict[Any, Any] = {}
+        self.before: dict[Any, Delayed] = {}
+
+    def _added(self, value: Any) -> str:
+        key = f"{self.name}-{len(self.tasks)}"
+        self.tasks[key] = value
+        return key
+
+    def given(self, value: Any) -> str:
+        """A node that is this value."""
+        return self._added((_itself, _Sealed(value)))
+
+    def task(self, function: Callable, *keys: Any) -> str:
+        """A node that is the function of others."""
+        return self._added((function, *keys))
+
+    def taken(self, value: Any) -> Any:
+        """Nodes of earlier layers by their keys, also in tuples; other values become nodes."""
+        if isinstance(value, Delayed):
+            node = value.dask[value.key]
+            if is_future(node):
+                return node  # the scheduler has it
+            self.before[value.key] = value
+            return value.key
+        if isinstance(value, tuple):
+            return [self.taken(part) for part in value]
+        return None if value is None else self.given(value)
+
+    def tree(self, pairs: list[str]) -> str:
+        """What the second parts of pairs merge to; neighbours first, in the order of the rows."""
+        keys = [self.task(_merged_seconds, group) for group in _groups(pairs)]
+        while len(keys) > 1:
+            keys = [self.task(_merged, group) for group in _groups(keys)]
+        return keys[0]
+
+    def delayed(self, keys: Sequence[str]) -> list[Delayed]:
+        """Nodes for Dask."""
+        whole: dict[Any, Any] = {}
+        for graph in {id(node.dask): node.dask for node in self.before.values()}.values():
+            whole |= graph
+        whole |= self.tasks
+        layer = HighLevelGraph({self.name: whole}, {self.name: set()})
+        return [Delayed(key, layer, layer=self.name) for key in keys]
+
+
+def is_future(value: Any) -> bool:
+    """Return whether a value is a future of the scheduler."""
+    distributed = sys.modules.get("distributed")
+    return distributed is not None and isinstance(value, distributed.Future)
+
+
+def _groups(keys: list[str]) -> list[list[str]]:
+    return [keys[i : i + FAN_IN] for i in range(0, len(keys), FAN_IN)]
+
+
+class _Sealed:
+    """A value that Dask does not look into."""
+
+    def __init__(self, value: Any):
+        self.value = value
+
+
+def _itself(sealed: _Sealed) -> Any:
+    return sealed.value
+
+
+def _merged(parts: list[Any]) -> Any:
+    return reduce(merged, parts)
+
+
+def _merged_seconds(pairs: list[tuple[Any, Any]]) -> Any:
+    return reduce(merged, (part for _, part in pairs))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import scipy.sparse
@@ -23,8 +22,7 @@ from robustnmf.arrays import (
     row_slice,
     to_numpy,
 )
-from robustnmf.engine._base import Engine, Visit, power_of_two_near
-from robustnmf.engine._blockwise import merged_all
+from robustnmf.engine._base import Engine, Visit, merged_all, power_of_two_near
 from robustnmf.engine._scan import block_of
 
 BLOCK_BYTES = 8 * 2**20
@@ -168,15 +166,9 @@ class InMemory(Engine):
             return array
         return to_numpy(array) if getattr(array, "is_cuda", False) is False else from_gpu(array)
 
-    def map_blocks(
-        self,
-        visit: Visit,
-        block_states: Sequence[Any] | None = None,
-        *,
-        data: bool = True,
-        on_device: bool = False,
+    def _map(
+        self, visit: Visit, pairs: list[tuple[Any, Any]], *, data: bool, on_device: bool
     ) -> tuple[list[Any], Any]:
-        pairs = zip(self.blocks, block_states or [None] * len(self.blocks), strict=True)
         if not data:  # too little to do for threads
             return merged_all(visit(*pair) for pair in pairs)
         return merged_all(self._visits(lambda pair: visit(*pair), pairs, len(self.blocks)))

@@ -1,7 +1,13 @@
-"""X that is read block by block from where it is stored, the next while the last is computed."""
+"""X that is read block by block from where it is stored, the next while the last is computed.
+
+A reader has a shape and a dtype, and reads its blocks one after the other, as often as needed.
+Codes may be kept in a file between passes, too.
+"""
 
 from __future__ import annotations
 
+import tempfile
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -10,21 +16,84 @@ from dataclasses import replace
 from functools import partial
 from itertools import zip_longest
 from pathlib import Path
+from threading import Lock
 from typing import Any
+from weakref import finalize
 
 import numpy as np
-import scipy.sparse
 
-from robustnmf.arrays import Array, Block, Visit
-from robustnmf.engine._blockwise import merged_all
-from robustnmf.engine._scan import DataSummary, KnownRows, OutOfCoreEngine, is_usable, scan_rows
-from robustnmf.engine.codes_store import CodesStore, FileCodesStore, Handle, MemoryCodesStore
-from robustnmf.engine.row_readers import RowReader, SparseReader
+from robustnmf.archive import read_full, whole_file
+from robustnmf.arrays import Array
+from robustnmf.engine._base import BlockState, Visit, mapped, merged_all
+from robustnmf.engine._scan import (
+    DataSummary,
+    KnownRows,
+    OutOfCoreEngine,
+    as_floats,
+    is_usable,
+    scan_rows,
+)
 
 BLOCK_BYTES = 8 * 2**20
 MOST_BYTES = 64 * 2**20
 AHEAD = 2
 """Blocks that are read before they are needed."""
+
+AT_ONCE = 2**21
+"""Numbers of a table of codes that are looked at together."""
+
+
+class RowReader(ABC):
+    """Rows that are read block by block."""
+
+    shape: tuple[int, int]
+    dtype: np.dtype
+    chunk_rows: int = 1
+    """Rows that are stored together."""
+    may_change: bool = False
+    """Whether the rows of a later pass may be others than those of the first."""
+
+    @abstractmethod
+    def read(self, step: int) -> Iterator[Callable[[], np.ndarray]]:
+        """For every block of so many rows, a function that reads it; called in order."""
+
+    @abstractmethod
+    def take(self, places: Iterable[int]) -> np.ndarray:
+        """A few chosen rows, in any order."""
+
+    def blocks(self) -> Iterator[np.ndarray]:
+        """Yield all rows in blocks of a moderate size."""
+        for read in self.read(max(1, BLOCK_BYTES // (8 * self.shape[1]))):
+            yield read()
+
+
+class SlicedReader(RowReader):
+    """Anything two-dimensional that hands out rows when it is sliced."""
+
+    def __init__(self, array: Any):
+        self.array = array
+        self.shape = int(array.shape[0]), int(array.shape[1])
+        self.dtype = np.dtype(array.dtype)
+        chunks = getattr(array, "chunks", None)
+        self.chunk_rows = int(chunks[0]) if chunks else 1
+
+    def read(self, step: int) -> Iterator[Callable[[], np.ndarray]]:
+        for at in range(0, self.shape[0], step):
+            yield partial(self._rows, slice(at, min(at + step, self.shape[0])))
+
+    def take(self, places: Iterable[int]) -> np.ndarray:
+        ascending, order = np.unique(list(places), return_inverse=True)  # as HDF5 needs them
+        return self._rows(ascending)[order]
+
+    def _rows(self, at: slice | np.ndarray) -> np.ndarray:
+        return as_floats(self.array[at, :])
+
+
+class SparseReader(SlicedReader):
+    """Rows of a CSR array in memory, of which a few are dense at a time."""
+
+    def _rows(self, at: slice | np.ndarray) -> np.ndarray:
+        return as_floats(self.array[at, :].toarray())
 
 
 class Stored(OutOfCoreEngine):
@@ -33,107 +102,64 @@ class Stored(OutOfCoreEngine):
     Parameters
     ----------
     reader : RowReader
-    check : callable, optional
-        Called with the summary of the scan of all rows; refuses X by an error.
-    degree : float, default=2.0
-        Power of the entries that energies compare with.
-    dtype : numpy dtype, optional
-        In which X is read; its own by default.
-    scale, block_rows, sample_weight, fill
-        As for an engine in memory.
+    block_rows : int, optional
+        Rows of a block; by default as many as fill ``BLOCK_BYTES``, in whole chunks.
     copies : int, default=1
         How many arrays of the size of a block a pass holds for it.
+    **options
+        As for :class:`OutOfCoreEngine`.
     """
 
     def __init__(
-        self,
-        reader: RowReader,
-        *,
-        check: Callable[[DataSummary], None] = lambda scan_block: None,
-        degree: float = 2.0,
-        dtype: Any = None,
-        scale: float | None = None,
-        block_rows: int | None = None,
-        sample_weight: np.ndarray | None = None,
-        copies: int = 1,
-        fill: float = 1.0,
+        self, reader: RowReader, *, block_rows: int | None = None, copies: int = 1, **options: Any
     ):
-        super().__init__()
-        self.reader, self.fill = reader, fill
+        super().__init__(reader.shape, reader.dtype, **options)
+        self.reader = reader
         self.codes_store: CodesStore | None = None
-        self._degree = degree
         self._check_rows = False
         self._mean: float | None = None
-        self._read_as(reader.shape, reader.dtype, dtype)
-        self.sample_weight = sample_weight
         bytes_a_row = copies * self.shape[1] * self.dtype.itemsize
-        self.step = block_rows or _whole_chunks(BLOCK_BYTES // bytes_a_row, reader.chunk_rows)
-        if not block_rows and self.step * bytes_a_row > MOST_BYTES:  # chunks of many rows
-            self.step = max(1, MOST_BYTES // bytes_a_row)
-
-        def scan_block(item: tuple[int, np.ndarray]) -> tuple[KnownRows, DataSummary]:
-            at, rows = item
-            row_weight = None if sample_weight is None else sample_weight[at : at + len(rows)]
-            return scan_rows(rows, row_weight, [degree])
-
+        chunks = max(1, round(BLOCK_BYTES // bytes_a_row / reader.chunk_rows))
+        most = max(1, MOST_BYTES // bytes_a_row)  # chunks may have many rows
+        self.step = block_rows or min(chunks * reader.chunk_rows, most)
         with self.thread_pool(), closing(self._numbered()) as items:
-            blocks_known, summary = merged_all(self.threads.each(scan_block, items))
-        check(summary)
-        self._read_in(summary, scale)
+            self._use_scan(*merged_all(self.threads.each(self._scan_block, items)))
         self._check_rows = reader.may_change
-        if not summary.any_weight:
-            blocks_known = [known.counting_all() for known in blocks_known]
-        self.blocks: list[KnownRows] = [known.scaled(self.scale) for known in blocks_known]
-        if scale is None and self._lower_scale(degree):
-            self.blocks = [known.scaled(self.scale) for known in blocks_known]
 
-    def map_blocks(
-        self,
-        visit: Visit,
-        block_states: Sequence[Any] | None = None,
-        *,
-        data: bool = True,
-        on_device: bool = False,
+    def _scan_block(self, item: tuple[int, np.ndarray]) -> tuple[KnownRows, DataSummary]:
+        """Scan a block, given with the number of its first row."""
+        at, rows = item
+        weight = None if self.sample_weight is None else self.sample_weight[at : at + len(rows)]
+        return scan_rows(rows, weight, [self.degree])
+
+    def _in_units(self, known: list[KnownRows], any_weight: bool) -> list[KnownRows]:
+        return [rows.in_units(self.scale, any_weight=any_weight) for rows in known]
+
+    def _map(
+        self, visit: Visit, pairs: list[tuple[Any, Any]], *, data: bool, on_device: bool
     ) -> tuple[list[Any], Any]:
-        with_stored_codes = self._with_stored_codes(visit)
-        numbers = range(len(self.blocks))
-        pairs = zip(numbers, self.blocks, block_states or [None] * len(self.blocks), strict=True)
-        if not data:
-            return merged_all(with_stored_codes(*item) for item in pairs)
+        def visited(number: int, block: Any, local: Any) -> tuple[Any, Any]:
+            if self.codes_store is None:
+                return visit(block, local)
+            return self.codes_store.visited(number, visit, block, local)
 
-        def loaded(item: tuple[np.ndarray, tuple[int, KnownRows, Any]]) -> tuple[Any, Any]:
-            rows, (i, known, local) = item
-            return with_stored_codes(
-                i, known.block(rows, self.scale, self.complete, self.fill), local
-            )
+        if not data:
+            return merged_all(visited(i, *pair) for i, pair in enumerate(pairs))
+
+        def loaded(item: tuple[int, tuple[np.ndarray, tuple[KnownRows, Any]]]) -> tuple[Any, Any]:
+            number, (rows, (known, local)) = item
+            block = known.block(rows, self.scale, self.complete, self.fill)
+            return visited(number, block, local)
 
         with closing(self._read()) as rows:
-            items = _beside(rows, pairs)
+            items = enumerate(_beside(rows, pairs))
             return merged_all(self._visits(loaded, items, len(self.blocks)))
 
-    def _with_stored_codes(self, visit: Visit) -> Callable[[int, Any, Any], tuple[Any, Any]]:
-        """Return the visit of a block by its number, with codes from and to the store."""
-        codes_store = self.codes_store
-        if codes_store is None:
-            return lambda i, block, local: visit(block, local)
-
-        def visited(i: int, block: Block, local: Any) -> tuple[Any, Any]:
-            local, known = codes_store.get(local)
-            kept, part = visit(block, local)
-            return codes_store.store(i, kept, known), part
-
-        return visited
-
     def use_codes_store(self, columns: int, folder: Path | None = None) -> None:
-        """Keep codes, of so many columns for all members, in a store from now on.
-
-        It is a file where a folder is given.
-        """
-        rows, row_bytes = [len(block) for block in self.blocks], columns * self.dtype.itemsize
-        if folder is None:
-            self.codes_store = MemoryCodesStore(rows, row_bytes)
-        else:
-            self.codes_store = FileCodesStore(folder, rows, row_bytes)
+        """Keep codes, of so many columns for all members, in a file of this folder, if any."""
+        if folder is not None:
+            rows = [len(block) for block in self.blocks]
+            self.codes_store = CodesStore(folder, rows, columns * self.dtype.itemsize)
 
     def close(self) -> None:
         if self.codes_store is not None:
@@ -146,28 +172,22 @@ class Stored(OutOfCoreEngine):
     def forget_start(self) -> None:
         """Forget what only starts ask of rows without reading them, but for the mean entry."""
         self._mean = self.mean()
-        kept = {2.0, self._degree}
+        kept = {2.0, self.degree}
         self.blocks = [
             replace(known, by_degree={d: s for d, s in known.by_degree.items() if d in kept})
             for known in self.blocks
         ]
 
     def collect(self, block_states: list[Any], name: str) -> Array:
-        handles = [getattr(local, name) for local in block_states]
-        if self.codes_store is not None:
-            self.codes_store.tidy()  # the pass is over; what is collected needs the room
-        if self.codes_store is not None and all(isinstance(handle, Handle) for handle in handles):
-            return self.codes_store.whole(handles)
-        return self.whole(handles, axis=1)
+        parts = [getattr(local, name) for local in block_states]
+        if self.codes_store is not None and all(isinstance(part, Handle) for part in parts):
+            return self.codes_store.whole(parts)
+        return self.whole(parts, axis=1)
 
     def whole(self, parts: Sequence[Any], axis: int = 0) -> Array:
-        codes_store = self.codes_store
-        if codes_store is None:
-            return super().whole(parts, axis)
-        arrays = [codes_store.get(part)[0] for part in parts]
-        if len(parts) == 1 and isinstance(parts[0], Handle):
-            return arrays[0].copy()  # its place may be used again
-        return super().whole(arrays, axis)
+        if self.codes_store is not None:
+            parts = [self.codes_store.loaded(part) for part in parts]
+        return super().whole(parts, axis)
 
     def _read(self) -> Generator[np.ndarray, None, None]:
         """The rows of all blocks, each read while those before it are computed."""
@@ -204,29 +224,11 @@ class Stored(OutOfCoreEngine):
         return self._rows(partial(self.reader.take, [int(i) for i in index])) / self.scale
 
 
-class DenseRows(Stored):
-    """Blocks of a sparse table in memory, of which a few are dense at a time.
-
-    Parameters
-    ----------
-    table : CSR array (samples, features)
-    **options
-        As for stored X.
-    """
-
-    def __init__(self, table: scipy.sparse.csr_array, **options: Any):
-        super().__init__(SparseReader(table), **options)
-
-    def use_codes_store(self, columns: int, folder: Path | None = None) -> None:
-        """Keep codes in a file, if a folder is given; otherwise they stay with their blocks."""
-        if folder is not None:
-            super().use_codes_store(columns, folder)
-
-
 def _beside(rows: Iterable[np.ndarray], pairs: Iterable[tuple]) -> Iterator[tuple[Any, Any]]:
     """The rows of every block, and what is known of it; they must be those of the first time."""
     for given, pair in zip_longest(rows, pairs):
-        now, before = 0 if given is None else len(given), 0 if pair is None else len(pair[1])
+        now = 0 if given is None else len(given)
+        before = 0 if pair is None else len(pair[0])
         if now != before:
             raise ValueError(
                 f"X has yielded {before} samples in a block at first and {now} now. "
@@ -235,6 +237,137 @@ def _beside(rows: Iterable[np.ndarray], pairs: Iterable[tuple]) -> Iterator[tupl
         yield given, pair
 
 
-def _whole_chunks(rows: int, chunk_rows: int) -> int:
-    """As many rows as asked for, or so, in whole chunks."""
-    return chunk_rows * max(1, round(rows / chunk_rows))
+class Handle:
+    """Stands for an array of codes in a :class:`CodesStore`: its block, and its slot there."""
+
+    def __init__(self, block: int, slot: int, array: np.ndarray):
+        self.block, self.slot = block, slot
+        self.shape, self.dtype = array.shape, array.dtype
+
+
+class CodesStore:
+    """Codes between passes, in a file without a name.
+
+    The file has slots with room for an array of every block: codes of one pass, and of the one
+    before. The states of blocks hold handles in place of codes. A slot is free again when the last
+    reference to its handle is gone, as the memory of an array would be: starts and the loop drop
+    their states in the same way for all engines, and a state that may be restored keeps its codes.
+    The file is read and written without a memory map, whose pages would count as memory.
+
+    Parameters
+    ----------
+    folder : path
+    rows : sequence of int
+        Rows of every block.
+    row_bytes : int
+        Bytes of a row at most; arrays with larger rows are not stored.
+    """
+
+    def __init__(self, folder: Path, rows: Sequence[int], row_bytes: int):
+        self.folder, self.rows, self.row_bytes = folder, list(rows), row_bytes
+        self.starts = np.concatenate([[0], np.cumsum(rows)]).astype(int).tolist()
+        self.taken: list[set[int]] = [set() for _ in rows]
+        self._lock = Lock()
+        self._file: Any = tempfile.TemporaryFile(dir=folder, buffering=0)  # noqa: SIM115
+        finalize(self, self._file.close)
+
+    def visited(self, number: int, visit: Visit, block: Any, local: Any) -> tuple[Any, Any]:
+        """Visit a block with its codes in memory; return its new state with handles, and the value.
+
+        Codes that the visit returns as they were keep their handles.
+        """
+        loaded = self.loaded(local)
+        kept, part = visit(block, loaded)
+        before = zip(_codes(loaded).values(), _codes(local).values(), strict=True)
+        pairs = [(array, handle) for array, handle in before if isinstance(handle, Handle)]
+        new = {name: self._put(number, a, pairs) for name, a in _codes(kept).items()}
+        if isinstance(kept, BlockState):
+            return replace(kept, **new), part
+        return new.get("table", kept), part
+
+    def loaded(self, value: Any) -> Any:
+        """Return the state of a block with its codes in memory."""
+        return mapped(value, lambda x: isinstance(x, Handle), self._read)
+
+    def whole(self, handles: Sequence[Handle]) -> np.ndarray:
+        """Return codes (members, rows, k) of all blocks, mapped from another unnamed file."""
+        members, _, k = handles[0].shape
+        with tempfile.TemporaryFile(dir=self.folder) as file:
+            for handle in handles:
+                file.write(np.ascontiguousarray(np.moveaxis(self._read(handle), -2, 0)).data)
+            file.flush()
+            shape = (self.starts[-1], members, k)
+            table = np.memmap(file, handles[0].dtype, "r+", shape=shape)
+        return table.transpose(1, 0, 2)
+
+    def close(self) -> None:
+        """Give up the file."""
+        self._file.close()
+
+    def _put(
+        self, block: int, array: np.ndarray, before: list[tuple[np.ndarray, Handle]]
+    ) -> Handle | np.ndarray:
+        """Return the handle of codes (..., rows, k), which are written to a free slot if new.
+
+        ``before`` are the codes that were read, and their handles.
+        """
+        for loaded, handle in before:
+            if array is loaded:
+                return handle
+        if array.nbytes > self.row_bytes * self.rows[block]:
+            return array
+        with self._lock:
+            taken = self.taken[block]
+            slot = next(slot for slot in range(len(taken) + 1) if slot not in taken)
+            handle = Handle(block, slot, array)
+            taken.add(slot)
+            finalize(handle, taken.discard, slot).atexit = False
+            self._file.seek(self._place(handle))
+            # The rows of an array one after the other, whatever comes before them.
+            left = np.ascontiguousarray(np.moveaxis(array, -2, 0)).data.cast("B")
+            while left:
+                left = left[self._file.write(left) :]
+        return handle
+
+    def _read(self, handle: Handle) -> np.ndarray:
+        """Return the array of a handle."""
+        *before, rows, k = handle.shape
+        table = np.empty((rows, *before, k), handle.dtype)
+        with self._lock:
+            self._file.seek(self._place(handle))
+            if not read_full(self._file, table.data):
+                raise OSError("the file for codes is shorter than what was written to it.")
+        return np.moveaxis(table, 0, -2)
+
+    def _place(self, handle: Handle) -> int:
+        return (handle.slot * self.starts[-1] + self.starts[handle.block]) * self.row_bytes
+
+
+def _codes(state: Any) -> dict[str, Any]:
+    """Return the codes in the state of a block, arrays or handles, by name.
+
+    Of a :class:`BlockState` these are the fields ``OF_CODES``. Starts keep tables of rows, which
+    are codes or as large.
+    """
+    if isinstance(state, BlockState):
+        codes = {name: getattr(state, name) for name in state.OF_CODES}
+        return {name: array for name, array in codes.items() if array is not None}
+    is_table = isinstance(state, (np.ndarray, Handle)) and len(state.shape) >= 2
+    return {"table": state} if is_table else {}
+
+
+def in_parts(table: np.ndarray) -> Iterator[np.ndarray]:
+    """Some rows (..., rows, k) after the other, where all of them might not fit into memory."""
+    step = max(1, AT_ONCE // max(1, table[..., 0, :].size))
+    for at in range(0, table.shape[-2], step):
+        yield table[..., at : at + step, :]
+
+
+def written(path: Path, table: np.ndarray, factor: float) -> np.ndarray:
+    """A table, multiplied, as a .npy file that is written beside its target, renamed and mapped."""
+    with whole_file(path) as file:
+        kind = {"descr": np.lib.format.dtype_to_descr(table.dtype), "fortran_order": False}
+        np.lib.format.write_array_header_2_0(file, kind | {"shape": table.shape})
+        for part in in_parts(table):
+            file.write(np.ascontiguousarray(part * table.dtype.type(factor)).data)
+    return np.load(path, mmap_mode="r", allow_pickle=False)

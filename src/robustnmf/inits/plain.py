@@ -20,13 +20,13 @@ import numpy as np
 from robustnmf.arrays import (
     Array,
     Block,
-    BlockMapper,
     at_least,
     eps,
     floored,
     namespace,
     on_device_of,
 )
+from robustnmf.engine import Engine
 
 STRETCH = 1e4
 OVERSAMPLING = 10
@@ -39,7 +39,7 @@ Counts = list[Array]
 """For every block, the weights of its rows (rows,) in the SVD."""
 
 
-def random(engine: BlockMapper, k: int, seed: int) -> tuple[list[Array], Array]:
+def random(engine: Engine, k: int, seed: int) -> tuple[list[Array], Array]:
     """Draw codes (rows, k) of every block and basis (k, m), in the units of the engine."""
     xp = namespace(engine.like)
     rng = np.random.default_rng(seed)
@@ -59,7 +59,7 @@ def random(engine: BlockMapper, k: int, seed: int) -> tuple[list[Array], Array]:
     return engine.map_blocks(draw)[0], on_device_of(engine.like, size * uniform, dtype)
 
 
-def nndsvd(engine: BlockMapper, k: int, seed: int) -> tuple[list[Array], Array]:
+def nndsvd(engine: Engine, k: int, seed: int) -> tuple[list[Array], Array]:
     """Compute codes (rows, k) by block and basis (k, m), with zeros where a part is cut off."""
     counts = engine.map_blocks(lambda block, _: (block.row_weight, None), data=False)[0]
     right = random_subspace(engine, k, seed)
@@ -69,7 +69,7 @@ def nndsvd(engine: BlockMapper, k: int, seed: int) -> tuple[list[Array], Array]:
     return nonnegative_parts(engine, k, singular, right, counts)
 
 
-def nndsvda(engine: BlockMapper, k: int, seed: int) -> tuple[list[Array], Array]:
+def nndsvda(engine: Engine, k: int, seed: int) -> tuple[list[Array], Array]:
     """Compute ``nndsvd`` with zeros replaced by ``sqrt(mean(X) / k)``.
 
     The published variant fills with the mean of X itself, which does not scale as the
@@ -79,7 +79,7 @@ def nndsvda(engine: BlockMapper, k: int, seed: int) -> tuple[list[Array], Array]
     return fill_zeros(engine, k, seed, engine.mean(), *nndsvd(engine, k, seed))
 
 
-def nndsvdar(engine: BlockMapper, k: int, seed: int) -> tuple[list[Array], Array]:
+def nndsvdar(engine: Engine, k: int, seed: int) -> tuple[list[Array], Array]:
     """Compute ``nndsvd`` with zeros replaced by a hundredth of a random start.
 
     Components of zeros, where X has a smaller rank, get the random start itself.
@@ -99,7 +99,7 @@ def nndsvdar(engine: BlockMapper, k: int, seed: int) -> tuple[list[Array], Array
     return codes, xp.where(basis > 0, basis, drawn_basis * size[:, None])
 
 
-def random_subspace(engine: BlockMapper, k: int, seed: int) -> Array:
+def random_subspace(engine: Engine, k: int, seed: int) -> Array:
     """Return random orthonormal rows (k + OVERSAMPLING, features), or as many as X allows."""
     n, m = engine.shape
     guess = np.random.default_rng(seed).standard_normal((m, min(k + OVERSAMPLING, n, m)))
@@ -111,7 +111,7 @@ def orthonormal(rows: Array) -> Array:
     return namespace(rows).linalg.qr(rows.T)[0].T
 
 
-def iterate_subspace(engine: BlockMapper, right: Array, counts: Counts) -> Array:
+def iterate_subspace(engine: Engine, right: Array, counts: Counts) -> Array:
     """Take one step of the subspace iteration: orthonormal rows (r, features) of ``V X^T w X``."""
 
     def gram_times(block: Block, weight: Array) -> tuple[Array, Array]:
@@ -121,9 +121,7 @@ def iterate_subspace(engine: BlockMapper, right: Array, counts: Counts) -> Array
     return orthonormal(engine.map_blocks(gram_times, counts)[1])
 
 
-def rayleigh_ritz(
-    engine: BlockMapper, right: Array, counts: Counts
-) -> tuple[Array, Array, list[Array]]:
+def rayleigh_ritz(engine: Engine, right: Array, counts: Counts) -> tuple[Array, Array, list[Array]]:
     """Compute singular values (r,) and vectors (r, features) within a subspace (Rayleigh-Ritz).
 
     Also returns, for every block, the coordinates of its rows (rows, r) in the singular vectors.
@@ -146,7 +144,7 @@ def rayleigh_ritz(
 
 
 def nonnegative_parts(
-    engine: BlockMapper, k: int, singular: Array, right: Array, counts: Counts
+    engine: Engine, k: int, singular: Array, right: Array, counts: Counts
 ) -> tuple[list[Array], Array]:
     """Compute codes (rows, k) by block and basis (k, features) from k singular triplets.
 
@@ -190,7 +188,7 @@ def nonnegative_parts(
 
 
 def fill_zeros(
-    engine: BlockMapper, k: int, seed: int, entry: float, codes: list[Array], basis: Array
+    engine: Engine, k: int, seed: int, entry: float, codes: list[Array], basis: Array
 ) -> tuple[list[Array], Array]:
     """Replace zeros of both factors by ``sqrt(entry / k)``, the factors of a constant table.
 

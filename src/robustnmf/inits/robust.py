@@ -10,7 +10,8 @@ round computes the two products of a pass.
 
 from __future__ import annotations
 
-from robustnmf.arrays import Array, Block, BlockMapper, at_least, eps, namespace
+from robustnmf.arrays import Array, Block, at_least, eps, namespace
+from robustnmf.engine import Engine
 from robustnmf.inits.plain import (
     Counts,
     fill_zeros,
@@ -27,7 +28,7 @@ FIRST, GROWING, LAST = 2, 10, 2
 """Rounds before weights, while the subspace grows, and with all of its dimensions."""
 
 
-def robust(engine: BlockMapper, k: int, seed: int) -> tuple[list[Array], Array]:
+def robust(engine: Engine, k: int, seed: int) -> tuple[list[Array], Array]:
     """Compute codes (rows, k) by block and basis (k, m) from a robust SVD, zeros filled."""
     typical = engine.typical_size()
 
@@ -53,7 +54,7 @@ def robust(engine: BlockMapper, k: int, seed: int) -> tuple[list[Array], Array]:
     return _encode(engine, codes, basis), basis
 
 
-def _encode(engine: BlockMapper, codes: list[Array], basis: Array) -> list[Array]:
+def _encode(engine: Engine, codes: list[Array], basis: Array) -> list[Array]:
     """Compute the best codes (rows, k) for the basis, at least 0.001 of the given ones.
 
     With them the energies of the first pass are meaningful.
@@ -67,7 +68,7 @@ def _encode(engine: BlockMapper, codes: list[Array], basis: Array) -> list[Array
     return engine.map_blocks(visit, codes)[0]
 
 
-def _distances(engine: BlockMapper, products: list[Array], dimensions: int) -> list[Array]:
+def _distances(engine: Engine, products: list[Array], dimensions: int) -> list[Array]:
     """Compute squared distances (rows,) of rows from the leading dimensions, by block."""
 
     def distance(block: Block, product: Array) -> tuple[Array, None]:
@@ -79,7 +80,7 @@ def _distances(engine: BlockMapper, products: list[Array], dimensions: int) -> l
 
 
 def _robust_weights(
-    engine: BlockMapper, distances: list[Array], capped: Counts, progress: float, *, last: bool
+    engine: Engine, distances: list[Array], capped: Counts, progress: float, *, last: bool
 ) -> Counts:
     """Compute weights (rows,) of rows from their squared distances, by block."""
     (histogram,) = engine.histograms(distances, 2.0, lambda distance: distance[None, :])
@@ -94,7 +95,7 @@ def _robust_weights(
     return engine.map_blocks(weigh, list(zip(distances, capped, strict=True)), data=False)[0]
 
 
-def _weighted_cross(engine: BlockMapper, products: list[Array], counts: Counts) -> Array:
+def _weighted_cross(engine: Engine, products: list[Array], counts: Counts) -> Array:
     """Compute ``P^T w X`` (r, features) for coordinates P of all rows in the subspace."""
 
     def visit(block: Block, pair: tuple[Array, Array]) -> tuple[None, Array]:

@@ -6,9 +6,10 @@ Every pass has the methods ``update_codes`` (codes from the basis), ``evaluate``
 needs too, is passed on as ``cache``.
 """
 
+from robustnmf.engine import BlockState
 from robustnmf.passes._approximation import DivergencePass
 from robustnmf.passes._base import Pass
-from robustnmf.passes._statistics import BlockState, Statistics
+from robustnmf.passes._statistics import Statistics
 from robustnmf.passes.entries import EntryPass
 from robustnmf.passes.gram import GramPass
 from robustnmf.passes.masked import MaskedPass

@@ -1,65 +1,13 @@
-"""State of a block between passes, and sums over blocks from which the basis is updated."""
+"""Sums over blocks from which the basis is updated."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 from robustnmf.arrays import Array, log_gap, namespace
 from robustnmf.solvers import Quadratic, Ratio, Terms
 from robustnmf.weightings import ObjectiveSums
-
-
-@dataclass(frozen=True)
-class BlockState:
-    """Arrays that belong to the rows of a block between passes; members are the first axis.
-
-    ``energies`` (members, rows) are the losses plus the penalty of the codes; ``losses`` are kept
-    too where there is a penalty. ``row_weights`` are the means of the weights of entries over each
-    row, where entries have weights. ``before`` are the codes before their last step, where
-    codes are extrapolated.
-    """
-
-    OF_CODES: ClassVar[tuple[str, ...]] = ("codes", "before", "mixing")
-    """Fields with a row of k numbers for every sample and member: the large ones."""
-
-    codes: Array
-    before: Array | None = None
-    mixing: Array | None = None
-    energies: Array | None = None
-    losses: Array | None = None
-    row_weights: Array | None = None
-
-    def keep(self, members: Array) -> BlockState:
-        """Return the state of the members with these indices."""
-        take = namespace(self.codes).take
-        return self._each(lambda name, a: take(a, members, axis=0))
-
-    def restored(self, members: Array, before: BlockState) -> BlockState:
-        """Return the state with the members in a mask taken from an earlier state."""
-        xp = namespace(self.codes)
-
-        def chosen(name: str, a: Array) -> Array:
-            mask = xp.reshape(members, (-1,) + (1,) * (a.ndim - 1))
-            return xp.where(mask, getattr(before, name), a)
-
-        return self._each(chosen)
-
-    def rows(self, at: slice) -> BlockState:
-        """Return the state of a slice of rows."""
-        return self._each(lambda name, a: a[:, at, ...])
-
-    @classmethod
-    def joined(cls, parts: Sequence[BlockState]) -> BlockState:
-        """Concatenate the states of consecutive rows."""
-        concat = namespace(parts[0].codes).concat
-        return parts[0]._each(lambda name, _: concat([getattr(p, name) for p in parts], axis=1))
-
-    def _each(self, function: Callable[[str, Array], Array]) -> BlockState:
-        arrays = {name: value for name, value in vars(self).items() if value is not None}
-        return replace(self, **{name: function(name, a) for name, a in arrays.items()})
 
 
 @dataclass(frozen=True)

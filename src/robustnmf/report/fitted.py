@@ -19,8 +19,7 @@ from robustnmf.estimators._base import BaseRobustNMF
 from robustnmf.estimators._explanation import find_outliers
 from robustnmf.report.files import write_comma_separated
 from robustnmf.report.page import display_name, format_percent
-from robustnmf.tables import StoredRows, Table, count_missing, divide
-from robustnmf.text_format import is_number
+from robustnmf.tables import Table, count_missing, divide, is_number
 
 CSV_ROWS = 4096
 """Rows of an array that are converted to numbers of Python at a time."""
@@ -87,7 +86,7 @@ class Fit:
             return None
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of names of features, which are those of the fit
-            source = model._checked(data.source if isinstance(data, StoredRows) else data)
+            source = model._checked(data)
         sizes = model._engine(source).row_sizes(model._problem.loss.degree)
         return np.asarray(model.weighting_.for_row_sizes(to_numpy(sizes) * model._unit).cutoff)
 
@@ -163,7 +162,7 @@ def encode_samples(model: BaseRobustNMF, data: Any) -> tuple[np.ndarray, np.ndar
                 f"the table has {data.shape[1]} features, but the model has {len(scale)}."
             )
         data = divide(data, scale)
-    source = model._checked(data.source if isinstance(data, StoredRows) else data)
+    source = model._checked(data)
     engine = model._engine(source)
     codes, energies = model._encode_rows(source, engine)
     sizes = to_numpy(engine.row_sizes(model._problem.loss.degree)) * model._unit

@@ -1,9 +1,10 @@
-"""What every kind of X answers: is it mine, what does a scan find, which engine holds it."""
+"""What every kind of X answers, and the checks of X that all kinds have in common."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Self
 
@@ -12,14 +13,21 @@ import scipy.sparse
 from sklearn.utils.validation import validate_data
 
 from robustnmf.arrays import Array, to_numpy
-from robustnmf.compatibility import ModelSpec, needs_dense_rows
-from robustnmf.engine import DenseRows, Engine, InMemory
+from robustnmf.compatibility import ModelSpec, needs_dense_rows, unsupported_reason
+from robustnmf.engine import DataSummary, Engine, InMemory, Occurrences, SparseReader, Stored
 from robustnmf.problem import Problem
-from robustnmf.sources._checks import check_summary
 from robustnmf.weightings import Weighting
 
 ARRAYS_OF_A_PASS = 4
 """Arrays of the size of a block that a pass holds for each member if it forms approximations."""
+
+LEAST, MOST = 1e-150, 1e150
+"""Largest values of X whose squares stay in the range of float64."""
+
+LEAST_SINGLE, MOST_SINGLE = 1e-32, 1e32
+"""Of float32: sums over many samples stay in its range, and small entries keep their digits."""
+
+KINDS = {"sparse": "sparse X", "missing": "X with missing values", "dense": "X"}
 
 
 class Source(ABC):
@@ -79,7 +87,6 @@ class Source(ABC):
         its fit. ``learning`` warns of features without any value.
         """
 
-    @abstractmethod
     def engine(
         self,
         problem: Problem,
@@ -91,6 +98,12 @@ class Source(ABC):
         sample_weight: Any = None,
     ) -> Engine:
         """Return the engine that holds checked X for the passes of a problem."""
+        needs = PassNeeds.of(problem, weighting, rank, members)
+        return self._engine(needs, {"scale": scale, "sample_weight": sample_weight})
+
+    @abstractmethod
+    def _engine(self, needs: PassNeeds, options: dict[str, Any]) -> Engine:
+        """Return the engine for passes with these needs; options are its scale and weights."""
 
     @property
     def header(self) -> Any:
@@ -143,35 +156,160 @@ class Source(ABC):
         """Return a result of NumPy in the library of X."""
         return array
 
-    def _scanning(
-        self, problem: Problem, weighting: Weighting, scale: float | None
-    ) -> dict[str, Any]:
-        """Return the options of an engine that scans X itself, and reads it in these units."""
-        return {
-            "check": partial(check_summary, self.name, self.spec, scale=scale),
-            "scale": scale,
-            "dtype": self.read_dtype,
-            "degree": problem.loss.degree,
-            "fill": problem.fill_value(weighting.per_entry),
-        }
+    def _scanning(self, needs: PassNeeds, options: dict[str, Any]) -> dict[str, Any]:
+        """Return the options of an engine that scans X itself, and checks what it finds."""
+        check = partial(check_summary, self.name, self.spec, scale=options["scale"])
+        dtype, degree, fill = self.read_dtype, needs.degree, needs.fill
+        return {**options, "check": check, "dtype": dtype, "degree": degree, "fill": fill}
+
+
+@dataclass(frozen=True)
+class PassNeeds:
+    """What the passes of a problem need of an engine.
+
+    Attributes
+    ----------
+    degree : float
+        Power of the entries that energies compare with.
+    fill : float
+        What stands for missing entries, in units of scale.
+    copies : int
+        How many arrays of the size of a block a pass holds.
+    dense_rows : bool
+        Whether all zeros of a sparse table have to be visited.
+    rank, members : int
+    """
+
+    degree: float
+    fill: float
+    copies: int
+    dense_rows: bool
+    rank: int
+    members: int
+
+    @classmethod
+    def of(cls, problem: Problem, weighting: Weighting, rank: int, members: int) -> PassNeeds:
+        """Return the needs of the passes for some members, each with so many components."""
+        per_entry, loss = weighting.per_entry, problem.loss
+        is_quadratic = problem.pass_type(per_entry, True).quadratic
+        return cls(
+            loss.degree, problem.fill_value(per_entry),
+            1 if is_quadratic else ARRAYS_OF_A_PASS * members, needs_dense_rows(loss, weighting),
+            rank, members,
+        )  # fmt: skip
+
+    def hold(self, table: Any, **options: Any) -> Engine:
+        """Return the engine of a checked table in memory.
+
+        If all zeros of a sparse table have to be visited, a few of its rows are dense at a time.
+        """
+        options |= {"copies": self.copies, "fill": self.fill, "degree": self.degree}
+        if self.dense_rows and scipy.sparse.issparse(table):
+            return Stored(SparseReader(table), **options)
+        return InMemory(table, columns=self.members * self.rank, rank=self.rank, **options)
 
 
 def in_memory_engine(
     table: Any, problem: Problem, weighting: Weighting, rank: int, members: int = 1, **options: Any
 ) -> Engine:
-    """Return the engine of a checked table in memory for the passes of a problem.
+    """Return the engine of a checked table in memory for the passes of a problem."""
+    return PassNeeds.of(problem, weighting, rank, members).hold(table, **options)
 
-    Where all zeros of a sparse table have to be visited, a few of its rows are dense at a time.
+
+def check_summary(
+    name: str, spec: ModelSpec, summary: DataSummary, *, scale: float | None = None
+) -> None:
+    """Refuse X that the parts of a model cannot use, or that leaves the range of its floats.
+
+    Parameters
+    ----------
+    name : str
+        Of the estimator, for messages.
+    spec : ModelSpec
+    summary : DataSummary
+    scale : float, optional
+        Units of a fitted estimator, in which X is computed with.
     """
-    fill = problem.fill_value(weighting.per_entry)
-    copies = copies_of(problem, weighting, members)
-    options |= {"copies": copies, "fill": fill, "degree": problem.loss.degree}
-    if scipy.sparse.issparse(table) and needs_dense_rows(problem.loss, weighting):
-        return DenseRows(table, **options)
-    return InMemory(table, columns=members * rank, rank=rank, **options)
+    data = "sparse" if summary.is_sparse else "missing" if summary.has_missing else "dense"
+    reason = unsupported_reason(*spec, data)
+    if reason is not None:
+        raise ValueError(f"{name} cannot read {KINDS[data]}: {reason}")
+    if not summary.known:
+        raise ValueError(f"Input X contains NaN and nothing else; {name} needs known values.")
+    if summary.has_inf:
+        raise ValueError(f"Input X contains infinity; {name} needs finite values.")
+    if summary.negative is not None:
+        raise ValueError(
+            f"Negative values in data passed to {name}: X holds "
+            f"{_first(summary.negative, 'negative value')} = {summary.negative.value:.6g}; NMF "
+            "needs X >= 0. Clip small negative noise at zero, or shift every feature by its "
+            "minimum."
+        )
+    _check_range(summary.largest, name, summary.single, spec.loss.degree)
+    if scale is not None:
+        _check_units(summary.largest, name, summary.single, scale)
+    if not spec.loss.takes_zeros and summary.least == 0:
+        zeros = "zeros" if summary.zero is None else _first(summary.zero, "zero")
+        raise ValueError(
+            f"{spec.loss!r} needs X > 0, but X holds {zeros}: its loss is infinite there. Add a "
+            "small constant to X, or use loss='kullback-leibler'."
+        )
 
 
-def copies_of(problem: Problem, weighting: Weighting, members: int) -> int:
-    """Return how many arrays of the size of a block a pass holds."""
-    is_quadratic = problem.pass_type(weighting.per_entry, True).quadratic
-    return 1 if is_quadratic else ARRAYS_OF_A_PASS * members
+def check_nonempty(shape: tuple[int, ...], name: str) -> None:
+    """Refuse tables without samples or features."""
+    if not all(shape):
+        raise ValueError(
+            f"Found array with {shape[0]} sample(s) and {shape[1]} feature(s) "
+            f"(shape={tuple(shape)}) while a minimum of 1 is required by {name}."
+        )
+
+
+def check_number_dtype(dtype: object, kind: str, name: str) -> None:
+    """Refuse values that are no real numbers."""
+    if kind not in "fiub":
+        raise ValueError(f"X holds {dtype}, but {name} needs real numbers.")
+
+
+def _first(values: Occurrences, what: str) -> str:
+    """Return how many there are, in words, and where the first is."""
+    plural = "" if values.times == 1 else "s"
+    return f"{values.times} {what}{plural}, first at [{values.row}, {values.column}]"
+
+
+def _bounds(single: bool) -> tuple[float, float]:
+    """Return the least and the largest size of X in float32, or in float64."""
+    return (LEAST_SINGLE, MOST_SINGLE) if single else (LEAST, MOST)
+
+
+def _check_range(largest: float, name: str, single: bool, degree: float) -> None:
+    """Refuse sizes that leave the range of the dtype that X is computed with in.
+
+    ``degree`` is that of the loss: it, too, raises the values to a power.
+    """
+    power = max(2.0, abs(degree))
+    lowest, highest = LEAST ** (2 / power), MOST ** (2 / power)
+    least, most = _bounds(single)
+    least, most = max(lowest, least), min(highest, most)
+    if largest == 0 or least <= largest <= most:
+        return
+    inside = single and lowest <= largest <= highest
+    raises = "squares it" if power == 2 else f"raises it to the power {degree:g}"
+    how = "adds up products with it in float32" if single else raises
+    raise ValueError(
+        f"the largest value of X is {largest:.3g}; {name} {how}, so it needs to lie between "
+        f"{least:g} and {most:g}. Divide X by {largest:.1g} first"
+        f"{', or give it as float64' if inside else ''}."
+    )
+
+
+def _check_units(largest: float, name: str, single: bool, scale: float) -> None:
+    """Refuse sizes that leave the range in the units of a fitted estimator."""
+    least, most = _bounds(single)
+    if largest == 0 or least * scale <= largest <= most * scale:
+        return
+    raise ValueError(
+        f"the largest value of X is {largest:.3g}, but this {name} was fitted on values of about "
+        f"{scale:.1g}; X needs to lie between {least:g} and {most:g} times those. Convert X to the "
+        "units of the fit, or fit another estimator on it."
+    )

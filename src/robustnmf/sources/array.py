@@ -1,21 +1,29 @@
-"""Arrays of NumPy, data frames, and lists: whatever scikit-learn reads as a dense table."""
+"""Tables in memory: arrays, data frames and lists, sparse ones, PyArrow, tensors on a device."""
 
 from __future__ import annotations
 
 from typing import Any, Self
 
 import numpy as np
+import scipy.sparse
+from array_api_compat import is_torch_array
 from sklearn.utils import check_array
 from sklearn.utils.validation import _get_feature_names, validate_data
 
 from robustnmf._warn import warn
-from robustnmf.arrays import fill_masked
+from robustnmf.arrays import (
+    Array,
+    device_of,
+    fill_masked,
+    host_dtype,
+    is_foreign,
+    namespace,
+    on_device_of,
+    to_numpy,
+)
 from robustnmf.compatibility import ModelSpec
-from robustnmf.engine import DataSummary, Engine, scan
-from robustnmf.problem import Problem
-from robustnmf.sources._base import Source, in_memory_engine
-from robustnmf.sources._checks import check_summary
-from robustnmf.weightings import Weighting
+from robustnmf.engine import DataSummary, Engine, scan, scan_sparse
+from robustnmf.sources._base import PassNeeds, Source, check_nonempty, check_summary
 
 ACCEPTED = {
     "dtype": [np.float64, np.float32],
@@ -23,6 +31,9 @@ ACCEPTED = {
     "ensure_all_finite": "allow-nan",
 }
 """Arguments of scikit-learn's checks."""
+
+BLOCK_BYTES = 2**32
+"""Size of a block on a device: it has threads of its own, and no use for caches."""
 
 
 class ArraySource(Source):
@@ -71,19 +82,8 @@ class ArraySource(Source):
         _get_feature_names(self.X)  # refuses names of mixed types, before the work, not after it
         return check_array(X, estimator=self.name, input_name="X", **ACCEPTED)
 
-    def engine(
-        self,
-        problem: Problem,
-        weighting: Weighting,
-        rank: int,
-        members: int = 1,
-        *,
-        scale: float | None = None,
-        sample_weight: Any = None,
-    ) -> Engine:
-        return in_memory_engine(
-            self.table, problem, weighting, rank, members, scale=scale, sample_weight=sample_weight
-        )
+    def _engine(self, needs: PassNeeds, options: dict[str, Any]) -> Engine:
+        return needs.hold(self.table, **options)
 
     def dense_rows(self) -> np.ndarray:
         return np.asarray(self.table)
@@ -103,6 +103,139 @@ class ArraySource(Source):
                 f"{what} {empty[0]}: they {outcome}. Leave them out.",
                 UserWarning,
             )
+
+
+class SparseSource(ArraySource):
+    """A sparse table in memory; what it does not store is zero."""
+
+    @classmethod
+    def claims(cls, X: Any) -> bool:
+        return scipy.sparse.issparse(X) or (has_sparse_columns(X) and fills_with_zeros(X))
+
+    def dense_rows(self) -> np.ndarray:
+        return self.table.toarray()
+
+    def _canonical(self, table: Any) -> scipy.sparse.csr_array:
+        """Store every entry once; sparse X cannot mark missing values."""
+        try:
+            table.check_format()
+        except ValueError as error:  # loops would read and write outside of their arrays
+            raise ValueError(
+                f"sparse X is damaged: {error}. Build it again, for example from its rows, columns "
+                "and values by scipy.sparse.coo_array."
+            ) from error
+        if np.isnan(table.data).any():
+            dense = "X.toarray()" if scipy.sparse.issparse(self.X) else "X.sparse.to_dense()"
+            raise ValueError(
+                f"Input X contains NaN. {self.name} takes missing values in dense X only: what "
+                f"sparse X leaves out are zeros. Pass {dense}, with NaN for what is missing."
+            )
+        if not table.has_canonical_format:
+            table = table.copy()
+            table.sum_duplicates()
+        return scipy.sparse.csr_array(table)
+
+    def _scan(self, spec: ModelSpec) -> DataSummary:
+        return scan_sparse(self.table)
+
+
+class ArrowSource(ArraySource):
+    """A table or record batch whose columns are numbers; their names are those of the features.
+
+    Null marks a missing value.
+    """
+
+    @classmethod
+    def claims(cls, X: Any) -> bool:
+        return type(X).__module__.partition(".")[0] == "pyarrow" and hasattr(X, "column_names")
+
+    def floats(self, model: Any = None) -> np.ndarray:
+        if model is not None:
+            self.check_features(model)
+        pairs = zip(self.X.column_names, self.X.columns, strict=True)
+        columns = [self._numbers(name, column) for name, column in pairs]
+        if not columns:
+            raise ValueError(f"X has no columns; {self.name} needs at least one feature.")
+        return ArraySource(np.column_stack(columns), self.name).floats()
+
+    def _numbers(self, name: str, column: Any) -> np.ndarray:
+        """Return a column as floats, NaN where it is null."""
+        values = np.asarray(column)
+        if values.dtype.kind == "O" and column.null_count and str(column.type) == "bool":
+            values = np.array([np.nan if v is None else float(v) for v in values])
+        if values.dtype.kind not in "fiub":
+            raise ValueError(
+                f"column {name!r} of X holds {column.type}, but {self.name} needs real numbers. "
+                "Leave it out, for example with X.drop_columns."
+            )
+        return values if values.dtype == np.float32 else values.astype(np.float64)
+
+
+class TensorSource(Source):
+    """A dense array of another library (PyTorch, CuPy, JAX), computed with on its device."""
+
+    on_device = True
+    table: Array
+
+    @classmethod
+    def claims(cls, X: Any) -> bool:
+        return is_foreign(X)
+
+    @property
+    def library(self) -> str:
+        return library_of(self.X)
+
+    def checked(
+        self, spec: ModelSpec, *, model: Any = None, dtype: Any = None, learning: bool = False
+    ) -> Self:
+        given = self.floats(model)
+        self.dtype = given.dtype
+        summary = scan(given, zeros=not spec.loss.takes_zeros)
+        check_summary(self.name, spec, summary, scale=getattr(model, "_scale", None))
+        xp = namespace(given)
+        wanted = given.dtype
+        if dtype is not None:
+            wanted = xp.float64 if dtype == np.float64 else xp.float32
+        self.table = xp.astype(given, wanted, copy=False)
+        return self
+
+    def floats(self, model: Any = None) -> Array:
+        X, xp = self.X, namespace(self.X)
+        if X.ndim != 2:
+            raise ValueError(
+                f"Expected 2D array, got {X.ndim}D array instead (shape={tuple(X.shape)}). Reshape "
+                "your data: samples in rows, features in columns."
+            )
+        check_nonempty(X.shape, self.name)
+        if not xp.isdtype(X.dtype, ("real floating", "integral", "bool")):
+            raise ValueError(f"X holds {X.dtype}, but {self.name} needs real numbers.")
+        if is_torch_array(X):
+            if "strided" not in str(X.layout):
+                raise TypeError(
+                    f"X has the layout {X.layout}; {self.name} needs a dense tensor, X.to_dense()."
+                )
+            X = X.detach()  # a fit is not differentiated through
+        self.shape = int(X.shape[0]), int(X.shape[1])
+        if model is not None:
+            self.check_features(model)
+        return X if X.dtype in (xp.float32, xp.float64) else xp.astype(X, xp.float64)
+
+    def _engine(self, needs: PassNeeds, options: dict[str, Any]) -> Engine:
+        weight, float64 = options["sample_weight"], namespace(self.table).float64
+        if weight is not None:
+            options = {**options, "sample_weight": on_device_of(self.table, weight, float64)}
+        bytes_a_row = needs.copies * self.shape[1] * host_dtype(self.table).itemsize
+        rows = max(1, BLOCK_BYTES // bytes_a_row)
+        return needs.hold(self.table, block_rows=rows, **options)
+
+    def dense_rows(self) -> np.ndarray:
+        return to_numpy(self.table)
+
+    def like(self, array: Array) -> Array:
+        return on_device_of(self.X, array)
+
+    def give_back(self, array: np.ndarray) -> Array:
+        return on_device_of(self.X, array)
 
 
 def readable(X: Any) -> Any:
@@ -134,3 +267,10 @@ def has_sparse_columns(X: Any) -> bool:
 def fills_with_zeros(X: Any) -> bool:
     """Return whether all entries that the sparse columns of a data frame leave out are zeros."""
     return all(dtype.fill_value == 0 for dtype in X.dtypes)
+
+
+def library_of(array: Any) -> str:
+    """Return the library of an array and the device it is on."""
+    if not is_foreign(array):
+        return "numpy"
+    return f"{namespace(array).__name__.rpartition('.')[2]} on {device_of(array)}"

@@ -13,11 +13,8 @@ from array_api_compat import is_dask_array
 from robustnmf.arrays import Array, to_numpy
 from robustnmf.compatibility import ModelSpec
 from robustnmf.engine import Engine, one_of_many
-from robustnmf.problem import Problem
-from robustnmf.sources._base import Source
-from robustnmf.sources._checks import check_nonempty, check_number_dtype
+from robustnmf.sources._base import PassNeeds, Source, check_nonempty, check_number_dtype
 from robustnmf.structures import Structure
-from robustnmf.weightings import Weighting
 
 OF_SAMPLES = ("energies_", "sample_importances_", "outliers_", "mixing_", "_stream")
 """Attributes that workers need not be sent: they grow with the samples of the fit."""
@@ -56,20 +53,10 @@ class DaskSource(Source):
         self.dtype = dtype or self.X.dtype
         return self
 
-    def engine(
-        self,
-        problem: Problem,
-        weighting: Weighting,
-        rank: int,
-        members: int = 1,
-        *,
-        scale: float | None = None,
-        sample_weight: Any = None,
-    ) -> Engine:
+    def _engine(self, needs: PassNeeds, options: dict[str, Any]) -> Engine:
         from robustnmf.engine.dask import DaskEngine
 
-        scanning = self._scanning(problem, weighting, scale)
-        return DaskEngine(self.X, sample_weight=sample_weight, **scanning)
+        return DaskEngine(self.X, **self._scanning(needs, options))
 
     def run(
         self, model: Any, method: str, compute: Callable[[Self], Array], width: tuple[int, ...]

@@ -7,7 +7,8 @@ from typing import Any, ClassVar
 
 from sklearn.base import BaseEstimator
 
-from robustnmf.arrays import Array, BlockMapper, namespace
+from robustnmf.arrays import Array, namespace
+from robustnmf.engine import Engine
 from robustnmf.solvers import Terms, Update
 
 
@@ -28,7 +29,7 @@ class Structure(BaseEstimator, ABC):
     _parameter_constraints: ClassVar[dict[str, list]] = {}
 
     def start(
-        self, engine: BlockMapper, codes: list[Array], basis: Array
+        self, engine: Engine, codes: list[Array], basis: Array
     ) -> tuple[list[Array], Array, list[Array] | None]:
         """Return codes, basis and mixing of this structure from a plain start; members first."""
         return codes, basis, None
@@ -42,7 +43,7 @@ class Structure(BaseEstimator, ABC):
         raise NotImplementedError
 
     def step(
-        self, engine: BlockMapper, block_states: Any, basis: Array, terms: Terms, update: Update
+        self, engine: Engine, block_states: Any, basis: Array, terms: Terms, update: Update
     ) -> tuple[Any, Array]:
         """Return new block states and basis (members, k, features) from the terms of a pass."""
         transpose = namespace(basis).matrix_transpose

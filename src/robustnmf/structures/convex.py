@@ -20,7 +20,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from robustnmf.arrays import Array, Block, BlockMapper, floored, namespace
+from robustnmf.arrays import Array, Block, floored, namespace
+from robustnmf.engine import Engine
 from robustnmf.solvers import Ratio, Terms, Update
 from robustnmf.structures._base import Structure
 
@@ -39,7 +40,7 @@ class Convex(Structure):
     mixes_samples = True
 
     def start(
-        self, engine: BlockMapper, codes: list[Array], basis: Array
+        self, engine: Engine, codes: list[Array], basis: Array
     ) -> tuple[list[Array], Array, list[Array]]:
         """Start each component near the sample with the largest code of it.
 
@@ -62,7 +63,7 @@ class Convex(Structure):
         scaled = all_codes * (target / floored(total))[:, None, None]
         return engine.split(scaled, axis=1), basis, mixing
 
-    def mixed(self, engine: BlockMapper, mixing: list[Array]) -> Array:
+    def mixed(self, engine: Engine, mixing: list[Array]) -> Array:
         """Compute the basis (members, k, features) of a mixing (members, rows, k) by block."""
         engine.fill_samples()
 
@@ -72,7 +73,7 @@ class Convex(Structure):
         return engine.map_blocks(mix, engine.begin(mixing))[1]
 
     def step(
-        self, engine: BlockMapper, block_states: Any, basis: Array, terms: Terms, update: Update
+        self, engine: Engine, block_states: Any, basis: Array, terms: Terms, update: Update
     ) -> tuple[Any, Array]:
         transpose = namespace(basis).matrix_transpose
         broadcast = namespace(basis).broadcast_to

@@ -27,7 +27,6 @@ from sklearn.utils._param_validation import Interval
 from robustnmf.arrays import (
     Array,
     Block,
-    BlockMapper,
     arange_like,
     as_float64,
     at_least,
@@ -36,6 +35,7 @@ from robustnmf.arrays import (
     namespace,
     on_device_of,
 )
+from robustnmf.engine import Engine
 from robustnmf.structures._base import Structure
 
 CANDIDATES = 4
@@ -71,7 +71,7 @@ class Orthogonal(Structure):
         self.strength = strength
 
     def start(
-        self, engine: BlockMapper, codes: list[Array], basis: Array
+        self, engine: Engine, codes: list[Array], basis: Array
     ) -> tuple[list[Array], Array, None]:
         """Start components near samples that differ, and samples near one component.
 
@@ -90,7 +90,7 @@ class Orthogonal(Structure):
         new_codes, new_basis = (stack(part) for part in zip(*starts, strict=True))
         return engine.split(new_codes, axis=1), new_basis, None
 
-    def _start_member(self, engine: BlockMapper, codes: Array) -> tuple[Array, Array]:
+    def _start_member(self, engine: Engine, codes: Array) -> tuple[Array, Array]:
         """Return codes (n, k) and basis (k, features) of one member from codes of a plain start."""
         xp = namespace(codes)
         k = codes.shape[1]
@@ -112,7 +112,7 @@ class Orthogonal(Structure):
         fractions = xp.where(is_best, 0.8 + 0 * onto, 0 * onto) + 0.2 / k
         return sizes * fractions, basis
 
-    def _candidates(self, engine: BlockMapper, codes: Array) -> Array:
+    def _candidates(self, engine: Engine, codes: Array) -> Array:
         """Return indices of samples at equally spaced ranks of each column of codes (n, k).
 
         Equal codes are ordered by the norms of their samples, not by their positions.
@@ -130,7 +130,7 @@ class Orthogonal(Structure):
                 candidates.append(xp.take(order, xp.argmax(xp.astype(beyond, xp.int64))[None]))
         return xp.concat(candidates)
 
-    def _sq_residuals(self, engine: BlockMapper, rows: Array) -> Array:
+    def _sq_residuals(self, engine: Engine, rows: Array) -> Array:
         """Compute squared residuals (n, rows) of every sample after projection on each row."""
         xp = namespace(rows)
         sizes = as_float64(floored(xp.vecdot(rows, rows)))

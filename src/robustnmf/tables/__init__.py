@@ -14,24 +14,33 @@ from dataclasses import replace
 from functools import partial
 from os.path import expanduser
 from pathlib import Path
+from typing import Any
 
 from robustnmf.archive import is_stream
-from robustnmf.tables._arrays import read_npy, read_npz
-from robustnmf.tables._columns import choose_columns
-from robustnmf.tables._hdf5 import read_hdf5, read_sparse
-from robustnmf.tables._matrix_market import read_folder, read_matrix_market
-from robustnmf.tables._parquet import read_parquet
-from robustnmf.tables._scale import (
+from robustnmf.tables._arrays import (
+    read_folder,
+    read_hdf5,
+    read_matrix_market,
+    read_npy,
+    read_npz,
+    read_sparse,
+)
+from robustnmf.tables._frame import is_number, read_parquet, to_number
+from robustnmf.tables._table import (
+    ReadOptions,
+    StoredRows,
+    Table,
+    choose_columns,
     count_missing,
     divide,
     draw_rows,
+    join_first,
+    make_unique,
     scale_features,
     take_rows,
+    turn,
 )
-from robustnmf.tables._stored import StoredRows
-from robustnmf.tables._table import ReadOptions, Table, join_first, make_unique, turn
 from robustnmf.tables._text import OPENERS, read_text
-from robustnmf.text_format import DECIMALS
 
 __all__ = [
     "ReadOptions",
@@ -40,10 +49,12 @@ __all__ = [
     "count_missing",
     "divide",
     "draw_rows",
+    "is_number",
     "read_sparse",
     "read_table",
     "scale_features",
     "take_rows",
+    "to_number",
 ]
 
 READERS: dict[str, Callable[[Path, ReadOptions], Table]] = {
@@ -83,20 +94,7 @@ READ_ERRORS = (
 """What readers raise for damaged files, besides ValueError and OSError."""
 
 
-def read_table(
-    path: str | Path,
-    *,
-    id_column: str | None = None,
-    dataset: str | None = None,
-    header: bool | None = None,
-    separator: str | None = None,
-    decimal: str | None = None,
-    layer: str | None = None,
-    columns: Sequence[str] | None = None,
-    color_by: str | None = None,
-    transpose: bool | None = None,
-    scratch: str | Path | None = None,
-) -> Table:
+def read_table(path: str | Path, *, columns: Sequence[str] | None = None, **options: Any) -> Table:
     """Read a table from a file.
 
     Parameters
@@ -105,44 +103,15 @@ def read_table(
         CSV, TSV, Parquet, NPY, NPZ (arrays, or SciPy's sparse ones), Matrix Market, AnnData or
         another HDF5 file, or a folder as Cell Ranger writes it (matrix.mtx, features.tsv or
         genes.tsv, barcodes.tsv, also compressed).
-    id_column : str, optional
-        Column that holds the names of samples; by default the first one, if it holds texts that
-        are all different, or is called so.
-    dataset : str, optional
-        Which array of an NPZ or HDF5 file.
-    header : bool, optional
-        Whether the first line of a text names the columns; by default it does unless it holds
-        numbers.
-    separator : str, optional
-        Character between the fields of a text; by default detected.
-    decimal : {".", ","}, optional
-        Decimal mark of numbers in a text; by default detected. Numbers may have separators of
-        thousands.
-    layer : str, optional
-        Layer of an AnnData file to read instead of X.
     columns : sequence of str, optional
         Names of the features to keep, in which ``*`` stands for any characters and ``?`` for one.
-    color_by : str, optional
-        Column that samples are coloured by in pictures, and that is no feature.
-    transpose : bool, optional
-        Whether rows of the file are features; by default not, except for Matrix Market files of
-        genes x cells that have files of names beside them.
-    scratch : path, optional
-        Folder for a temporary file, which texts and Parquet files that are too large for memory are
-        converted to; that of the system by default.
+    **options
+        Fields of :class:`ReadOptions`.
     """
-    file = Path(expanduser(path))
-    if separator is not None and (len(separator) != 1 or separator in '"\r\n'):
-        raise ValueError(f"separator is {separator!r}, but one character is needed.")
-    if decimal is not None and decimal not in DECIMALS:
-        raise ValueError(f"decimal is {decimal!r}, but '.' or ',' is needed.")
-    options = ReadOptions(
-        id_column, dataset, header, separator, decimal, layer, color_by, transpose,
-        None if scratch is None else Path(scratch),
-    )  # fmt: skip
-    reader = _find_reader(file, options)
+    file, given = Path(expanduser(path)), ReadOptions(**options)
+    reader = _find_reader(file, given)
     try:
-        table = reader(file, options)
+        table = reader(file, given)
     except READ_ERRORS as error:
         reason = str(error) or type(error).__name__
         raise ValueError(f"{file} is no table that can be read ({reason}).") from error
@@ -155,7 +124,7 @@ def read_table(
         )
     if table.data.dtype.kind not in "fiub":
         raise ValueError(f"{file} holds {table.data.dtype}, no numbers.")
-    if transpose and reader not in (read_matrix_market, read_folder):  # which know their axes
+    if given.transpose and reader not in (read_matrix_market, read_folder):  # which know their axes
         table = turn(table)
     names, repeated = make_unique(table.features)
     notes = table.notes

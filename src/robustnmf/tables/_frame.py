@@ -1,24 +1,48 @@
-"""Data frames as tables: which columns are numbers, and which one names the samples."""
+"""Data frames as tables: which columns are numbers, by which decimal mark, and Parquet files.
+
+Frames that are too large for memory are converted once to a temporary file, block by block.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import ExitStack, suppress
+from functools import cache, partial
+from math import inf
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from robustnmf.tables._numbers import (
-    MIN_NUMBER_SHARE,
-    NumberColumn,
-    column_numbers,
-    count_by_name,
-    holds_objects,
-    number_columns,
+from robustnmf.sources import FileReader
+from robustnmf.tables._table import (
+    NumberedNames,
+    ReadOptions,
+    StoredRows,
+    Table,
+    exceeds_memory,
+    join_first,
 )
-from robustnmf.tables._table import NumberedNames, Table, join_first
-from robustnmf.text_format import DECIMALS, is_number, to_number
 
 if TYPE_CHECKING:
     import pandas
+    from pyarrow.parquet import ParquetFile
+
+DECIMALS = {".": "point", ",": "comma"}
+MISSING = {"", "na", "nan", "n/a", "null", "none"}
+"""Texts that stand for a missing value."""
+
+GROUPS = " \u00a0\u2009\u202f'\u2019"
+"""Separators of thousands, besides the point or comma that is not the decimal mark."""
+
+MINUS = "\u2212"
+"""The minus sign of typeset texts."""
+
+MIN_NUMBER_SHARE = 0.5
+"""Share of a column that must be numbers for its texts to be missing values."""
 
 ID_NAMES = {"", "id", "ids", "index", "name", "names", "sample", "samples", "sample_id", "barcode"}
 """Headers of a first column that holds names of samples, also where they are numbers."""
@@ -26,71 +50,110 @@ ID_NAMES = {"", "id", "ids", "index", "name", "names", "sample", "samples", "sam
 MIN_COUNTED = 3
 """Consecutive integers at the beginning of rows that look like numbers of samples."""
 
+COPIES = 2
+"""How often memory holds a table while pandas reads it, at least."""
 
-def find_id_column(frame: pandas.DataFrame, id_column: str | None, decimal: str) -> int | None:
-    """Return the position of the column that names the samples, or None.
+BLOCK_CELLS, MIN_ROWS = 2**22, 100
+"""Cells of a block, and its fewest rows."""
 
-    That is ``id_column``, or else the first column, if its header or its texts look like names.
+
+class NumberColumn(NamedTuple):
+    """A column of a data frame that holds numbers (n,), by its position.
+
+    ``n_texts`` of its cells are none and count as missing values; ``example`` is a number with
+    separators of thousands, if there is one.
     """
-    columns = list(frame.columns)
-    if id_column is not None:
-        return find_column(frame, id_column)
-    if not columns:
-        return None
-    first = frame.iloc[:, 0]
-    if columns[0].strip().lower() in ID_NAMES:
-        return 0
-    if not len(first) or not holds_objects(first):
-        return None
-    n_numbers = sum(is_number(str(value), decimal) for value in first)
-    is_names = n_numbers <= MIN_NUMBER_SHARE * len(first) and first.is_unique
-    return 0 if is_names else None
+
+    position: int
+    name: str
+    decimal: str
+    numbers: np.ndarray
+    n_texts: int
+    example: str | None
 
 
-def find_column(frame: pandas.DataFrame, name: str) -> int:
-    """Return the position of a column; refuse a name that no column has."""
-    columns = list(frame.columns)
-    if name not in columns:
-        listed = join_first(map(repr, columns), 20)
-        raise ValueError(f"there is no column {name!r}; the columns are {listed}.")
-    return columns.index(name)
+def needs_blocks(nbytes: int) -> bool:
+    """Whether a table of so many bytes is too large for pandas to read it at once."""
+    return exceeds_memory(COPIES * nbytes)
 
 
-def table_from_frame(
-    frame: pandas.DataFrame,
+def rows_of_block(n_columns: int) -> int:
+    """Return how many rows of so many columns are read at a time."""
+    return max(MIN_ROWS, BLOCK_CELLS // max(n_columns, 1))
+
+
+def table_from_frames(
+    frames: Iterable[pandas.DataFrame],
     id_column: int | None,
-    ids: list[str] | None,
+    ids_of: Callable[[pandas.DataFrame], list[str]] | None,
     notes: list[str],
     decimal: str,
+    options: ReadOptions,
     *,
-    fixed: bool,
-    color_by: str | None = None,
+    is_large: bool,
 ) -> Table:
     """Return the columns of numbers as a table; say in its notes what was taken for data.
 
-    Samples are named by ``ids``, which the column at ``id_column`` holds if that is given, or
-    numbered. Unless the decimal mark is ``fixed``, columns whose numbers have the other one are
-    read by it.
+    There is one frame, or blocks of rows if the table ``is_large``. The first one decides which
+    columns hold numbers, and by which decimal mark. Unless that is an option, columns whose numbers
+    have the other one are read by it. ``ids_of`` returns the names of the samples of a frame, if
+    they have names; the column at ``id_column`` holds them, if that is given.
     """
-    return convert_frame(frame, id_column, ids, notes, decimal, fixed=fixed, color_by=color_by)[0]
+    remaining = iter(frames)
+    first = next(remaining)
+    color_column = None if options.color_by is None else find_column(first, options.color_by)
+    is_fixed = options.decimal is not None
+    columns, left_out = _number_columns(first, (id_column, color_column), decimal, fixed=is_fixed)
+    names = [column.name for column in columns]
+    notes = [
+        *notes,
+        *_column_notes(first, id_column, color_column, is_named=ids_of is not None),
+        *_number_notes(columns, decimal),
+    ]
+    n_texts = np.array([column.n_texts for column in columns], dtype=np.int64)
+    ids = None if ids_of is None else ids_of(first)
+    color_blocks = [] if color_column is None else [first.iloc[:, color_column]]
+    rows = np.empty((len(first), 0))
+    if columns:
+        rows = np.column_stack([column.numbers for column in columns])
+    data: np.ndarray | StoredRows = rows
+    if is_large and columns:
+        # The file has no name: it is gone with the process, however that ends.
+        with ExitStack() as stack:
+            file = stack.enter_context(tempfile.TemporaryFile(dir=options.scratch, buffering=0))
+            rows.tofile(file)
+            n_rows = len(rows)
+            for block in remaining:
+                rows, n_new = _convert(block, columns)
+                rows.tofile(file)
+                n_rows, n_texts = n_rows + len(rows), n_texts + n_new
+                if ids is not None and ids_of is not None:
+                    ids += ids_of(block)
+                if color_column is not None:
+                    color_blocks.append(block.iloc[:, color_column])
+            stack.pop_all()  # the reader closes the file
+        data = StoredRows(FileReader(file, 0, np.float64, (n_rows, len(columns))))
+        notes.append(
+            "the table is large: it is converted to a temporary file, and read from there block by "
+            f"block; the first {len(first)} rows decided which columns hold numbers"
+        )
+    n_samples, n_features = data.shape
+    return Table(
+        data, NumberedNames(range(n_samples)) if ids is None else ids, names,
+        [f"{n_samples} samples, {n_features} features", *notes], left_out=left_out,
+        made_missing=_count_by_name(names, n_texts.tolist()),
+        colors=_colors(color_blocks, decimal) if color_blocks else None,
+    )  # fmt: skip
 
 
-def convert_frame(
-    frame: pandas.DataFrame,
-    id_column: int | None,
-    ids: list[str] | None,
-    notes: list[str],
-    decimal: str,
-    *,
-    fixed: bool,
-    color_by: str | None,
-) -> tuple[Table, list[NumberColumn]]:
-    """Return a data frame as :func:`table_from_frame` does, and the columns behind its features."""
-    notes = list(notes)
-    color_column = None
-    if color_by is not None:
-        color_column = find_column(frame, color_by)
-        notes.append(f"samples are coloured by the column {color_by!r}, which is no feature")
+def _column_notes(
+    frame: pandas.DataFrame, id_column: int | None, color_column: int | None, *, is_named: bool
+) -> list[str]:
+    """Say in words which columns name and colour the samples."""
+    notes = []
+    if color_column is not None:
+        color = frame.columns[color_column]
+        notes.append(f"samples are coloured by the column {color!r}, which is no feature")
     if id_column is not None:
         name = frame.columns[id_column]
         notes.append(
@@ -98,23 +161,12 @@ def convert_frame(
             if name
             else "samples are named by the first column, which has no name"
         )
-    elif ids is None and color_column != 0 and _counts_rows(frame):
+    elif not is_named and color_column != 0 and _counts_rows(frame):
         notes.append(
             f"the column {frame.columns[0]!r} holds consecutive integers and is a feature; if it "
             "names the samples, use --id"
         )
-    columns, left_out = number_columns(frame, (id_column, color_column), decimal, fixed=fixed)
-    names = [column.name for column in columns]
-    notes += _number_notes(columns, decimal)
-    numbers = [column.numbers for column in columns]
-    data = np.column_stack(numbers) if numbers else np.empty((len(frame), 0))
-    notes.insert(0, f"{data.shape[0]} samples, {data.shape[1]} features")
-    table = Table(
-        data, NumberedNames(range(len(frame))) if ids is None else ids, names, notes,
-        left_out=left_out, made_missing=count_by_name(names, (c.n_texts for c in columns)),
-        colors=None if color_column is None else colors(frame.iloc[:, color_column], decimal),
-    )  # fmt: skip
-    return table, columns
+    return notes
 
 
 def _number_notes(columns: list[NumberColumn], decimal: str) -> list[str]:
@@ -145,10 +197,267 @@ def _counts_rows(frame: pandas.DataFrame) -> bool:
     return bool((np.diff(frame.iloc[:, 0].to_numpy()) == 1).all())
 
 
-def colors(column: pandas.Series, decimal: str) -> np.ndarray:
+def find_id_column(frame: pandas.DataFrame, id_column: str | None, decimal: str) -> int | None:
+    """Return the position of the column that names the samples, or None.
+
+    That is ``id_column``, or else the first column, if its header or its texts look like names.
+    """
+    columns = list(frame.columns)
+    if id_column is not None:
+        return find_column(frame, id_column)
+    if not columns:
+        return None
+    first = frame.iloc[:, 0]
+    if columns[0].strip().lower() in ID_NAMES:
+        return 0
+    if not len(first) or not _holds_objects(first):
+        return None
+    n_numbers = sum(is_number(str(value), decimal) for value in first)
+    is_names = n_numbers <= MIN_NUMBER_SHARE * len(first) and first.is_unique
+    return 0 if is_names else None
+
+
+def find_column(frame: pandas.DataFrame, name: str) -> int:
+    """Return the position of a column; refuse a name that no column has."""
+    columns = list(frame.columns)
+    if name not in columns:
+        listed = join_first(map(repr, columns), 20)
+        raise ValueError(f"there is no column {name!r}; the columns are {listed}.")
+    return columns.index(name)
+
+
+def _colors(blocks: list[pandas.Series], decimal: str) -> np.ndarray:
     """Return the column that samples are coloured by: floats (n,) if it holds numbers, or texts."""
-    numbers, known, _ = column_numbers(column, decimal)
+    import pandas
+
+    column = pandas.concat(blocks, ignore_index=True)
+    numbers, known, _ = _column_numbers(column, decimal)
     if numbers is not None and known.any() and not np.isnan(numbers[known]).any():
         return numbers
     values = column.astype(object).where(column.notna(), "missing")
     return np.array([str(value) for value in values], dtype=object)
+
+
+def _number_columns(
+    frame: pandas.DataFrame, skipped: Collection[int | None], decimal: str, *, fixed: bool
+) -> tuple[list[NumberColumn], list[str]]:
+    """Return the columns that hold numbers, and the names of the others; some are skipped.
+
+    Unless the decimal mark is ``fixed``, columns whose numbers have the other one are read by it.
+    """
+    columns: list[NumberColumn] = []
+    left_out: list[str] = []
+    for i in range(frame.shape[1]):
+        if i in skipped:
+            continue
+        column, name = frame.iloc[:, i], str(frame.columns[i])
+        own_decimal = decimal
+        if not fixed and _holds_objects(column):
+            detected, is_doubtful = detect_decimal(distinct_texts(frame.iloc[:, [i]]), "")
+            own_decimal = decimal if is_doubtful else detected
+        numbers, known, example = _column_numbers(column, own_decimal)
+        if numbers is None or (
+            known.any() and (~np.isnan(numbers[known])).mean() < MIN_NUMBER_SHARE
+        ):
+            left_out.append(name)
+            continue
+        if not known.any() and name.startswith("column "):
+            continue  # an empty column after a comma at the end of lines
+        n_texts = int((np.isnan(numbers) & known).sum())
+        columns.append(NumberColumn(i, name, own_decimal, numbers, n_texts, example))
+    return columns, left_out
+
+
+def _convert(block: pandas.DataFrame, columns: list[NumberColumn]) -> tuple[np.ndarray, np.ndarray]:
+    """Return columns as numbers (rows, features), and how many texts of each count as missing."""
+    rows = np.full((len(block), len(columns)), np.nan)
+    n_texts = np.zeros(len(columns), dtype=np.int64)
+    for j, column in enumerate(columns):
+        numbers, known, _ = _column_numbers(block.iloc[:, column.position], column.decimal)
+        if numbers is not None:
+            rows[:, j] = numbers
+        n_texts[j] = (np.isnan(rows[:, j]) & known).sum()
+    return rows, n_texts
+
+
+def _column_numbers(
+    column: pandas.Series, decimal: str
+) -> tuple[np.ndarray | None, np.ndarray, str | None]:
+    """Convert a column (n,) to numbers (n,), NaN for texts that are none.
+
+    Returns
+    -------
+    numbers : ndarray (n,), or None for columns of dates or lists
+    known : ndarray (n,)
+        Which cells hold something.
+    example : str, or None
+        A number with separators of thousands, if there is one.
+    """
+    import pandas
+
+    known = column.notna().to_numpy(dtype=bool)
+    if pandas.api.types.is_numeric_dtype(column):
+        return column.to_numpy(dtype=np.float64, na_value=np.nan), known, None
+    if not _holds_objects(column):
+        return None, known, None  # dates
+    values = column.astype(object)
+    try:
+        distinct = values[known].unique()
+    except TypeError:  # lists
+        return None, known, None
+    texts = [value for value in distinct if isinstance(value, str)]
+    as_number = {text: to_number(text, decimal) for text in texts}
+    missing = {text for text in texts if is_missing(text)}
+    if missing:
+        known = known & ~values.isin(missing).to_numpy(dtype=bool)
+    converted = values.map(lambda value: as_number[value] if isinstance(value, str) else value)
+    numbers = pandas.to_numeric(converted, errors="coerce")
+    example = next((text for text in texts if has_thousands(text, decimal)), None)
+    return numbers.to_numpy(dtype=np.float64, na_value=np.nan), known, example
+
+
+def _count_by_name(names: Iterable[str], counts: Iterable[int]) -> dict[str, int]:
+    """Return the sums of counts by name, without those that are zero."""
+    sums: dict[str, int] = {}
+    for name, count in zip(names, counts, strict=True):
+        if count:
+            sums[name] = sums.get(name, 0) + count
+    return sums
+
+
+def distinct_texts(frame: pandas.DataFrame) -> Iterator[str]:
+    """Yield the different texts of every column that is not all numbers."""
+    for i in range(frame.shape[1]):
+        column = frame.iloc[:, i]
+        if _holds_objects(column):
+            with suppress(TypeError):  # lists cannot be compared
+                yield from (value for value in column.dropna().unique() if isinstance(value, str))
+
+
+def _holds_objects(column: pandas.Series) -> bool:
+    """Whether a column holds texts, or anything else but numbers and dates."""
+    return column.dtype == object or str(column.dtype) in ("string", "str", "category")
+
+
+def read_parquet(file: Path, options: ReadOptions) -> Table:
+    """Read a Parquet file; samples are named by its index, or by a column if it has none.
+
+    One that is too large for memory is converted to a temporary file.
+    """
+    import pandas
+
+    try:
+        import pyarrow.parquet
+    except ImportError as error:
+        raise ModuleNotFoundError("Parquet files need pyarrow", name="pyarrow") from error
+    try:
+        opened = pyarrow.parquet.ParquetFile(file, pre_buffer=False)
+    except pyarrow.ArrowInvalid as error:
+        raise ValueError(f"{file} is no Parquet file that can be read ({error}).") from error
+    with opened as source:  # a buffer would keep the whole file
+        n_rows, n_columns = source.metadata.num_rows, source.metadata.num_columns
+        is_large = needs_blocks(8 * n_rows * n_columns) and not options.transpose
+        frame = next(_read_parquet_blocks(source)) if is_large else source.read().to_pandas()
+        frame.columns = [str(name) for name in frame.columns]
+        decimal = options.decimal or detect_decimal(distinct_texts(frame), ",")[0]
+        id_column: int | None = None
+        ids_of: Callable[[pandas.DataFrame], list[str]] | None = None
+        notes: list[str] = []
+        index = frame.index
+        if not isinstance(index, pandas.RangeIndex) or index.name is not None or index.start != 0:
+            ids_of, notes = _index_names, ["samples are named by the index"]
+        else:
+            id_column = find_id_column(frame, options.id_column, decimal)
+            if id_column is not None:
+                ids_of = partial(_column_names, column=id_column)
+        frames = _read_parquet_blocks(source) if is_large else [frame]
+        return table_from_frames(
+            frames, id_column, ids_of, notes, decimal, options, is_large=is_large
+        )
+
+
+def _read_parquet_blocks(source: ParquetFile) -> Iterator[pandas.DataFrame]:
+    """Yield blocks of rows."""
+    import pyarrow
+
+    step = rows_of_block(source.metadata.num_columns)
+    for batch in source.iter_batches(batch_size=step):
+        frame = pyarrow.Table.from_batches([batch]).to_pandas()
+        frame.columns = [str(name) for name in frame.columns]
+        yield frame
+    frame = batch = None  # so that their memory is released, too
+    pyarrow.default_memory_pool().release_unused()
+
+
+def _index_names(frame: pandas.DataFrame) -> list[str]:
+    """Return the names of samples that the index holds."""
+    return ["/".join(map(str, i)) if isinstance(i, tuple) else str(i) for i in frame.index]
+
+
+def _column_names(frame: pandas.DataFrame, column: int) -> list[str]:
+    """Return the names of samples that a column holds."""
+    return [str(value) for value in frame.iloc[:, column]]
+
+
+def detect_decimal(cells: Iterable[str], separator: str) -> tuple[str, bool]:
+    """Detect the decimal mark of numbers written as texts; return it, and whether it is doubtful.
+
+    ``1.5`` has a decimal point and ``2,5`` a decimal comma, as groups of thousands have three
+    digits; ``1,234`` may be either. Then a comma is taken for a decimal mark where semicolons
+    separate the fields, which they do because commas could not.
+    """
+    votes: Counter[str] = Counter()
+    doubtful: Counter[str] = Counter()
+    for cell in cells:
+        marks = [mark for mark in DECIMALS if mark in cell]
+        if not marks:
+            continue
+        fits = [mark for mark in DECIMALS if to_number(cell, mark) is not None]
+        if len(fits) == 1:
+            votes[fits[0]] += 1
+        elif fits:
+            doubtful.update(marks)
+    if votes["."] != votes[","]:
+        return votes.most_common(1)[0][0], False
+    comma = separator == ";" and doubtful[","] > doubtful["."]
+    return "," if comma else ".", True
+
+
+@cache
+def _number_pattern(decimal: str) -> re.Pattern[str]:
+    """Return the pattern of numbers; its group ``group`` is the separator of thousands."""
+    mark, other = re.escape(decimal), "," if decimal == "." else "."
+    group = f"[{other}{GROUPS}]"
+    thousands = rf"[1-9]\d{{0,2}}(?P<group>{group})\d{{3}}(?:(?P=group)\d{{3}})*"
+    return re.compile(
+        rf"[+-]?(?:(?:{thousands}|\d+)(?:{mark}\d*)?|{mark}\d+)(?:[eE][+-]?\d+)?", re.ASCII
+    )
+
+
+def to_number(text: str, decimal: str = ".") -> float | None:
+    """Parse a number, also with separators of thousands; return None if the text is none."""
+    text = text.strip().replace(MINUS, "-")
+    if text.lstrip("+-").lower() in ("inf", "infinity") and text[:2] not in ("++", "--"):
+        return -inf if text.startswith("-") else inf
+    match = _number_pattern(decimal).fullmatch(text)
+    if match is None:
+        return None
+    if match["group"]:
+        text = text.replace(match["group"], "")
+    return float(text.replace(decimal, "."))
+
+
+def has_thousands(text: str, decimal: str) -> bool:
+    """Whether a text is a number with separators of thousands."""
+    match = _number_pattern(decimal).fullmatch(text.strip().replace(MINUS, "-"))
+    return match is not None and match["group"] is not None
+
+
+def is_number(text: str, decimal: str = ".") -> bool:
+    """Whether a text is a number."""
+    return to_number(text, decimal) is not None
+
+
+def is_missing(text: object) -> bool:
+    """Whether a cell stands for a missing value."""
+    return isinstance(text, str) and text.strip().lower() in MISSING

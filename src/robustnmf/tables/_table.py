@@ -1,20 +1,96 @@
-"""The table that every reader returns, and names of its samples and features."""
+"""The table that every reader returns; its names, chosen features, scales, and rows in a file."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import overload
+from typing import TypeAlias, overload
 
 import numpy as np
 import scipy.sparse
 
-from robustnmf.tables._stored import StoredRows
+from robustnmf.engine import RowReader
 
 MAX_NAMES = 10**8
 """Samples and features together that a table may have: each has a name."""
+
+MAX_ROWS = 100_000
+"""Samples by which the scale of features is found, drawn at random where there are more."""
+
+SHARE_OF_MEMORY = 0.25
+"""Share of the memory of this machine from which on a table stays in its file: a fit may copy it,
+and the codes need room."""
+
+MEMORY_IF_UNKNOWN = 2**34
+
+
+class StoredRows(RowReader):
+    """A table (samples, features) that stays in its file; a fit reads it block by block.
+
+    Parameters
+    ----------
+    reader : RowReader
+    scale : ndarray (features,), optional
+        What features are divided by as they are read.
+    columns : ndarray (features,), optional
+        Positions of the features in the rows; all of them by default.
+    """
+
+    def __init__(
+        self,
+        reader: RowReader,
+        scale: np.ndarray | None = None,
+        columns: np.ndarray | None = None,
+    ):
+        self.reader, self.scale, self.columns = reader, scale, columns
+        self.chunk_rows = reader.chunk_rows
+        self.shape = reader.shape if columns is None else (reader.shape[0], len(columns))
+        is_whole = scale is None and columns is None
+        self.dtype = reader.dtype if is_whole else np.dtype(np.float64)
+
+    def read(self, step: int) -> Iterator[Callable[[], np.ndarray]]:
+        return (partial(self._features, read) for read in self.reader.read(step))
+
+    def take(self, places: Iterable[int]) -> np.ndarray:
+        return self._features(partial(self.reader.take, places))
+
+    def divided(self, scale: np.ndarray) -> StoredRows:
+        """Return the same rows with features divided by the scale (features,)."""
+        return StoredRows(self.reader, scale, self.columns)
+
+    def choose(self, columns: Sequence[int] | np.ndarray) -> StoredRows:
+        """Return the same rows with some of the features, in this order."""
+        positions = np.asarray(columns, dtype=np.intp)
+        scale = None if self.scale is None else self.scale[positions]
+        if self.columns is not None:
+            positions = self.columns[positions]
+        return StoredRows(self.reader, scale, positions)
+
+    def _features(self, read: Callable[[], np.ndarray]) -> np.ndarray:
+        """Return the chosen features of rows that are read, divided by the scale."""
+        rows = read() if self.columns is None else read()[:, self.columns]
+        return rows if self.scale is None else rows / self.scale
+
+
+Data: TypeAlias = np.ndarray | scipy.sparse.csr_array | StoredRows
+
+
+def exceeds_memory(nbytes: int) -> bool:
+    """Whether a table of so many bytes stays in its file."""
+    return nbytes > SHARE_OF_MEMORY * memory_of_machine()
+
+
+def memory_of_machine() -> int:
+    """Return the memory of this machine in bytes."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):  # Windows
+        return MEMORY_IF_UNKNOWN
 
 
 class NumberedNames(Sequence[str]):
@@ -74,7 +150,7 @@ class Table:
         Positions of the features in the file, if not all of them were chosen.
     """
 
-    data: np.ndarray | scipy.sparse.csr_array | StoredRows
+    data: Data
     ids: Sequence[str]
     features: Sequence[str]
     notes: list[str] = field(default_factory=list)
@@ -110,7 +186,33 @@ class Table:
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """The options of :func:`robustnmf.tables.read_table`; None where they are to be detected."""
+    """Options of :func:`robustnmf.tables.read_table`; None where they are to be detected.
+
+    Attributes
+    ----------
+    id_column : str, optional
+        Column that holds the names of samples; by default the first one, if it holds texts that
+        are all different, or is called so.
+    dataset : str, optional
+        Which array of an NPZ or HDF5 file.
+    header : bool, optional
+        Whether the first line of a text names the columns; by default it does unless it holds
+        numbers.
+    separator : str, optional
+        Character between the fields of a text.
+    decimal : {".", ","}, optional
+        Decimal mark of numbers in a text. Numbers may have separators of thousands.
+    layer : str, optional
+        Layer of an AnnData file to read instead of X.
+    color_by : str, optional
+        Column that samples are coloured by in pictures, and that is no feature.
+    transpose : bool, optional
+        Whether rows of the file are features; by default not, except for Matrix Market files of
+        genes x cells that have files of names beside them.
+    scratch : path, optional
+        Folder for a temporary file, which texts and Parquet files that are too large for memory are
+        converted to; that of the system by default.
+    """
 
     id_column: str | None = None
     dataset: str | None = None
@@ -120,7 +222,13 @@ class ReadOptions:
     layer: str | None = None
     color_by: str | None = None
     transpose: bool | None = None
-    scratch: Path | None = None
+    scratch: str | Path | None = None
+
+    def __post_init__(self) -> None:
+        if self.separator is not None and (len(self.separator) != 1 or self.separator in '"\r\n'):
+            raise ValueError(f"separator is {self.separator!r}, but one character is needed.")
+        if self.decimal not in (None, ".", ","):
+            raise ValueError(f"decimal is {self.decimal!r}, but '.' or ',' is needed.")
 
 
 def join_first(texts: Iterable[str], most: int = 5) -> str:
@@ -150,7 +258,7 @@ def make_unique(names: Sequence[str]) -> tuple[Sequence[str], frozenset[str]]:
     return unique, frozenset(repeated)
 
 
-def numbered_table(data: np.ndarray | scipy.sparse.csr_array | StoredRows, note: str) -> Table:
+def numbered_table(data: Data, note: str) -> Table:
     """Return a table of an array whose file names neither samples nor features."""
     if len(data.shape) != 2:
         raise ValueError(f"an array of shape {data.shape} is no table of samples and features.")
@@ -179,6 +287,125 @@ def turn(table: Table) -> Table:
     )  # fmt: skip
 
 
-def as_text(value: bytes | str) -> str:
-    """Return a text that a file holds as bytes or str."""
-    return value.decode() if isinstance(value, bytes) else str(value)
+def choose_columns(table: Table, columns: Sequence[str]) -> Table:
+    """Return the table with the features of these names or patterns alone, in their own order."""
+    positions = {name: i for i, name in enumerate(table.features)}
+    chosen = np.zeros(len(table.features), dtype=bool)
+    for column in columns:
+        if column in positions:
+            chosen[positions[column]] = True
+            continue
+        wildcards = {"*": ".*", "?": "."}
+        pattern = re.compile("".join(wildcards.get(c, re.escape(c)) for c in column), re.DOTALL)
+        matches = [i for name, i in positions.items() if pattern.fullmatch(name)]
+        if not matches:
+            left_out = [name for name in table.left_out if pattern.fullmatch(name)]
+            raise ValueError(
+                f"--columns names {column[:40]!r}, which holds no numbers."
+                if left_out
+                else f"--columns names {column[:40]!r}, but the features are "
+                f"{join_first((repr(name[:40]) for name in table.features), 20)}."
+            )
+        chosen[matches] = True
+    indices = np.flatnonzero(chosen)
+    features = [table.features[int(i)] for i in indices]
+    note = f"{len(features)} of {len(table.features)} features, by --columns"
+    made_missing = {n: count for n, count in table.made_missing.items() if n in set(features)}
+    data = table.data
+    chosen_data = data.choose(indices) if isinstance(data, StoredRows) else data[:, indices]
+    return replace(
+        table, data=chosen_data, features=features, notes=[*table.notes, note],
+        left_out=[], made_missing=made_missing, positions=indices,
+    )  # fmt: skip
+
+
+def scale_features(
+    table: Table, kind: str, seed: int, *, keep: bool = False
+) -> tuple[Table, np.ndarray]:
+    """Return the table with features divided by their scales, and the scales (features,).
+
+    Arrays of floats are divided in place unless they are to be kept: the table that is given must
+    not be used any more.
+    """
+    scale = feature_scales(draw_rows(table.data, MAX_ROWS, seed), kind)
+    data = table.data
+    if keep and not isinstance(data, StoredRows):
+        data = data.copy()
+    return replace(table, data=divide(data, scale)), scale
+
+
+def draw_rows(data: Data, most: int, seed: int) -> np.ndarray | scipy.sparse.csr_array:
+    """Return all rows, or so many of them that are drawn at random, in memory."""
+    count = data.shape[0]
+    if count <= most and not isinstance(data, StoredRows):
+        return data
+    return take_rows(data, np.sort(np.random.default_rng(seed).permutation(count)[:most]))
+
+
+def take_rows(data: Data, indices: np.ndarray) -> np.ndarray | scipy.sparse.csr_array:
+    """Return some rows of a table, in memory."""
+    return data.take(indices) if isinstance(data, StoredRows) else data[indices]
+
+
+def count_missing(data: Data) -> np.ndarray:
+    """Count the missing values of every sample (samples,)."""
+    if isinstance(data, StoredRows):
+        return np.concatenate([count_missing(rows) for rows in data.blocks()])
+    if isinstance(data, np.ndarray):
+        return np.isnan(data).sum(axis=1)
+    samples = np.repeat(np.arange(data.shape[0]), np.diff(data.indptr))
+    return np.bincount(samples[np.isnan(data.data)], minlength=data.shape[0])
+
+
+def feature_scales(data: np.ndarray | scipy.sparse.csr_array, kind: str) -> np.ndarray:
+    """Return the scale of every feature (features,): positive, one where a feature is constant.
+
+    scikit-learn's scalers are not used: they take scales below 2e-15 for those of constants,
+    whatever the units of a feature.
+    """
+    scales = np.ones(data.shape[1])
+    columns = data if isinstance(data, np.ndarray) else scipy.sparse.csc_array(data)
+    for j in range(data.shape[1]):
+        if isinstance(columns, np.ndarray):
+            values = np.asarray(columns[:, j], dtype=np.float64)
+        else:
+            stored = columns.data[columns.indptr[j] : columns.indptr[j + 1]]
+            values = np.concatenate([stored, np.zeros(data.shape[0] - len(stored))])
+        values = values[~np.isnan(values)]
+        with np.errstate(all="ignore"):  # of infinite values
+            scale = float(KINDS[kind](values)) if len(values) else 0.0
+        if 0 < scale < np.inf:
+            scales[j] = scale
+    return scales
+
+
+def divide(data: Data, scale: np.ndarray) -> Data:
+    """Divide the features of a table by their scales; arrays of floats are changed in place."""
+    if isinstance(data, StoredRows):
+        return data.divided(scale)
+    if not isinstance(data, np.ndarray):
+        if data.dtype.kind != "f":
+            data = data.astype(np.float64)
+        data.data /= scale[data.indices].astype(data.dtype)
+        return data
+    if data.dtype.kind != "f" or not data.flags.writeable:
+        return data / scale
+    data /= scale
+    return data
+
+
+def _interquartile_range(values: np.ndarray) -> float:
+    """Return the interquartile range; of features that are mostly constant the typical value."""
+    low, high = np.quantile(values, [0.25, 0.75])
+    positive = values[values > 0]
+    if high > low:
+        return float(high - low)
+    return float(np.median(positive)) if len(positive) else 0.0
+
+
+KINDS: dict[str, Callable[[np.ndarray], float]] = {
+    "max": lambda values: np.abs(values).max(),
+    "std": np.std,
+    "robust": _interquartile_range,
+}
+"""Functions of the known values of a feature, by the name of the scale."""

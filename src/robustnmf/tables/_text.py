@@ -1,12 +1,15 @@
-"""Read delimited texts: CSV, TSV, also compressed."""
+"""Read delimited texts: CSV, TSV, also compressed; their encoding and separator are detected."""
 
 from __future__ import annotations
 
 import bz2
+import codecs
+import csv
 import gzip
 import lzma
 import re
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain, islice, pairwise
@@ -15,25 +18,26 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from robustnmf.tables._blocks import needs_blocks, rows_of_block, table_from_blocks
-from robustnmf.tables._frame import find_id_column, table_from_frame
-from robustnmf.tables._numbers import distinct_texts
-from robustnmf.tables._table import ReadOptions, Table, make_unique
-from robustnmf.text_format import (
-    CHUNK,
+from robustnmf.tables._frame import (
     DECIMALS,
-    SEPARATORS,
     detect_decimal,
-    detect_encoding,
-    detect_separator,
+    distinct_texts,
+    find_id_column,
     is_missing,
     is_number,
-    split,
+    needs_blocks,
+    rows_of_block,
+    table_from_frames,
     to_number,
 )
+from robustnmf.tables._table import ReadOptions, Table, make_unique
 
 if TYPE_CHECKING:
     import pandas
+
+SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars", " ": "spaces"}
+DETECTED = ",;\t|"
+"""Separators that are detected first; spaces where none of them splits lines."""
 
 MIN_AXIS_LENGTH = 5
 """So many numbers, each larger than the one before, name features (wavelengths, times)."""
@@ -45,6 +49,18 @@ SEPARATOR_LINE = re.compile(r"\"?sep=(.)\"?[\r\n]*", re.IGNORECASE)
 OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 """Functions that open compressed files, by suffix."""
 
+SIGNATURES = {
+    b"PK\x03\x04": "it is a spreadsheet or another ZIP archive; save the sheet as CSV (UTF-8)",
+    b"\xd0\xcf\x11\xe0": "it is a spreadsheet; save the sheet as CSV (UTF-8)",
+    b"\x1f\x8b": "it is compressed by gzip; let its name end with .gz",
+    b"%PDF": "it is a PDF",
+}
+"""What files are that are no texts, by their first bytes."""
+
+UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+NO_TEXT = re.compile(rb"[\x00-\x08\x0e-\x19\x1c-\x1f]")
+CHUNK = 2**20
+
 
 def read_text(file: Path, options: ReadOptions, *, default: str) -> Table:
     """Read a delimited text; ``default`` is its separator where no other splits it better."""
@@ -55,16 +71,20 @@ def read_text(file: Path, options: ReadOptions, *, default: str) -> Table:
     is_large = needs_blocks(max(sum(sizes), file.stat().st_size)) and not options.transpose
     lines = _read_first_lines(file, encoding)
     n_skipped, separator = _find_separator(lines, options.separator, default)
-    cells = chain.from_iterable(split(lines[n_skipped:], separator))
-    decimal, is_doubtful = (
-        (options.decimal, False) if options.decimal else detect_decimal(cells, separator)
-    )
+    rows = [row for _, row in split(lines[n_skipped:], separator)]
+    if not rows:
+        is_empty = not any(line.strip() for line in lines[n_skipped:])
+        reason = "is empty; a table is needed" if is_empty else "has a field that is too long"
+        raise ValueError(f"{file} {reason}.")
+    first, second = rows[0], rows[1] if len(rows) > 1 else []
+    decimal, is_doubtful = options.decimal or "", False
+    if not decimal:
+        decimal, is_doubtful = detect_decimal(chain.from_iterable(rows), separator)
     csv_options: dict[str, Any] = {
         "sep": r"\s+" if separator == " " else separator, "skiprows": n_skipped,
         "low_memory": False, "encoding": encoding, "decimal": decimal,
     }  # fmt: skip
     try:
-        first, second = (_read_fields(file, csv_options, line) for line in (0, 1))
         named = _names_columns(first, decimal) if options.header is None else options.header
         notes = [] if named and _has_text(first, decimal) else [_header_note(named)]
         if named:
@@ -90,38 +110,28 @@ def read_text(file: Path, options: ReadOptions, *, default: str) -> Table:
             short_lines = _find_short_lines(file, encoding, n_skipped, separator, width, named)
         if not named and not is_number(first[0], decimal) and not is_missing(first[0]):
             frame.columns = ["", *map(str, range(frame.shape[1] - 1))]
-        id_column = find_id_column(frame, options.id_column, decimal)
-        fixed = options.decimal is not None
         text_format = {
             "separator": separator, "decimal": decimal, "encoding": encoding.removesuffix("-sig"),
         }  # fmt: skip
         notes += _format_notes(text_format, default)
+        id_column = find_id_column(frame, options.id_column, decimal)
+        ids_of = None if id_column is None else partial(_names_in, column=id_column)
+        frames: Iterable[pandas.DataFrame] = [frame]
         if is_large:
-            blocks = _read_blocks(file, csv_options, step, list(frame.columns), id_column)
-            ids_of = None if id_column is None else partial(_names_in, column=id_column)
-            table = table_from_blocks(
-                blocks, id_column, ids_of, notes, decimal, fixed=fixed, color_by=options.color_by,
-                folder=options.scratch,
-            )  # fmt: skip
-            return replace(table, text_format=text_format, short_lines=short_lines)
-        ids = None
-        if id_column is not None:  # as they are written, not as numbers
+            frames = _read_blocks(file, csv_options, step, list(frame.columns), id_column)
+        elif id_column is not None:  # names are read as they are written, not as numbers
             as_texts = {"usecols": [id_column], "dtype": str, "keep_default_na": False}
-            ids = list(pandas.read_csv(file, **csv_options | as_texts).iloc[:, 0])
-    except pandas.errors.EmptyDataError as error:
-        raise ValueError(f"{file} is empty; a table is needed.") from error
+            texts = pandas.read_csv(file, **csv_options | as_texts)
+            frame.isetitem(id_column, texts.iloc[:, 0].to_numpy(dtype=object))
+            frames = [_without_empty_rows(frame, id_column)]
+            n_empty = len(frame) - len(frames[0])
+            notes += [f"{n_empty} empty rows were left out"] if n_empty else []
+        table = table_from_frames(
+            frames, id_column, ids_of, notes, decimal, options, is_large=is_large
+        )
     except pandas.errors.ParserError as error:
         reason = " ".join(str(error).split())
         raise ValueError(f"{file} is no table that can be read ({reason}).") from error
-    if ids is not None:
-        is_empty = _find_empty(frame, ids)
-        if is_empty.any():
-            frame = frame[~is_empty].reset_index(drop=True)
-            ids = [ids[i] for i in np.flatnonzero(~is_empty)]
-            notes.append(f"{int(is_empty.sum())} empty rows were left out")
-    table = table_from_frame(
-        frame, id_column, ids, notes, decimal, fixed=fixed, color_by=options.color_by
-    )
     return replace(table, text_format=text_format, short_lines=short_lines)
 
 
@@ -135,21 +145,19 @@ def _read_blocks(
     with pandas.read_csv(file, chunksize=step, **csv_options | as_text) as blocks:
         for block in blocks:
             block.columns = names
-            if id_column is not None:
-                block = block[~_find_empty(block, _names_in(block, id_column))]
-            yield block
+            yield block if id_column is None else _without_empty_rows(block, id_column)
 
 
-def _find_empty(frame: pandas.DataFrame, ids: list[str]) -> np.ndarray:
-    """Return which rows (n,) have neither a name nor a value, as spreadsheets write them.
+def _without_empty_rows(frame: pandas.DataFrame, id_column: int) -> pandas.DataFrame:
+    """Return the rows with a name or a value; spreadsheets write others.
 
     Where samples have no names they are numbered by their rows, and none is left out.
     """
-    nameless = np.array([not name for name in ids], dtype=bool)
-    if nameless.any():
-        values = frame[nameless]
-        nameless[nameless] = (values.isna() | (values == "")).all(axis=1).to_numpy()
-    return nameless
+    is_empty = np.array([not name for name in _names_in(frame, id_column)], dtype=bool)
+    if is_empty.any():
+        values = frame[is_empty]
+        is_empty[is_empty] = (values.isna() | (values == "")).all(axis=1).to_numpy()
+    return frame[~is_empty] if is_empty.any() else frame
 
 
 def _names_in(frame: pandas.DataFrame, column: int) -> list[str]:
@@ -169,23 +177,26 @@ def _find_separator(lines: list[str], separator: str | None, default: str) -> tu
     return n_skipped, separator or detect_separator(lines[n_skipped:], default)
 
 
+def _open(file: Path, mode: str, **options: Any) -> Any:
+    """Open a file, also one that is compressed."""
+    return OPENERS.get(file.suffix.lower(), open)(file, mode, **options)
+
+
 def _read_chunks(file: Path, sizes: list[int]) -> Iterator[bytes]:
     """Yield the bytes of a text, uncompressed; add the sizes of the pieces to a list."""
-    with OPENERS.get(file.suffix.lower(), open)(file, "rb") as content:
+    with _open(file, "rb") as content:
         while chunk := content.read(CHUNK):
             sizes.append(len(chunk))
             yield chunk
 
 
 def _read_first_lines(file: Path, encoding: str) -> list[str]:
-    """Return at most ``FIRST_LINES`` lines; fewer if they are long."""
+    """Return at most ``FIRST_LINES`` lines; fewer, but two, if they are long."""
     lines: list[str] = []
-    size = 0
-    with OPENERS.get(file.suffix.lower(), open)(file, "rt", encoding=encoding) as text:
+    with _open(file, "rt", encoding=encoding) as text:
         for line in islice(text, FIRST_LINES):
             lines.append(line)
-            size += len(line)
-            if size > FIRST_CHARACTERS:
+            if len(lines) > 1 and sum(map(len, lines)) > FIRST_CHARACTERS:
                 break
     return lines
 
@@ -194,33 +205,9 @@ def _find_short_lines(
     file: Path, encoding: str, n_skipped: int, separator: str, width: int, named: bool
 ) -> list[int]:
     """Return the numbers of the lines with fewer than ``width`` fields, without empty lines."""
-    n_read = n_skipped
-
-    def count(lines: Iterator[str]) -> Iterator[str]:
-        nonlocal n_read
-        for line in lines:
-            n_read += 1
-            yield line
-
-    with OPENERS.get(file.suffix.lower(), open)(file, "rt", encoding=encoding, newline="") as text:
-        rows = split(count(islice(text, n_skipped, None)), separator)
-        filled = ((n_read, len(row)) for row in rows if len(row) > 1 or (row and row[0].strip()))
-        return [line for line, n_fields in islice(filled, int(named), None) if n_fields < width]
-
-
-def _read_fields(file: Path, csv_options: dict[str, Any], line: int) -> list[str]:
-    """Return the fields of the first (0) or second (1) line as texts; [] if there is no second."""
-    import pandas
-
-    one_line = {"header": None, "nrows": 1, "dtype": str, "keep_default_na": False}
-    one_line["skiprows"] = csv_options["skiprows"] + line
-    try:
-        frame = pandas.read_csv(file, **csv_options | one_line)
-    except pandas.errors.EmptyDataError:
-        if line == 0:
-            raise
-        return []
-    return [str(value) for value in frame.iloc[0]] if len(frame) else []
+    with _open(file, "rt", encoding=encoding, newline="") as text:
+        rows = split(islice(text, n_skipped, None), separator)
+        return [n_skipped + n for n, row in islice(rows, int(named), None) if len(row) < width]
 
 
 def _has_text(fields: list[str], decimal: str) -> bool:
@@ -276,3 +263,75 @@ def _format_notes(text_format: dict[str, str], default: str) -> list[str]:
     if decimal != ".":
         notes.append(f"the decimal mark is a {DECIMALS[decimal]} (else: --decimal)")
     return notes
+
+
+def detect_encoding(chunks: Iterable[bytes]) -> str:
+    """Detect the encoding of a text: UTF-16 by its mark, UTF-8, or else Windows-1252 or Latin-1."""
+    decoders = {name: codecs.getincrementaldecoder(name)() for name in ("utf-8-sig", "cp1252")}
+    for i, chunk in enumerate(chunks):
+        if i == 0 and chunk.startswith(UTF16):
+            return "utf-16"
+        if NO_TEXT.search(chunk):
+            names = (SIGNATURES[key] for key in SIGNATURES if i == 0 and chunk.startswith(key))
+            raise UnicodeError(next(names, "it holds bytes that are no text; save it as UTF-8"))
+        for name in list(decoders):
+            try:
+                decoders[name].decode(chunk)
+            except UnicodeDecodeError:
+                del decoders[name]
+        if not decoders:
+            break
+    try:
+        if "utf-8-sig" in decoders:
+            decoders["utf-8-sig"].decode(b"", final=True)
+    except UnicodeDecodeError:  # the text ends within a character
+        del decoders["utf-8-sig"]
+    return next(iter(decoders), "latin-1")
+
+
+def detect_separator(lines: Sequence[str], default: str) -> str:
+    """Detect the separator of the fields of these lines; the default unless another is better.
+
+    A separator splits most lines into equally many fields, two or more; of several such the one
+    that leaves most numbers. Where none does, spaces are the separator if they leave numbers.
+    """
+    best, highest = default, 0.0
+    for separator in (default, *(other for other in DETECTED if other != default)):
+        width, of_width, numbers = _split_shares(lines, separator)
+        if width > 1 and of_width + numbers > highest + 1e-9:
+            best, highest = separator, of_width + numbers
+    if highest:
+        return best
+    width, of_width, numbers = _split_shares(lines, " ")
+    return " " if width > 1 and min(of_width, numbers) > 0.5 else best
+
+
+def _split_shares(lines: Sequence[str], separator: str) -> tuple[int, float, float]:
+    """Return the usual number of fields, the share of lines with so many, and that of numbers."""
+    rows = [row for _, row in split(lines, separator)]
+    if not rows:
+        return 0, 0.0, 0.0
+    width, count = Counter(map(len, rows)).most_common(1)[0]
+    cells = [cell for row in rows for cell in row]
+    return width, count / len(rows), sum(map(_is_number_or_missing, cells)) / len(cells)
+
+
+def split(lines: Iterable[str], separator: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield the fields of each row that is not blank, and the number of its last line.
+
+    Fields may be quoted. Several spaces separate as one does.
+    """
+    if separator == " ":
+        lines = (" ".join(line.split()) for line in lines)
+    rows = csv.reader(lines, delimiter=separator)
+    try:
+        for row in rows:
+            if len(row) > 1 or (row and row[0].strip()):
+                yield rows.line_num, row
+    except csv.Error:  # a field that is too long, a line that ends within quotes
+        return
+
+
+def _is_number_or_missing(text: str) -> bool:
+    """Whether a text is a number with either decimal mark, or a missing value."""
+    return is_missing(text) or any(is_number(text, mark) for mark in DECIMALS)

@@ -1,0 +1,249 @@
+"""X that is read block by block: .npy files, arrays of Zarr and HDF5, functions that yield blocks.
+
+:func:`reader_of` finds the reader of the rows; one source serves all readers.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property, partial
+from itertools import islice
+from pathlib import Path
+from threading import Lock
+from typing import Any, BinaryIO, Self
+from weakref import finalize
+
+import numpy as np
+
+from robustnmf.archive import read_full
+from robustnmf.compatibility import ModelSpec
+from robustnmf.engine import Engine, RowReader, SlicedReader, Stored, as_floats
+from robustnmf.sources._base import PassNeeds, Source, check_nonempty, check_number_dtype
+
+WORTH_STORING = 2**30
+"""Bytes of a memory map from which on it is read block by block."""
+
+CHUNKED = ("zarr", "h5py")
+"""Libraries of arrays in chunks."""
+
+
+class StoredSource(Source):
+    """Rows that a reader reads block by block, as often as a fit needs them."""
+
+    in_memory = False
+
+    def __init__(self, X: Any, name: str):
+        super().__init__(X, name)
+        if isinstance(X, Iterator):
+            raise TypeError(
+                "X is a generator, which can be gone through once, but every pass reads X again. "
+                "Pass the function that makes it, for example lambda: blocks(path)."
+            )
+        if _library(X) in CHUNKED:
+            _check_chunked(X)
+
+    @classmethod
+    def claims(cls, X: Any) -> bool:
+        if isinstance(X, np.memmap):
+            return X.nbytes >= WORTH_STORING and X.ndim == 2
+        if isinstance(X, (RowReader, Iterator, str, os.PathLike)) or _library(X) in CHUNKED:
+            return True
+        return callable(X) and not hasattr(X, "__array__")
+
+    @cached_property
+    def reader(self) -> RowReader:
+        """The reader of the rows."""
+        return reader_of(self.X)
+
+    @property
+    def shape(self) -> tuple[int, int]:  # type: ignore[override]
+        """Samples and features."""
+        return self.reader.shape
+
+    @property
+    def file(self) -> Any:
+        if isinstance(self.X, (str, os.PathLike)):
+            return self.X
+        return getattr(getattr(self.X, "file", self.X), "filename", None)  # of HDF5, or of a map
+
+    def checked(
+        self, spec: ModelSpec, *, model: Any = None, dtype: Any = None, learning: bool = False
+    ) -> Self:
+        check_nonempty(self.shape, self.name)
+        check_number_dtype(self.reader.dtype, self.reader.dtype.kind, self.name)
+        self.spec, self.read_dtype = spec, dtype
+        self.dtype = dtype or self.reader.dtype
+        if model is not None:
+            self.check_features(model)
+        return self
+
+    def _engine(self, needs: PassNeeds, options: dict[str, Any]) -> Engine:
+        return Stored(self.reader, copies=needs.copies, **self._scanning(needs, options))
+
+    def dense_rows(self) -> np.ndarray:
+        if isinstance(self.X, np.memmap):
+            return np.asarray(self.X, dtype=self.dtype)
+        return super().dense_rows()
+
+
+def reader_of(X: Any) -> RowReader:
+    """Return the reader of the rows of X."""
+    if isinstance(X, RowReader):
+        return X
+    if isinstance(X, np.memmap):
+        return _memory_map_reader(X)
+    if isinstance(X, (str, os.PathLike)):
+        return npy_reader(Path(X).expanduser())
+    return SlicedReader(X) if _library(X) in CHUNKED else FunctionReader(X)
+
+
+class FileReader(SlicedReader):
+    """Rows one after the other in a file, read past any memory map: pages of a map stay mapped.
+
+    Parameters
+    ----------
+    file : binary file
+        Open and without a buffer; it is closed with the reader. The system reads ahead where reads
+        are consecutive.
+    offset : int
+        Where the first row begins.
+    dtype, shape
+        Of the rows.
+    """
+
+    def __init__(self, file: Any, offset: int, dtype: Any, shape: tuple[int, int]):
+        self.file, self.offset = file, offset
+        self.dtype, self.shape = np.dtype(dtype), shape
+        finalize(self, file.close)
+        self._lock = Lock()
+
+    def _rows(self, at: slice | np.ndarray) -> np.ndarray:
+        if not isinstance(at, slice):
+            return np.concatenate([self._rows(slice(i, i + 1)) for i in at.tolist()])
+        rows = np.empty((at.stop - at.start, self.shape[1]), self.dtype)
+        with self._lock:
+            self.file.seek(self.offset + at.start * self.shape[1] * self.dtype.itemsize)
+            if not read_full(self.file, rows.reshape(-1).view(np.uint8).data):
+                raise OSError(
+                    f"{self.file.name} ends before row {at.stop}; it is shorter than its header "
+                    "says."
+                )
+        return as_floats(rows)
+
+
+class FunctionReader(RowReader):
+    """Blocks that a function yields, every time it is called."""
+
+    may_change = True
+
+    def __init__(self, blocks: Callable[[], Iterable[Any]]):
+        self.function = blocks
+        rows, features, dtypes = 0, None, set()
+        for block in blocks():
+            block = as_floats(block)
+            if not len(block):
+                continue
+            if features not in (None, block.shape[1]):
+                raise ValueError(
+                    f"X yields a block with {block.shape[1]} features after blocks with "
+                    f"{features}; all need the same."
+                )
+            rows, features = rows + len(block), block.shape[1]
+            dtypes.add(block.dtype)
+        if features is None:
+            raise ValueError("X yields no blocks; at least one sample is needed.")
+        self.shape, self.dtype = (rows, features), np.result_type(*dtypes)
+
+    def read(self, step: int) -> Iterator[Callable[[], np.ndarray]]:
+        seen = 0
+        for block in self.function():  # fetched here, in order; the function itself does the work
+            # A copy: the function may use one buffer for all blocks.
+            rows = np.array(as_floats(block), dtype=self.dtype)
+            if len(rows):
+                seen += len(rows)
+                yield partial(np.asarray, rows)
+        if seen != self.shape[0]:
+            raise ValueError(
+                f"X has yielded {self.shape[0]} samples at first and {seen} now. The function "
+                "must yield the same blocks every time."
+            )
+
+    def take(self, places: Iterable[int]) -> np.ndarray:
+        wanted, at = list(places), 0
+        rows_by_place: dict[int, np.ndarray] = {}
+        for read in self.read(1):
+            rows = read()
+            rows_by_place |= {p: rows[p - at] for p in wanted if at <= p < at + len(rows)}
+            at += len(rows)
+        return np.stack([rows_by_place[p] for p in wanted])
+
+
+def npy_reader(path: Path) -> RowReader:
+    """Return the reader of a .npy file, if it holds a table of numbers."""
+    if not path.exists():
+        raise FileNotFoundError(f"X is the path {path}, where there is no file.")
+    if path.is_dir():
+        raise ValueError(
+            f"X is the path {path}, a folder. Paths are for .npy files; for a Zarr array pass "
+            f"zarr.open({str(path)!r})."
+        )
+    with path.open("rb") as file:
+        try:
+            shape, fortran, dtype = _npy_header(file)
+        except ValueError as error:
+            raise ValueError(
+                f"X is the path {path}, which is no .npy file ({error}). Save X with numpy.save, "
+                "or pass an array, for example h5py.File(path)['x']."
+            ) from error
+        offset = file.tell()
+    if dtype.hasobject:
+        raise ValueError(f"{path} holds Python objects, which are never read. Save X as numbers.")
+    if len(shape) != 2:
+        raise ValueError(
+            f"{path} holds an array of shape {shape}; samples and features are needed."
+        )
+    if fortran:
+        return SlicedReader(np.load(path, mmap_mode="r", allow_pickle=False))
+    return FileReader(path.open("rb", buffering=0), offset, dtype, shape)
+
+
+def _npy_header(file: BinaryIO) -> tuple[Any, bool, np.dtype]:
+    """Return shape, order and dtype of the array in a .npy file, and leave the file behind them."""
+    if np.lib.format.read_magic(file) == (1, 0):
+        return np.lib.format.read_array_header_1_0(file)
+    return np.lib.format.read_array_header_2_0(file)
+
+
+def _memory_map_reader(X: np.memmap) -> RowReader:
+    """Return the reader of the file behind a memory map, if its rows lie one after the other."""
+    whole = not isinstance(X.base, np.memmap) and X.flags.c_contiguous
+    # What was written to a copy on write is in no file, and a file may be gone.
+    name = X.filename
+    if whole and X.mode != "c" and name is not None and os.path.isfile(name):
+        return FileReader(Path(name).open("rb", buffering=0), X.offset, X.dtype, X.shape)
+    return SlicedReader(X)
+
+
+def _check_chunked(X: Any) -> None:
+    """Refuse closed files, groups of arrays and arrays that are no tables, of Zarr and HDF5."""
+    library = _library(X)
+    if library == "h5py" and not X:
+        raise ValueError(
+            "X is a dataset of an HDF5 file that is closed. Keep the file open while X is read."
+        )
+    if not hasattr(X, "shape"):
+        names = ", ".join(repr(str(key)) for key in islice(X, 5)) or "nothing"
+        raise TypeError(
+            f"X is a group of arrays, a {type(X).__name__} of {library} that holds {names}. "
+            "Pass one of its arrays, for example X['name']."
+        )
+    if len(X.shape) != 2:
+        raise ValueError(
+            f"Expected 2D array, got {len(X.shape)}D array instead (shape={tuple(X.shape)}). "
+            "Samples in rows and features in columns are needed."
+        )
+
+
+def _library(X: Any) -> str:
+    return type(X).__module__.partition(".")[0]
