@@ -30,7 +30,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from machine import RESULTS, describe_run, write_result
 
 from robustnmf import select_rank
-from robustnmf.estimators.rank import largest_rank
+from robustnmf.fitting.rank import largest_rank
 
 RANKS, NOISES, PROBLEMS = (2, 3, 4, 5, 6), (0.05, 0.2), 5
 KINDS = ("gamma", "clustered", "counts", "heavy", "sparse", "outliers")

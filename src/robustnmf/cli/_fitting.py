@@ -201,20 +201,21 @@ def _choose_rank(
 ) -> RankSelection:
     """Compare numbers of parts on some of the samples, as ``RobustNMF("auto")`` does."""
     from robustnmf.estimators import RobustNMF
-    from robustnmf.estimators.auto_rank import choose_rank, draw_rank_rows_of
-    from robustnmf.estimators.rank import largest_rank
+    from robustnmf.fitting import check_source
+    from robustnmf.fitting.rank import choose_rank, draw_rank_rows, largest_rank
+    from robustnmf.sources import source_for
 
     with errors_in_options(table, options.data):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the fit says the same of X
-            rows = draw_rank_rows_of(RobustNMF(**parameters), _values(table))
+            settings = RobustNMF(random_state=options.seed, **parameters)._settings()
+            source = check_source(settings, source_for(_values(table), settings.name))
+            rows = draw_rank_rows(settings, source)
         largest = min(options.max_ranks, largest_rank(rows))
         say(f"choosing among {largest} numbers of parts, on {rows.shape[0]} samples")
     is_whole = rows.shape[0] == table.data.shape[0]
     with errors_in_options(table if is_whole else None, options.data):
-        selection = choose_rank(
-            rows, parameters, options.seed, options.max_ranks, verbose=int(say is _say)
-        )
+        selection = choose_rank(settings, rows, options.max_ranks, verbose=int(say is _say))
     say(selection.reason)
     return selection
 

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from robustnmf import archive
-from robustnmf.estimators.rank_selection import RankSelection
+from robustnmf.fitting import RankSelection
 from robustnmf.problem import Problem
 from robustnmf.weightings import Weighting
 

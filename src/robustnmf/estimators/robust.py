@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from numbers import Real
 from typing import Any, ClassVar, Self
 
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from robustnmf.compatibility import ModelSpec
-from robustnmf.estimators._aliases import (
-    NAMED_BETAS,
-    check_aliases,
-    explain_replaced,
-    loss_of_beta,
-)
-from robustnmf.estimators._base import BaseRobustNMF
-from robustnmf.estimators._docs import documented
-from robustnmf.estimators._input import Seed
-from robustnmf.losses import LOSSES, Loss
+from robustnmf.estimators.base import BaseRobustNMF
+from robustnmf.estimators.docs import documented
+from robustnmf.fitting import FitSettings, Seed
+from robustnmf.losses import LOSSES, Beta, Loss
 from robustnmf.structures import STRUCTURES, Structure
 from robustnmf.weightings import WEIGHTINGS, Weighting
 
@@ -27,6 +23,37 @@ REGISTRIES: dict[str, dict[str, Any]] = {
     "structure": STRUCTURES,
 }
 """Parts that may be given by name."""
+
+NAMED_BETAS = {2.0: "frobenius", 1.0: "kullback-leibler", 0.0: "itakura-saito"}
+"""Values of ``beta_loss`` that have a loss of their own, and its name in both libraries."""
+
+IN_MINIBATCHES = (
+    "fit reads all samples in every pass, block by block where X is a file, a Dask array or a "
+    "function. Call partial_fit (of the squared error) with one minibatch after the other"
+)
+REPLACED = {
+    "batch_size": f"{IN_MINIBATCHES}, of as many samples as batch_size.",
+    "max_no_improvement": f"{IN_MINIBATCHES}, and stop when score of held-out samples no longer "
+    "rises; fit stops by tol.",
+    "fresh_restarts": "codes are solved for to the end in every minibatch, which is "
+    "fresh_restarts=True. Leave it out.",
+    "fresh_restarts_max_iter": "codes are solved for to the end in every minibatch. Leave it out.",
+    "transform_max_iter": "transform returns the best codes, with no limit to set. Leave it out.",
+}
+"""Parameters of scikit-learn's MiniBatchNMF, and what replaces them."""
+
+
+def explain_replaced(init: Callable[..., None]) -> Callable[..., None]:
+    """Wrap ``__init__``: parameters of MiniBatchNMF are refused with what replaces them."""
+
+    @functools.wraps(init)
+    def checked(self: Any, *args: Any, **parameters: Any) -> None:
+        for name in parameters:
+            if name in REPLACED:
+                raise TypeError(f"{type(self).__name__} has no {name}: {REPLACED[name]}")
+        init(self, *args, **parameters)
+
+    return checked
 
 
 @documented(solver="auto", init="robust", max_iter=1000)
@@ -147,13 +174,22 @@ class RobustNMF(BaseRobustNMF):
     def _parts(self) -> ModelSpec:
         parts = {name: _part(name, getattr(self, name)) for name in REGISTRIES}
         if self.beta_loss is not None:
-            parts["loss"] = loss_of_beta(self.beta_loss)
+            parts["loss"] = _loss_of_beta(self.beta_loss)
         return ModelSpec(**parts)
 
-    def _checked_parts(self) -> ModelSpec:
-        self._validate_params()
-        check_aliases(self.loss, self.beta_loss, self.shuffle)
-        return super()._checked_parts()
+    def _settings(self) -> FitSettings:
+        settings = super()._settings()
+        if self.beta_loss is not None and self.loss != "frobenius":
+            raise ValueError(
+                f"loss={self.loss!r} and beta_loss={self.beta_loss!r} are both given, but there is "
+                "one loss. Leave out beta_loss, which is scikit-learn's name for it."
+            )
+        if self.shuffle:
+            raise ValueError(
+                "shuffle=True is not offered: coordinate descent goes through the components in "
+                "order. For several starts use init='random' with n_init."
+            )
+        return settings
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters, also those of parts: ``set_params(weighting__gamma=3.0)``.
@@ -180,3 +216,11 @@ class RobustNMF(BaseRobustNMF):
 def _part(name: str, part: Any) -> Any:
     """The instance that the name of a part stands for, or the instance that is given."""
     return REGISTRIES[name][part]() if isinstance(part, str) else part
+
+
+def _loss_of_beta(beta_loss: str | float) -> Loss:
+    """Return the loss that a value of scikit-learn's ``beta_loss`` stands for."""
+    if isinstance(beta_loss, str):
+        return LOSSES[beta_loss]()
+    name = NAMED_BETAS.get(float(beta_loss))
+    return Beta(float(beta_loss)) if name is None else LOSSES[name]()

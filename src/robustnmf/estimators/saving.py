@@ -22,8 +22,8 @@ from robustnmf import archive
 from robustnmf._warn import warn
 from robustnmf.arrays import is_foreign, to_numpy
 from robustnmf.estimators._check_loaded import check_loaded
-from robustnmf.estimators._stream import Stream
-from robustnmf.estimators.rank_selection import RankSelection
+from robustnmf.estimators.partial import Stream
+from robustnmf.fitting import RankSelection
 from robustnmf.losses import LOSSES
 from robustnmf.passes import Statistics
 from robustnmf.problem import ElasticNet, Problem

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from robustnmf.arrays import to_numpy
-from robustnmf.estimators._explanation import find_outliers
+from robustnmf.estimators.encoding import find_outliers
 from robustnmf.tables import StoredRows, divide
 
 if TYPE_CHECKING:
-    from robustnmf.estimators._base import BaseRobustNMF
+    from robustnmf.estimators.base import BaseRobustNMF
 
 
 def encode_samples(model: BaseRobustNMF, data: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

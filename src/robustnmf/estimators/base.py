@@ -2,45 +2,51 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import validate_data
 
-from robustnmf._warn import warn
 from robustnmf.compatibility import ModelSpec, unsupported_reason
-from robustnmf.engine import Engine
-from robustnmf.estimators._aliases import SOLVER_ALIASES
-from robustnmf.estimators._encoding import EncodingMixin
-from robustnmf.estimators._input import Seed, check_codes_path
-from robustnmf.estimators._partial import PartialFit
-from robustnmf.estimators._plan import plan_fit
-from robustnmf.estimators._progress import (
-    CallbackSupportMixin,
-    finished,
-    progress_of,
-    with_callbacks,
-)
-from robustnmf.estimators._summary import comparable_objective
-from robustnmf.estimators._warnings import (
-    warn_if_collapsed,
-    warn_of_bad_entries,
-    warn_of_few_samples,
-    warn_of_outliers,
-)
-from robustnmf.estimators.rank_selection import RankSelection
+from robustnmf.estimators.encoding import EncodingMixin
+from robustnmf.estimators.partial import PartialFit
 from robustnmf.estimators.saving import SaveMixin
+from robustnmf.fit import Callback
+from robustnmf.fitting import (
+    Encoder,
+    FitPlan,
+    FitSettings,
+    RankSelection,
+    Seed,
+    check_codes_path,
+    check_source,
+    choose_components,
+    plan_fit,
+)
+from robustnmf.fitting.settings import SOLVER_ALIASES
+from robustnmf.fitting.warnings import warn_if_not_converged, warn_of_bad_entries, warn_of_fit
 from robustnmf.inits import INITS
-from robustnmf.losses import Frobenius
 from robustnmf.solvers import SOLVERS
 from robustnmf.sources import source_for
+from robustnmf.state import State
 from robustnmf.weightings import Weighting
+
+try:
+    from sklearn.callback import CallbackSupportMixin, with_callbacks
+except ImportError:  # callbacks came with scikit-learn 1.9
+
+    class CallbackSupportMixin:  # type: ignore[no-redef]
+        """Nothing to support."""
+
+    def with_callbacks(method: Any) -> Any:
+        """The method as it is."""
+        return method
 
 
 class BaseRobustNMF(
@@ -175,68 +181,40 @@ class BaseRobustNMF(
         -------
         codes : ndarray (n_samples, n_components)
         """
-        parts = self._checked_parts()
-        source = source_for(X, type(self).__name__)
-        path = check_codes_path(codes_path, source, parts.structure, checkpoint)
-        plan = plan_fit(self, parts, source, W, H, sample_weight, codes_path=path)
-        kept = (
-            None
-            if checkpoint is None
-            else plan.checkpoint(self, checkpoint, checkpoint_every, (W, H))
-        )
-        members = plan.run(
-            [parts.weighting], self.max_iter, self.tol, progress_of(self, plan), checkpoint=kept
-        )
-        best = min(members, key=comparable_objective(members, plan.engine, plan.problem))
-        learned = plan.learned(best)
-        self._warn(best.converged, learned, plan.engine, best.penalised_energies * plan.unit)
-        if parts.weighting.needs_screening:
-            warn_of_few_samples(type(self).__name__, plan.engine)
-        if plan.screening is not None:
-            warn_of_outliers(
-                type(self).__name__, learned, plan.engine, plan.screening, plan.problem
-            )
-            if type(parts.loss) is Frobenius:
-                warn_of_bad_entries(type(self).__name__, learned, plan.screening.sample)
+        settings = self._settings()
+        source = source_for(X, settings.name)
+        path = check_codes_path(codes_path, source, settings.parts.structure, checkpoint)
+        source = check_source(settings, source)
+        settings, selection = choose_components(settings, source, sample_weight)
+        plan = plan_fit(settings, source, W=W, H=H, sample_weight=sample_weight, codes_path=path)
+        kept = None
+        if checkpoint is not None:
+            kept = plan.checkpoint(self.get_params(), checkpoint, checkpoint_every, (W, H))
+        best = plan.best(plan.run(callback=progress_of(self, plan), checkpoint=kept))
+        result = plan.result(best, selection)
+        warn_if_not_converged(plan, best.converged, result)
+        warn_of_fit(plan, result, best.penalised_energies * plan.unit)
+        warn_of_bad_entries(plan, result)
         codes = plan.codes(best, path)
         plan.engine.close()
         # Nothing is set before this point: a failed fit leaves the estimator as it was.
         validate_data(self, source.header, skip_check_array=True, reset=True)
         for name in ("mixing_", "rank_selection_", "_stream", "n_steps_", "n_samples_seen_"):
             self.__dict__.pop(name, None)
-        self.__dict__.update(learned)
+        self.__dict__.update(result.attributes())
         finished(self)
         if kept is not None:
             kept.done()
         return codes
 
-    def _checked_parts(self) -> ModelSpec:
-        """What the estimator is made of, all parameters checked."""
+    def _settings(self) -> FitSettings:
+        """All parameters, checked."""
         self._validate_params()
         parts = self._parts()
         for part in parts:
             part._validate_params()
-        return parts
-
-    def _warn(
-        self, converged: bool, learned: dict[str, Any], engine: Engine, weighed: np.ndarray
-    ) -> None:
-        name, n_iter = type(self).__name__, learned["n_iter_"]
-        if self.tol > 0 and not converged:
-            warn(
-                f"{name} did not converge: after {n_iter} iterations the "
-                f"objective still falls by more than tol={self.tol:g} of itself in each. "
-                "Raise max_iter or tol.",
-                ConvergenceWarning,
-            )
-        warn_if_collapsed(
-            name,
-            learned["weighting_"],
-            weighed,
-            engine,
-            learned["effective_sample_size_"],
-            learned["components_"].shape[0],
-        )
+        parameters = self.get_params(deep=False)
+        return FitSettings.of(type(self).__name__, parts, parameters, self._default_init)
 
     @property
     def n_components_(self) -> int:
@@ -252,3 +230,80 @@ class BaseRobustNMF(
         tags.array_api_support = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def progress_of(model: Any, plan: FitPlan) -> Callback | None:
+    """What to call after every pass of a fit, if anybody wants to know."""
+    listeners = []
+    if model.verbose:
+        listeners.append(_printer(model, plan.unit))
+    if getattr(model, "_skl_callbacks", None):
+        listeners.append(_caller(model, plan))
+    if not listeners:
+        return None
+
+    def tell_all(iteration: int, state: State) -> bool:
+        answers = [tell(iteration, state) for tell in listeners]
+        return any(answers)
+
+    return tell_all
+
+
+def _printer(model: Any, unit: float) -> Callback:
+    """Print the objective of every member in the user's units."""
+
+    def tell(iteration: int, state: State) -> bool:
+        if iteration % max(1, 10 // int(model.verbose)) == 0:
+            values = ", ".join(
+                f"{member.values[-1] * unit**member.weighting.degree:.6g}"
+                + (" (settling)" if member.requested_weighting.has_auto else "")
+                for member in state.members
+            )
+            print(f"{type(model).__name__}: iteration {iteration}, objective {values}")
+        return False
+
+    return tell
+
+
+def _caller(model: Any, plan: FitPlan) -> Callback:
+    """Every pass is a task of the fit; its estimator is the first member still in the batch."""
+    root = model._init_callback_context(max_subtasks=model.max_iter + 1)
+    root.call_on_fit_task_begin(estimator=model)
+
+    def tell(iteration: int, state: State) -> bool:
+        def encoder() -> dict[str, Any]:
+            return plan.encoder(state.basis[0, ...], state.members[0].weighting).attributes()
+
+        task = root.subcontext(task_name="pass")
+        task.call_on_fit_task_begin(estimator=model)
+        return task.call_on_fit_task_end(estimator=model, reconstruction_attributes=encoder)
+
+    return tell
+
+
+def finished(model: Any) -> None:
+    """Tell callbacks that the fit is over, while the estimator is fitted."""
+    root = getattr(model, "_callback_fit_ctx", None)
+    if root is not None:
+        root.call_on_fit_task_end(estimator=model, reconstruction_attributes=dict)
+
+
+def runs_progress_of(model: Any, batches: int) -> Callable[[int, Callable[[], Encoder]], bool]:
+    """Return what to call after every batch of the runs of a consensus (see ``Progress``)."""
+    root = None
+    if getattr(model, "_skl_callbacks", None):
+        root = model._init_callback_context(max_subtasks=batches)
+        root.call_on_fit_task_begin(estimator=model)
+
+    def tell(done: int, best: Callable[[], Encoder]) -> bool:
+        if model.verbose:
+            print(f"{type(model).__name__}: {done} of {model.n_runs} runs")
+        if root is None:
+            return False
+        task = root.subcontext(task_name="batch of runs")
+        task.call_on_fit_task_begin(estimator=model)
+        return task.call_on_fit_task_end(
+            estimator=model, reconstruction_attributes=lambda: best().attributes()
+        )
+
+    return tell

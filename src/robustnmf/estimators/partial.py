@@ -1,31 +1,116 @@
-"""Learning from minibatches, for estimators whose sums over samples add up."""
+r"""Learning from minibatches, for estimators whose sums over samples add up.
+
+A minibatch gives the same weighted sums as a block of a pass, :math:`A^T w X` and
+:math:`A^T w A`, with the best codes for the present basis. What is remembered is
+
+.. math::
+
+    S_t = f S_{t-1} + A_t^T w_t [X_t, A_t]
+
+with the forgetting factor f, and the basis goes to the minimum of the quadratic function that
+these sums stand for. Automatic weights are read off a histogram of energies that fades alike.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
+import numpy as np
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import validate_data
 
 from robustnmf._warn import warn
-from robustnmf.compatibility import ModelSpec
+from robustnmf.arrays import Array, Block, host_dtype, namespace
 from robustnmf.engine import Engine
-from robustnmf.estimators._aliases import init_of
-from robustnmf.estimators._input import check_weights
-from robustnmf.estimators._plan import plan_fit
-from robustnmf.estimators._stream import Stream
-from robustnmf.estimators._summary import comparable_objective
+from robustnmf.fitting import FitSettings, check_source, check_weights, plan_fit
+from robustnmf.passes import BlockState, Statistics
+from robustnmf.problem import Problem
 from robustnmf.solvers import SOLVERS
 from robustnmf.sources import Source, library_of, source_for
 from robustnmf.structures import Free
-from robustnmf.weightings import Weighting
+from robustnmf.weightings import Batch, Weighting
+
+STEPS = 3
+"""Updates of the basis for what one minibatch has added."""
 
 FIRST_PASSES = 100
 """Iterations that the first minibatch may take."""
 
-FORGET_FACTOR = 0.9
+
+@dataclass(frozen=True)
+class Stream:
+    """What is remembered of minibatches; in the units of their engine.
+
+    ``requested_weighting`` is the weighting as given, ``unit`` the size of a typical sample of
+    the first minibatch.
+    """
+
+    problem: Problem
+    requested_weighting: Weighting
+    unit: float
+    statistics: Statistics | None = None
+    counts: np.ndarray | None = None
+
+    def after(
+        self, engine: Engine, basis: Array, weighting: Weighting, forget: float
+    ) -> tuple[Stream, Array, Weighting]:
+        """The stream with one more minibatch, its basis (k, m) and its weighting."""
+        bases = basis[None, ...]
+        batch = Batch([weighting], bases)
+        data_pass = self.problem.make_pass(engine, batch, bases, bases)
+
+        def encode_block(block: Block, _: None) -> tuple[BlockState, None]:
+            codes, cache = data_pass.encode(block, batch)
+            return BlockState(codes, energies=data_pass.energies(block, codes, cache)), None
+
+        block_states = engine.map_blocks(encode_block)[0]
+        counts, weighting = self._resolve_weighting(engine, block_states, weighting, forget)
+        resolved_batch = Batch([weighting], bases)
+
+        def gather_block(block: Block, local: BlockState) -> tuple[None, Statistics]:
+            codes, cache = data_pass.evaluate(block, local.codes)
+            return None, data_pass.gather(block, BlockState(codes), resolved_batch, cache)[1]
+
+        with np.errstate(over="ignore", invalid="ignore"):  # refused below
+            statistics: Statistics = engine.map_blocks(gather_block, block_states)[1]
+        _check_finite(statistics)
+        if self.statistics is not None:
+            statistics = self.statistics.discount(forget).merge(statistics)
+        for _ in range(STEPS):
+            _, bases = self.problem.basis_step(engine, None, bases, resolved_batch, statistics)
+        return (
+            Stream(self.problem, self.requested_weighting, self.unit, statistics, counts),
+            bases[0, ...],
+            weighting,
+        )
+
+    def _resolve_weighting(
+        self, engine: Engine, block_states: list[BlockState], weighting: Weighting, forget: float
+    ) -> tuple[np.ndarray | None, Weighting]:
+        """The histogram with these energies, and the weighting that follows from it."""
+        if not self.requested_weighting.has_auto:
+            return None, weighting
+        (histogram,) = engine.histograms(
+            block_states, self.problem.loss.degree, lambda local: local.energies,
+            unit=self.unit, earlier=0.0 if self.counts is None else forget * self.counts,
+        )  # fmt: skip
+        counts = np.stack([histogram.energies.counts, histogram.relative_energies.counts])[
+            :, None, :
+        ]
+        return counts, self.requested_weighting.resolve_auto(histogram)
+
+
+def _check_finite(statistics: Statistics) -> None:
+    """Refuse a minibatch whose sums leave the range of its dtype."""
+    for array in statistics.sums:
+        if not bool(namespace(array).all(namespace(array).isfinite(array))):
+            raise ValueError(
+                f"X is too large in the units of the first minibatch: sums of squares leave the "
+                f"range of {host_dtype(array)}. Convert X to the units of the first minibatch, or "
+                "start again with float64 data."
+            )
 
 
 def _streams(model: Any) -> bool:
@@ -45,15 +130,6 @@ def _refuse_holes(engine: Engine) -> None:
         raise ValueError(
             "X contains NaN, but partial_fit needs complete samples: sums over rows with missing "
             "values do not add up over minibatches. Leave those rows out, or impute them."
-        )
-
-
-def _refuse_choice(model: Any) -> None:
-    """Refuse ``n_components="auto"``: one minibatch does not show how many components there are."""
-    if model.n_components == "auto":
-        raise ValueError(
-            "partial_fit needs a number of components, but n_components is 'auto': a minibatch is "
-            "too little to choose it from. Give a number; select_rank compares some."
         )
 
 
@@ -89,15 +165,13 @@ class PartialFit:
     """What an estimator needs to learn from one minibatch after the other."""
 
     # Of the estimator that this is mixed into.
-    max_iter: int
-    tol: float
     components_: Any
     weighting_: Weighting
     n_steps_: int
     n_samples_seen_: int
     _scale: float
     _unit: Any
-    _checked_parts: Callable[[], ModelSpec]
+    _settings: Callable[[], FitSettings]
     _checked: Callable[[Any], Source]
     _engine: Callable[..., Engine]
 
@@ -141,10 +215,14 @@ class PartialFit:
         >>> model.n_steps_, model.n_samples_seen_
         (5, 1000)
         """
-        parts = self._checked_parts()
-        if init_of(self) != "custom":
-            _refuse_choice(self)
-        source = source_for(X, type(self).__name__)
+        settings = self._settings()
+        if settings.chooses_rank:
+            raise ValueError(
+                "partial_fit needs a number of components, but n_components is 'auto': a minibatch "
+                "is too little to choose it from. Give a number; select_rank compares some."
+            )
+        source = source_for(X, settings.name)
+        requested = settings.parts.weighting
         stream: Stream | None = getattr(self, "_stream", None)
         # Minibatches so far that held zeros and nothing else.
         empty = getattr(self, "n_steps_", 0) if stream is None else 0
@@ -152,22 +230,21 @@ class PartialFit:
             _check_same_library(source, self.components_)
             source.check_features(self)
         if stream is None:
-            plan = plan_fit(self, parts, source, W, H, sample_weight)
+            settings = replace(settings, max_iter=min(settings.max_iter, FIRST_PASSES))
+            plan = plan_fit(
+                settings, check_source(settings, source), W=W, H=H, sample_weight=sample_weight
+            )
             _refuse_holes(plan.engine)
             # Whatever solver: the sums of a stream are quadratic, and descent by coordinates
             # finds their minimum.
             plan = replace(plan, problem=replace(plan.problem, solver=SOLVERS["hals"]()))
-            passes = min(self.max_iter, FIRST_PASSES)
-            members = plan.run([parts.weighting], passes, self.tol)
-            first = min(members, key=comparable_objective(members, plan.engine, plan.problem))
+            first = plan.best(plan.run())
             engine, unit = plan.engine, plan.unit
             basis, weighting = first.basis, first.weighting
-            requested_weighting = parts.weighting.rescaled(1.0 / unit)
-            stream = Stream(
-                plan.problem, requested_weighting, engine.typical_size(parts.loss.degree)
-            )
+            size = engine.typical_size(plan.problem.loss.degree)
+            stream = Stream(plan.problem, requested.rescaled(1.0 / unit), size)
             learned = {
-                **plan.encoder(basis, weighting),
+                **plan.encoder(basis, weighting).attributes(),
                 "n_steps_": empty,
                 "n_samples_seen_": self.n_samples_seen_ if empty else 0,
             }
@@ -178,10 +255,9 @@ class PartialFit:
             _refuse_holes(engine)
             basis = source.like(self.components_) / self._scale
             unit = self._unit
-            _check_same_model(self, parts.weighting, stream.requested_weighting.rescaled(unit))
+            _check_same_model(self, requested, stream.requested_weighting.rescaled(unit))
             weighting = self.weighting_.rescaled(1.0 / unit)
             learned = {"n_steps_": self.n_steps_, "n_samples_seen_": self.n_samples_seen_}
-        forget = float(getattr(self, "forget_factor", FORGET_FACTOR))
         if stream.statistics is None and engine.mean() == 0:
             # Neither a start nor the units of what is to come: components that are zero would
             # stay so.
@@ -192,7 +268,9 @@ class PartialFit:
             )
         else:
             with engine.thread_pool():
-                stream, basis, weighting = stream.after(engine, basis, weighting, forget)
+                stream, basis, weighting = stream.after(
+                    engine, basis, weighting, settings.forget_factor
+                )
             learned |= {
                 "components_": basis * engine.scale,
                 "weighting_": weighting.rescaled(unit),

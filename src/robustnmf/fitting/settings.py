@@ -1,9 +1,11 @@
-"""Checks on what users hand in beside X; messages say what was given and what to do."""
+"""All parameters of a fit in one record, and checks of what users give beside X."""
 
 from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,18 +14,102 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import _check_sample_weight
 
 from robustnmf.archive import is_stream
-from robustnmf.arrays import fill_masked, host_dtype, is_foreign, to_numpy
+from robustnmf.arrays import fill_masked, is_foreign, to_numpy
+from robustnmf.compatibility import ModelSpec, fastest_solver, unsupported_solver_reason
+from robustnmf.inits import DETERMINISTIC
+from robustnmf.problem import Problem
+from robustnmf.solvers import SOLVERS
 from robustnmf.sources import Source
 from robustnmf.structures import Structure
+from robustnmf.weightings import Weighting
 
 Seed = int | np.random.RandomState | None
+
+SOLVER_ALIASES = {"cd": "hals"}
+"""Solvers under scikit-learn's names."""
+
+
+@dataclass(frozen=True, eq=False)
+class FitSettings:
+    """The parameters of an estimator, validated.
+
+    Estimators build it; planning, runs, comparisons of ranks and consensus read it. ``name`` is
+    that of the estimator, for messages, ``parts`` are loss, weighting and structure, and ``init``
+    is never None. The other fields are the parameters of the same name of :class:`RobustNMF`.
+    Estimators without some of them have the defaults.
+    """
+
+    name: str
+    parts: ModelSpec
+    n_components: int | str | None
+    solver: str
+    init: str
+    n_init: int
+    max_iter: int
+    tol: float
+    random_state: Seed
+    verbose: int
+    fixed_components: Any = None
+    alpha_W: float = 0.0
+    alpha_H: float | str = "same"
+    l1_ratio: float = 0.0
+    forget_factor: float = 0.9
+
+    @classmethod
+    def of(
+        cls, name: str, parts: ModelSpec, parameters: Mapping[str, Any], default_init: str
+    ) -> FitSettings:
+        """Collect the settings from validated parameters, with a start in place of None."""
+        known = {f.name: parameters[f.name] for f in fields(cls) if f.name in parameters}
+        known["init"] = default_init if known["init"] is None else known["init"]
+        return cls(name, parts, **known)
+
+    def with_weighting(self, weighting: Weighting) -> FitSettings:
+        """Return the settings with another weighting."""
+        return replace(self, parts=self.parts._replace(weighting=weighting))
+
+    @property
+    def chooses_rank(self) -> bool:
+        """Whether X is to choose the number of components; a custom start fixes it."""
+        return self.n_components == "auto" and self.init != "custom"
+
+    @property
+    def n_starts(self) -> int:
+        """How many different starts there are."""
+        is_unique = self.init == "custom" or self.init in DETERMINISTIC
+        return 1 if is_unique else self.n_init
+
+    @property
+    def has_penalty(self) -> bool:
+        """Whether codes or basis are penalised."""
+        return self.alpha_W > 0 or self.basis_alpha > 0
+
+    @property
+    def basis_alpha(self) -> float:
+        """Strength of the penalty on the basis."""
+        return float(self.alpha_W if self.alpha_H == "same" else self.alpha_H)
+
+    def problem(self) -> Problem:
+        """Return the problem in the units of the user, without penalties and fixed components.
+
+        Raises if the solver does not go with the parts.
+        """
+        loss, _, structure = self.parts
+        solver = SOLVER_ALIASES.get(self.solver, self.solver)
+        if solver == "auto":
+            solver = fastest_solver(self.parts)
+        reason = unsupported_solver_reason(loss, structure, solver)
+        if reason is not None:
+            alias = "" if solver == self.solver else f"solver={self.solver!r} is {solver!r} here: "
+            raise ValueError(alias + reason)
+        return Problem(loss, structure, SOLVERS[solver]())
 
 
 def check_weights(sample_weight: Any, samples: int) -> np.ndarray | None:
     """Sample weights in float64, not negative and not all zero."""
     if sample_weight is None:
         return None
-    sample_weight = _on_host(sample_weight)
+    sample_weight = on_host(sample_weight)
     table = np.broadcast_to(0.0, (samples, 1))  # for its length alone
     weights = _check_sample_weight(sample_weight, table, dtype=np.float64, ensure_non_negative=True)
     if not weights.any():  # older scikit-learn lets this pass
@@ -42,7 +128,7 @@ def check_fixed(
             f"fixed_components and {structure!r} exclude each other: its components are "
             "mixtures of samples and cannot be given. Use structure='free'."
         )
-    fixed = check_array(_on_host(fixed), dtype=dtype, input_name="fixed_components")
+    fixed = check_array(on_host(fixed), dtype=dtype, input_name="fixed_components")
     if fixed.shape[1] != features or len(fixed) > rank:
         raise ValueError(
             f"fixed_components has shape {fixed.shape}, but needs at most n_components={rank} "
@@ -51,33 +137,6 @@ def check_fixed(
     if fixed.min() < 0:
         raise ValueError("fixed_components holds negative values; NMF needs components >= 0.")
     return fixed
-
-
-def check_factor(
-    factor: Any, shape: tuple[int, int], name: str, what: str, like: np.ndarray
-) -> np.ndarray:
-    """Return a factor of a custom start: right shape, finite, nonnegative, not all zero."""
-    if factor is None:
-        raise ValueError(
-            f"init='custom' needs both W (codes) and H (basis); {name} is missing. "
-            f"Pass {name} with shape {shape} to fit, or choose another init."
-        )
-    factor = check_array(_on_host(factor), dtype=host_dtype(like), input_name=name)
-    if factor.shape != shape:
-        raise ValueError(
-            f"{name} has shape {factor.shape}, but {what} must have shape {shape} "
-            "for this X and n_components."
-        )
-    if factor.min() < 0:
-        count = int(np.count_nonzero(factor < 0))
-        row, column = np.argwhere(factor < 0)[0]
-        raise ValueError(
-            f"{name} holds {count} values that are negative, first at [{row}, {column}] = "
-            f"{factor[row, column]:.6g}. Replace them by small positive numbers."
-        )
-    if not factor.any():
-        raise ValueError(f"{name} is zero throughout; a start needs something to go on.")
-    return factor
 
 
 def check_codes_path(
@@ -111,7 +170,7 @@ def check_codes_path(
     return target
 
 
-def _on_host(values: Any) -> Any:
+def on_host(values: Any) -> Any:
     """Return values as scikit-learn's checks read them: in NumPy, and NaN if masked."""
     return to_numpy(values) if is_foreign(values) else fill_masked(values)
 

@@ -19,6 +19,14 @@ REGISTRIES: dict[str, Mapping[str, type]] = {
 """Registries whose names fill placeholders in docstrings."""
 
 PARTS = {
+    "parameters": """\
+Parameters
+----------
+<n_components>""",
+    "others": """\
+<common>
+
+<attributes>""",
     "n_components": """\
 n_components : int, "auto" or None, default=None
     Rank k: number of parts; more than there are features are allowed. None: ten, or one for
