@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -14,7 +15,6 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import validate_data
 
 from robustnmf.compatibility import ModelSpec, unsupported_reason
-from robustnmf.estimators.encoding import EncodingMixin
 from robustnmf.estimators.partial import PartialFit
 from robustnmf.estimators.saving import SaveMixin
 from robustnmf.fit import Callback
@@ -22,7 +22,6 @@ from robustnmf.fitting import (
     Encoder,
     FitPlan,
     FitSettings,
-    RankSelection,
     Seed,
     check_codes_path,
     check_source,
@@ -35,7 +34,6 @@ from robustnmf.inits import INITS
 from robustnmf.solvers import SOLVERS
 from robustnmf.sources import source_for
 from robustnmf.state import State
-from robustnmf.weightings import Weighting
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
@@ -49,15 +47,14 @@ except ImportError:  # callbacks came with scikit-learn 1.9
         return method
 
 
+@dataclass(repr=False, eq=False)
 class BaseRobustNMF(
-    SaveMixin,
-    CallbackSupportMixin,
-    EncodingMixin,
-    PartialFit,
-    ClassNamePrefixFeaturesOutMixin,
-    BaseEstimator,
+    SaveMixin, CallbackSupportMixin, PartialFit, ClassNamePrefixFeaturesOutMixin, BaseEstimator
 ):
-    """Factorisation ``X ~ codes @ components_``; subclasses say what it is made of."""
+    """Factorisation ``X ~ codes @ components_``; subclasses say what it is made of.
+
+    Estimators are dataclasses: their fields are the parameters, and ``__init__`` is generated.
+    """
 
     _parameter_constraints: ClassVar[dict[str, list]] = {
         "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"}), None],
@@ -70,31 +67,15 @@ class BaseRobustNMF(
         "verbose": ["verbose"],
     }
 
-    _default_init: ClassVar[str] = "robust"
-
-    n_components: int | str | None
-    solver: str
-    init: str | None
-    n_init: int
-    max_iter: int
-    tol: float
-    random_state: Seed
-    verbose: int
-    # What a fit leaves, in the library of X.
-    components_: Any
-    sample_importances_: Any
-    energies_: Any
-    outliers_: Any
-    effective_sample_size_: float
-    codes_overlap_: float
-    objective_history_: np.ndarray
-    reconstruction_err_: float
-    n_iter_: int
-    weighting_: Weighting
-    mixing_: Any
-    rank_selection_: RankSelection
-    n_features_in_: int
-    feature_names_in_: np.ndarray
+    n_components: int | str | None = None
+    _: KW_ONLY
+    solver: str = "auto"
+    init: str | None = "robust"
+    n_init: int = 1
+    max_iter: int = 1000
+    tol: float = 1e-4
+    random_state: Seed = None
+    verbose: int = 0
 
     def _parts(self) -> ModelSpec:
         raise NotImplementedError
@@ -214,7 +195,9 @@ class BaseRobustNMF(
         for part in parts:
             part._validate_params()
         parameters = self.get_params(deep=False)
-        return FitSettings.of(type(self).__name__, parts, parameters, self._default_init)
+        if self.init is None:
+            parameters["init"] = type(self).init  # the default of the class
+        return FitSettings.of(type(self).__name__, parts, parameters)
 
     @property
     def n_components_(self) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
@@ -40,6 +40,7 @@ FOUND = ("stability_", "silhouette_", "spread_", "labels_", "objectives_", "n_ru
 """Attributes that the estimator of one run does not have."""
 
 
+@dataclass(repr=False, eq=False)
 class ConsensusNMF(
     SaveMixin,
     CallbackSupportMixin,
@@ -138,34 +139,15 @@ class ConsensusNMF(
         "verbose": ["verbose"],
     }
 
-    stability_: Any
-    silhouette_: Any
-    spread_: Any
-    labels_: Any
-    objectives_: Any
-    n_runs_kept_: int
-    n_iter_: int
-
-    def __init__(
-        self,
-        estimator: BaseRobustNMF | None = None,
-        *,
-        n_runs: int = 100,
-        resample: str | None = None,
-        n_resamples: int = 10,
-        density_threshold: float = 0.5,
-        neighborhood: float = 0.3,
-        random_state: Seed = None,
-        verbose: int = 0,
-    ):
-        self.estimator = estimator
-        self.n_runs = n_runs
-        self.resample = resample
-        self.n_resamples = n_resamples
-        self.density_threshold = density_threshold
-        self.neighborhood = neighborhood
-        self.random_state = random_state
-        self.verbose = verbose
+    estimator: BaseRobustNMF | None = None
+    _: KW_ONLY
+    n_runs: int = 100
+    resample: str | None = None
+    n_resamples: int = 10
+    density_threshold: float = 0.5
+    neighborhood: float = 0.3
+    random_state: Seed = None
+    verbose: int = 0
 
     def fit(
         self, X: Any, y: Any = None, *, sample_weight: Any = None, checkpoint: Any = None

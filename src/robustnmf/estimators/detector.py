@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -28,6 +29,7 @@ WELL = -5.0
 """Logarithm from which on a sample is described so well that it does not matter how well."""
 
 
+@dataclass(repr=False, eq=False)
 class RobustNMFDetector(SaveMixin, OutlierMixin, BaseEstimator):
     r"""Detect outliers: samples that components do not describe, or that are far from others.
 
@@ -107,22 +109,13 @@ class RobustNMFDetector(SaveMixin, OutlierMixin, BaseEstimator):
         "random_state": ["random_state"],
     }
 
-    def __init__(
-        self,
-        n_components: int | str | None = None,
-        *,
-        contamination: float | str = "auto",
-        loss: str | Loss = "frobenius",
-        max_iter: int = 1000,
-        tol: float = 1e-4,
-        random_state: Seed = None,
-    ):
-        self.n_components = n_components
-        self.contamination = contamination
-        self.loss = loss
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
+    n_components: int | str | None = None
+    _: KW_ONLY
+    contamination: float | str = "auto"
+    loss: str | Loss = "frobenius"
+    max_iter: int = 1000
+    tol: float = 1e-4
+    random_state: Seed = None
 
     def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> RobustNMFDetector:
         """Learn the parts, and from where on a sample is an outlier.

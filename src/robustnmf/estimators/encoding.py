@@ -13,7 +13,7 @@ from robustnmf.arrays import eps, host_dtype, namespace, to_numpy
 from robustnmf.compatibility import ModelSpec
 from robustnmf.encoding import encode, entry_weights, objective
 from robustnmf.engine import Engine
-from robustnmf.fitting import check_weights
+from robustnmf.fitting import RankSelection, check_weights
 from robustnmf.losses import Loss
 from robustnmf.problem import Problem
 from robustnmf.screening import Neighbourhood, find_neighbourhood
@@ -53,9 +53,21 @@ class EncodingMixin(TransformerMixin):
     the class that defines it.
     """
 
-    # Of the estimator that this is mixed into.
+    # What a fit leaves, in the library of X.
     components_: Any
+    sample_importances_: Any
+    energies_: Any
+    outliers_: Any
+    effective_sample_size_: float
+    codes_overlap_: float
+    objective_history_: np.ndarray
+    reconstruction_err_: float
+    n_iter_: int
     weighting_: Weighting
+    mixing_: Any
+    rank_selection_: RankSelection
+    n_features_in_: int
+    feature_names_in_: np.ndarray
     _problem: Problem
     _scale: float
 

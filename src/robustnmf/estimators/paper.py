@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from typing import ClassVar
 
 from robustnmf.compatibility import ModelSpec
 from robustnmf.estimators.base import BaseRobustNMF
 from robustnmf.estimators.docs import documented
-from robustnmf.fitting import Seed
 from robustnmf.losses import Frobenius
 from robustnmf.structures import Convex, Free, Structure
 from robustnmf.weightings import L21, Entropy, Fuzzy, Huber, Uniform, Weighting
@@ -16,25 +15,12 @@ from robustnmf.weightings import L21, Entropy, Fuzzy, Huber, Uniform, Weighting
 documented_paper = documented(solver="mu", init="random", max_iter=1000)
 
 
-@dataclass(repr=False, eq=False)
+@dataclass(repr=False, eq=False, kw_only=True)
 class PaperNMF(BaseRobustNMF):
-    """Squared error, random start and multiplicative updates, as in the paper.
+    """Squared error, random start and multiplicative updates, as in the paper."""
 
-    Fields are the parameters, from which ``__init__`` is generated, and ``get_params`` reads them;
-    a subclass with one more parameter is a dataclass, too.
-    """
-
-    n_components: int | str | None = None
-    _: KW_ONLY
     solver: str = "mu"
     init: str | None = "random"
-    n_init: int = 1
-    max_iter: int = 1000
-    tol: float = 1e-4
-    random_state: Seed = None
-    verbose: int = 0
-
-    _default_init: ClassVar[str] = "random"
 
     def _parts(self) -> ModelSpec:
         return ModelSpec(Frobenius(), self._weighting(), self._structure())

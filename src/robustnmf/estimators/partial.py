@@ -24,6 +24,7 @@ from sklearn.utils.validation import validate_data
 from robustnmf._warn import warn
 from robustnmf.arrays import Array, Block, host_dtype, namespace
 from robustnmf.engine import Engine
+from robustnmf.estimators.encoding import EncodingMixin
 from robustnmf.fitting import FitSettings, check_source, check_weights, plan_fit
 from robustnmf.passes import BlockState, Statistics
 from robustnmf.problem import Problem
@@ -161,19 +162,12 @@ def _check_same_model(model: Any, weighting: Weighting, before: Weighting) -> No
     )
 
 
-class PartialFit:
+class PartialFit(EncodingMixin):
     """What an estimator needs to learn from one minibatch after the other."""
 
-    # Of the estimator that this is mixed into.
-    components_: Any
-    weighting_: Weighting
     n_steps_: int
     n_samples_seen_: int
-    _scale: float
-    _unit: Any
-    _settings: Callable[[], FitSettings]
-    _checked: Callable[[Any], Source]
-    _engine: Callable[..., Engine]
+    _settings: Callable[[], FitSettings]  # of the estimator that this is mixed into
 
     @available_if(_streams)
     def partial_fit(
@@ -282,7 +276,7 @@ class PartialFit:
         if learned["n_steps_"] == 1:
             self._forget()
             validate_data(self, source.header, skip_check_array=True, reset=True)
-        vars(self).update(learned)
+        self.__dict__.update(learned)
         return self
 
     def _forget(self) -> None:

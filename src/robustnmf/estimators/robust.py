@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from dataclasses import dataclass
 from numbers import Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
 
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from robustnmf.compatibility import ModelSpec
 from robustnmf.estimators.base import BaseRobustNMF
 from robustnmf.estimators.docs import documented
-from robustnmf.fitting import FitSettings, Seed
+from robustnmf.fitting import FitSettings
 from robustnmf.losses import LOSSES, Beta, Loss
 from robustnmf.structures import STRUCTURES, Structure
 from robustnmf.weightings import WEIGHTINGS, Weighting
+
+Estimator = TypeVar("Estimator")
 
 REGISTRIES: dict[str, dict[str, Any]] = {
     "loss": LOSSES,
@@ -43,20 +45,24 @@ REPLACED = {
 """Parameters of scikit-learn's MiniBatchNMF, and what replaces them."""
 
 
-def explain_replaced(init: Callable[..., None]) -> Callable[..., None]:
-    """Wrap ``__init__``: parameters of MiniBatchNMF are refused with what replaces them."""
+def explain_replaced(cls: type[Estimator]) -> type[Estimator]:
+    """Refuse parameters of MiniBatchNMF in ``__init__`` with what replaces them."""
+    init = cls.__init__
 
     @functools.wraps(init)
-    def checked(self: Any, *args: Any, **parameters: Any) -> None:
+    def checked(self: Estimator, *args: Any, **parameters: Any) -> None:
         for name in parameters:
             if name in REPLACED:
                 raise TypeError(f"{type(self).__name__} has no {name}: {REPLACED[name]}")
         init(self, *args, **parameters)
 
-    return checked
+    cls.__init__ = checked  # type: ignore[assignment]
+    return cls
 
 
 @documented(solver="auto", init="robust", max_iter=1000)
+@explain_replaced
+@dataclass(repr=False, eq=False, kw_only=True)
 class RobustNMF(BaseRobustNMF):
     r"""Robust nonnegative matrix factorisation, any weighting with any loss and structure.
 
@@ -129,47 +135,16 @@ class RobustNMF(BaseRobustNMF):
         "shuffle": ["boolean"],
     }
 
-    @explain_replaced
-    def __init__(
-        self,
-        n_components: int | str | None = None,
-        *,
-        weighting: str | Weighting = "trimmed",
-        loss: str | Loss = "frobenius",
-        beta_loss: str | float | None = None,
-        structure: str | Structure = "free",
-        fixed_components: Any = None,
-        alpha_W: float = 0.0,
-        alpha_H: float | str = "same",
-        l1_ratio: float = 0.0,
-        forget_factor: float = 0.9,
-        solver: str = "auto",
-        init: str | None = "robust",
-        n_init: int = 1,
-        max_iter: int = 1000,
-        tol: float = 1e-4,
-        random_state: Seed = None,
-        verbose: int = 0,
-        shuffle: bool = False,
-    ):
-        self.n_components = n_components
-        self.weighting = weighting
-        self.loss = loss
-        self.beta_loss = beta_loss
-        self.structure = structure
-        self.fixed_components = fixed_components
-        self.alpha_W = alpha_W
-        self.alpha_H = alpha_H
-        self.l1_ratio = l1_ratio
-        self.forget_factor = forget_factor
-        self.solver = solver
-        self.init = init
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
-        self.verbose = verbose
-        self.shuffle = shuffle
+    weighting: str | Weighting = "trimmed"
+    loss: str | Loss = "frobenius"
+    beta_loss: str | float | None = None
+    structure: str | Structure = "free"
+    fixed_components: Any = None
+    alpha_W: float = 0.0
+    alpha_H: float | str = "same"
+    l1_ratio: float = 0.0
+    forget_factor: float = 0.9
+    shuffle: bool = False
 
     def _parts(self) -> ModelSpec:
         parts = {name: _part(name, getattr(self, name)) for name in REGISTRIES}

@@ -19,6 +19,7 @@ from array_api_compat import is_dask_array
 from sklearn.utils.validation import check_is_fitted
 
 from robustnmf import archive
+from robustnmf._version import __version__
 from robustnmf._warn import warn
 from robustnmf.arrays import is_foreign, to_numpy
 from robustnmf.estimators._check_loaded import check_loaded
@@ -63,8 +64,17 @@ RECORDS: dict[str, type] = {
 }
 
 
+ESTIMATORS: dict[str, type] = {}
+"""Classes of estimators that a file may hold, by name."""
+
+
 class SaveMixin:
-    """The method ``save`` of estimators."""
+    """The method ``save`` of estimators; those of this library register themselves for it."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if cls.__module__.rpartition(".")[0] == __package__:
+            ESTIMATORS[cls.__name__] = cls
 
     def save(self, path: str | os.PathLike) -> None:
         """Write the fitted estimator to a file that :func:`robustnmf.load` reads.
@@ -96,8 +106,6 @@ class SaveMixin:
             raise FileNotFoundError(f"cannot write {target}: a file in a folder is needed.")
         arrays: dict[str, np.ndarray] = {}
         record = _Writer(arrays).to_json(self)
-        from robustnmf import __version__
-
         archive.write(target, arrays, {"format": FORMAT, "version": __version__, "model": record})
 
 
@@ -155,7 +163,7 @@ class _Writer:
             return None
         name = type(value).__name__
         if isinstance(value, SaveMixin):
-            if _estimators().get(name) is not type(value):
+            if ESTIMATORS.get(name) is not type(value):
                 raise TypeError(
                     f"a model of your own class {name} cannot be saved: files keep estimators of "
                     "this library alone. Use joblib.dump."
@@ -260,7 +268,7 @@ class _Reader:
         return part
 
     def _estimator(self, record: dict[str, Any]) -> Any:
-        kind = _estimators()[record["name"]]
+        kind = ESTIMATORS[record["name"]]
         model = kind(**self._each(record["fields"]))
         model._validate_params()
         if record.get("output") is not None:
@@ -272,12 +280,3 @@ class _Reader:
                 raise archive.Broken(f"{record['name']} learns nothing that is called {name!r}")
             setattr(model, name, value)
         return model
-
-
-def _estimators() -> dict[str, type]:
-    """Return the classes of estimators that a file may hold, by name."""
-    from robustnmf import estimators
-
-    public = (getattr(estimators, name) for name in estimators.__all__)
-    return {kind.__name__: kind for kind in public
-            if isinstance(kind, type) and issubclass(kind, SaveMixin)}  # fmt: skip

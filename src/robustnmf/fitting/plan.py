@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from robustnmf._version import __version__
 from robustnmf.arrays import (
     Array,
     as_float64,
@@ -170,8 +171,6 @@ class FitPlan:
 
     def _identity(self, parameters: Mapping[str, Any], start: Sequence[Any]) -> dict[str, Any]:
         """What tells this fit from others, in words that JSON keeps."""
-        from robustnmf import __version__
-
         engine = self.engine
         named = {f"parameter {k}": to_json(v) for k, v in parameters.items() if k != "verbose"}
         if not isinstance(parameters["random_state"], (int, np.integer)):

@@ -56,12 +56,9 @@ class FitSettings:
     forget_factor: float = 0.9
 
     @classmethod
-    def of(
-        cls, name: str, parts: ModelSpec, parameters: Mapping[str, Any], default_init: str
-    ) -> FitSettings:
-        """Collect the settings from validated parameters, with a start in place of None."""
+    def of(cls, name: str, parts: ModelSpec, parameters: Mapping[str, Any]) -> FitSettings:
+        """Collect the settings from validated parameters; others are left out."""
         known = {f.name: parameters[f.name] for f in fields(cls) if f.name in parameters}
-        known["init"] = default_init if known["init"] is None else known["init"]
         return cls(name, parts, **known)
 
     def with_weighting(self, weighting: Weighting) -> FitSettings:
