@@ -124,13 +124,7 @@ def test_held_out_entries_are_predicted_from_the_rest():
     spoiled[np.ix_(rows, columns)] += 1.0
     settings = RobustNMF(2, random_state=0, max_iter=2000, tol=1e-8)._settings()
     errors = [
-        held_out_errors(
-            RobustNMF(2, **settings)._settings(),
-            scipy.sparse.csr_array(table),
-            rows,
-            columns,
-            np.array([2]),
-        )[0]
+        held_out_errors(settings, scipy.sparse.csr_array(table), rows, columns, np.array([2]))[0]
         for table in (X, spoiled)
     ]
     assert np.isnan(errors[0][~rows]).all()

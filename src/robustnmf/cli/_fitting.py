@@ -208,14 +208,16 @@ def _choose_rank(
     with errors_in_options(table, options.data):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the fit says the same of X
-            settings = RobustNMF(random_state=options.seed, **parameters)._settings()
+            settings = RobustNMF(
+                random_state=options.seed, verbose=int(say is _say), **parameters
+            )._settings()
             source = check_source(settings, source_for(_values(table), settings.name))
             rows = draw_rank_rows(settings, source)
         largest = min(options.max_ranks, largest_rank(rows))
         say(f"choosing among {largest} numbers of parts, on {rows.shape[0]} samples")
     is_whole = rows.shape[0] == table.data.shape[0]
     with errors_in_options(table if is_whole else None, options.data):
-        selection = choose_rank(settings, rows, options.max_ranks, verbose=int(say is _say))
+        selection = choose_rank(settings, rows, options.max_ranks)
     say(selection.reason)
     return selection
 

@@ -19,22 +19,7 @@ ESTIMATORS: dict[str, type] = {
 }
 
 __all__ = [
-    "ESTIMATORS",
-    "EWRNMF",
-    "FWRNMF",
-    "NMFL2",
-    "ConsensusNMF",
-    "ConvexNMF",
-    "EucNMF",
-    "HuberRNMF",
-    "PathMember",
-    "RankSelection",
-    "RobustNMF",
-    "RobustNMFDetector",
-    "TopFeature",
-    "fit_path",
-    "load",
-    "non_negative_factorization",
-    "select_rank",
-    "top_features",
-]
+    "ESTIMATORS", "EWRNMF", "FWRNMF", "NMFL2", "ConsensusNMF", "ConvexNMF", "EucNMF", "HuberRNMF",
+    "PathMember", "RankSelection", "RobustNMF", "RobustNMFDetector", "TopFeature", "fit_path",
+    "load", "non_negative_factorization", "select_rank", "top_features",
+]  # fmt: skip

@@ -28,6 +28,7 @@ from robustnmf.fitting import (
     choose_components,
     plan_fit,
 )
+from robustnmf.fitting.consensus import Progress
 from robustnmf.fitting.settings import SOLVER_ALIASES
 from robustnmf.fitting.warnings import warn_if_not_converged, warn_of_bad_entries, warn_of_fit
 from robustnmf.inits import INITS
@@ -216,50 +217,58 @@ class BaseRobustNMF(
 
 
 def progress_of(model: Any, plan: FitPlan) -> Callback | None:
-    """What to call after every pass of a fit, if anybody wants to know."""
-    listeners = []
-    if model.verbose:
-        listeners.append(_printer(model, plan.unit))
-    if getattr(model, "_skl_callbacks", None):
-        listeners.append(_caller(model, plan))
-    if not listeners:
+    """Return what to call after every pass of a fit, if somebody wants to know.
+
+    Objectives are printed in the user's units. The estimator that callbacks see is the first
+    member that is still in the batch.
+    """
+    if not (model.verbose or getattr(model, "_skl_callbacks", None)):
         return None
+    tell = _task_reporter(model, "pass", model.max_iter + 1)
 
-    def tell_all(iteration: int, state: State) -> bool:
-        answers = [tell(iteration, state) for tell in listeners]
-        return any(answers)
-
-    return tell_all
-
-
-def _printer(model: Any, unit: float) -> Callback:
-    """Print the objective of every member in the user's units."""
-
-    def tell(iteration: int, state: State) -> bool:
-        if iteration % max(1, 10 // int(model.verbose)) == 0:
+    def after_pass(iteration: int, state: State) -> bool:
+        if model.verbose and iteration % max(1, 10 // int(model.verbose)) == 0:
             values = ", ".join(
-                f"{member.values[-1] * unit**member.weighting.degree:.6g}"
+                f"{member.values[-1] * plan.unit**member.weighting.degree:.6g}"
                 + (" (settling)" if member.requested_weighting.has_auto else "")
                 for member in state.members
             )
             print(f"{type(model).__name__}: iteration {iteration}, objective {values}")
-        return False
+        return tell(lambda: plan.encoder(state.basis[0, ...], state.members[0].weighting))
 
-    return tell
+    return after_pass
 
 
-def _caller(model: Any, plan: FitPlan) -> Callback:
-    """Every pass is a task of the fit; its estimator is the first member still in the batch."""
-    root = model._init_callback_context(max_subtasks=model.max_iter + 1)
+def runs_progress_of(model: Any, batches: int) -> Progress:
+    """Return what to call after every batch of the runs of a consensus."""
+    tell = _task_reporter(model, "batch of runs", batches)
+
+    def after_batch(done: int, best: Callable[[], Encoder]) -> bool:
+        if model.verbose:
+            print(f"{type(model).__name__}: {done} of {model.n_runs} runs")
+        return tell(best)
+
+    return after_batch
+
+
+def _task_reporter(
+    model: Any, task_name: str, count: int
+) -> Callable[[Callable[[], Encoder]], bool]:
+    """Return what tells callbacks that one of several tasks is done, and whether to stop.
+
+    Given a function that returns what ``transform`` needs at this point.
+    """
+    if not getattr(model, "_skl_callbacks", None):
+        return lambda encoder: False
+    root = model._init_callback_context(max_subtasks=count)
     root.call_on_fit_task_begin(estimator=model)
 
-    def tell(iteration: int, state: State) -> bool:
-        def encoder() -> dict[str, Any]:
-            return plan.encoder(state.basis[0, ...], state.members[0].weighting).attributes()
-
-        task = root.subcontext(task_name="pass")
+    def tell(encoder: Callable[[], Encoder]) -> bool:
+        task = root.subcontext(task_name=task_name)
         task.call_on_fit_task_begin(estimator=model)
-        return task.call_on_fit_task_end(estimator=model, reconstruction_attributes=encoder)
+        return task.call_on_fit_task_end(
+            estimator=model, reconstruction_attributes=lambda: encoder().attributes()
+        )
 
     return tell
 
@@ -269,24 +278,3 @@ def finished(model: Any) -> None:
     root = getattr(model, "_callback_fit_ctx", None)
     if root is not None:
         root.call_on_fit_task_end(estimator=model, reconstruction_attributes=dict)
-
-
-def runs_progress_of(model: Any, batches: int) -> Callable[[int, Callable[[], Encoder]], bool]:
-    """Return what to call after every batch of the runs of a consensus (see ``Progress``)."""
-    root = None
-    if getattr(model, "_skl_callbacks", None):
-        root = model._init_callback_context(max_subtasks=batches)
-        root.call_on_fit_task_begin(estimator=model)
-
-    def tell(done: int, best: Callable[[], Encoder]) -> bool:
-        if model.verbose:
-            print(f"{type(model).__name__}: {done} of {model.n_runs} runs")
-        if root is None:
-            return False
-        task = root.subcontext(task_name="batch of runs")
-        task.call_on_fit_task_begin(estimator=model)
-        return task.call_on_fit_task_end(
-            estimator=model, reconstruction_attributes=lambda: best().attributes()
-        )
-
-    return tell

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import inspect
+from collections.abc import Mapping
 from typing import TypeVar
 
 from robustnmf.losses import LOSSES
@@ -36,12 +37,12 @@ n_components : int, "auto" or None, default=None
     samples; this takes as long as some dozen fits, and X needs to be large enough to hide some
     entries of it. Either takes it from a custom start, if there is one.""",
     "common": """\
-solver : {{"auto", "hals", "cd", "mu-extrapolated", "mu"}}, default="{solver}"
+solver : {"auto", "hals", "cd", "mu-extrapolated", "mu"}, default=<solver>
     "mu": multiplicative updates, the paper's. "hals": coordinate descent with extrapolation,
     for the squared error with free structure; by far the fastest; "cd" is scikit-learn's name
     for it. "mu-extrapolated": multiplicative updates with extrapolation, for the other losses.
     "auto" picks the fastest that applies. The objective never rises under any of them.
-init : {{"robust", "nndsvda", "nndsvdar", "nndsvd", "random", "custom"}} or None, default="{init}"
+init : {"robust", "nndsvda", "nndsvdar", "nndsvd", "random", "custom"} or None, default=<init>
     Start; None is the default. "random": uniform positive factors whose product has the mean of X.
     "nndsvd": from a truncated SVD; its zeros can never change under "mu".
     "nndsvda": the same with zeros filled. "nndsvdar": the same with small random numbers in
@@ -52,7 +53,7 @@ init : {{"robust", "nndsvda", "nndsvdar", "nndsvd", "random", "custom"}} or None
     in them stay zero under "mu".
 n_init : int, default=1
     Number of random starts, run as one batch; the best objective is kept.
-max_iter : int, default={max_iter}
+max_iter : int, default=<max_iter>
     Most iterations of a fit.
 tol : float, default=1e-4
     A fit stops when the last ten iterations have each lowered the objective by no more
@@ -111,17 +112,14 @@ n_features_in_, feature_names_in_
 }
 
 
-def documented(**defaults: object) -> Callable[[Class], Class]:
-    """Fill the placeholders ``<name>`` in the docstring of a class from ``PARTS``."""
-
-    def fill(cls: Class) -> Class:
-        text = cls.__doc__ or ""
-        for name, part in PARTS.items():
-            part = part.format(**defaults) if name == "common" else part
-            text = text.replace(f"<{name}>", part.replace("\n", "\n    "))
-        for name, registry in REGISTRIES.items():
-            text = text.replace(f"<{name}>", ", ".join(f'"{key}"' for key in registry))
-        cls.__doc__ = text
-        return cls
-
-    return fill
+def documented(cls: Class) -> Class:
+    """Fill the placeholders ``<name>`` in the docstring of an estimator; defaults are its own."""
+    text = inspect.cleandoc(cls.__doc__ or "")
+    for name, part in PARTS.items():
+        text = text.replace(f"<{name}>", part)
+    for name, registry in REGISTRIES.items():
+        text = text.replace(f"<{name}>", ", ".join(f'"{key}"' for key in registry))
+    for name in ("solver", "init", "max_iter"):
+        text = text.replace(f"<{name}>", repr(getattr(cls, name)).replace("'", '"'))
+    cls.__doc__ = text
+    return cls

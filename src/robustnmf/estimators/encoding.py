@@ -311,7 +311,7 @@ class EncodingMixin(TransformerMixin):
         )  # fmt: skip
 
 
-def find_outliers(model: Any, energies: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+def find_outliers(model: EncodingMixin, energies: np.ndarray, sizes: np.ndarray) -> np.ndarray:
     """Find the outliers among samples of these energies and sizes (n,), by the rule of the fit."""
     weighting = model.weighting_
     if weighting.uses_row_sizes:
@@ -326,7 +326,7 @@ def find_outliers(model: Any, energies: np.ndarray, sizes: np.ndarray) -> np.nda
     return weights[len(fitted) :] < LOST * weights[: len(fitted)].mean()
 
 
-def explain_rows(model: Any, rows: np.ndarray) -> np.ndarray:
+def explain_rows(model: EncodingMixin, rows: np.ndarray) -> np.ndarray:
     """Split the energies of rows (n, m) among their features (n, m), signed; NaN where missing.
 
     A bad entry of a feature that dominates the components determines the codes, so that the
@@ -368,7 +368,7 @@ def explain_rows(model: Any, rows: np.ndarray) -> np.ndarray:
 
 
 def _codes_and_outliers(
-    model: Any, rows: np.ndarray, basis: np.ndarray
+    model: EncodingMixin, rows: np.ndarray, basis: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return codes (n, k), energies (n,) in the user's units, and whether rows are outliers."""
     engine = in_memory_engine(

@@ -168,11 +168,11 @@ def select_rank(
         )
     if stability and (not is_integer(n_runs) or n_runs < 2):
         raise ValueError(f"n_runs is {n_runs!r}, but at least 2 runs are needed to compare.")
+    model = RobustNMF(random_state=random_state, verbose=verbose, **(SHORT | parameters))
+    runs = n_runs if stability else None
     return compare_ranks(
-        RobustNMF(**(SHORT | parameters))._settings(), table, ranks, n_folds=n_folds,
-        hidden=hidden, n_runs=n_runs if stability else None, random_state=random_state,
-        verbose=verbose,
-    )  # fmt: skip
+        model._settings(), table, ranks, n_folds=n_folds, hidden=hidden, n_runs=runs
+    )
 
 
 @dataclass(frozen=True)

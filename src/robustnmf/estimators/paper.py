@@ -12,8 +12,6 @@ from robustnmf.losses import Frobenius
 from robustnmf.structures import Convex, Free, Structure
 from robustnmf.weightings import L21, Entropy, Fuzzy, Huber, Uniform, Weighting
 
-documented_paper = documented(solver="mu", init="random", max_iter=1000)
-
 
 @dataclass(repr=False, eq=False, kw_only=True)
 class PaperNMF(BaseRobustNMF):
@@ -32,7 +30,7 @@ class PaperNMF(BaseRobustNMF):
         return Free()
 
 
-@documented_paper
+@documented
 class EucNMF(PaperNMF):
     r"""Plain NMF under the squared error, the paper's EucNMF.
 
@@ -56,7 +54,7 @@ class EucNMF(PaperNMF):
     """
 
 
-@documented_paper
+@documented
 class ConvexNMF(PaperNMF):
     r"""NMF whose components are mixtures of samples.
 
@@ -85,7 +83,7 @@ class ConvexNMF(PaperNMF):
         return Convex()
 
 
-@documented_paper
+@documented
 class NMFL2(PaperNMF):
     r"""NMF under the L2,1 norm, the paper's NMFL2.
 
@@ -113,7 +111,7 @@ class NMFL2(PaperNMF):
         return L21()
 
 
-@documented_paper
+@documented
 @dataclass(repr=False, eq=False, kw_only=True)
 class HuberRNMF(PaperNMF):
     r"""NMF under the Huber loss of every entry.
@@ -157,7 +155,7 @@ class HuberRNMF(PaperNMF):
         return Huber(self.cutoff)
 
 
-@documented_paper
+@documented
 @dataclass(repr=False, eq=False, kw_only=True)
 class FWRNMF(PaperNMF):
     r"""Fuzzier weighted robust NMF: algorithm 1 of the paper.
@@ -200,7 +198,7 @@ class FWRNMF(PaperNMF):
         return Fuzzy(self.p)
 
 
-@documented_paper
+@documented
 @dataclass(repr=False, eq=False, kw_only=True)
 class EWRNMF(PaperNMF):
     r"""Entropy weighted robust NMF: algorithm 2 of the paper.

@@ -60,7 +60,7 @@ def explain_replaced(cls: type[Estimator]) -> type[Estimator]:
     return cls
 
 
-@documented(solver="auto", init="robust", max_iter=1000)
+@documented
 @explain_replaced
 @dataclass(repr=False, eq=False, kw_only=True)
 class RobustNMF(BaseRobustNMF):

@@ -25,8 +25,8 @@ from robustnmf.encoding import objective
 from robustnmf.engine import Engine, InMemory, in_parts, written
 from robustnmf.fit import Callback, fit
 from robustnmf.fitting.rank_selection import RankSelection
-from robustnmf.fitting.settings import FitSettings, check_fixed, check_weights
-from robustnmf.fitting.starts import begin, rank_of
+from robustnmf.fitting.settings import FitSettings, check_weights
+from robustnmf.fitting.starts import begin, check_fixed, rank_of
 from robustnmf.losses import Loss
 from robustnmf.problem import ElasticNet, Problem
 from robustnmf.screening import Screening
@@ -261,11 +261,7 @@ def plan_fit(
     )
     columns = rank * weightings * settings.n_starts
     engine.use_codes_store(columns, None if codes_path is None else codes_path.parent)
-    fixed = check_fixed(
-        settings.fixed_components, parts.structure, rank, features, host_dtype(engine.like)
-    )
-    if fixed is not None:
-        fixed = on_device_of(engine.like, fixed / engine.scale)
+    fixed = check_fixed(settings, rank, engine)
     loss = parts.loss.rescaled(1.0 / engine.scale)
     with engine.thread_pool():
         unpenalised = replace(problem, loss=loss, fixed=fixed)

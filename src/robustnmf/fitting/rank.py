@@ -38,7 +38,7 @@ from robustnmf.fitting.consensus import ConsensusSettings, find_consensus, scree
 from robustnmf.fitting.plan import FitPlan, check_source, plan_fit
 from robustnmf.fitting.rank_selection import RankSelection, has_risen, is_far_from_stable
 from robustnmf.fitting.runs import most_members
-from robustnmf.fitting.settings import FitSettings, Seed, check_weights
+from robustnmf.fitting.settings import FitSettings, check_weights
 from robustnmf.fitting.starts import draw_seeds, starts_from
 from robustnmf.losses import ReweightedLoss
 from robustnmf.problem import Problem
@@ -92,9 +92,7 @@ def choose_components(
     if not settings.chooses_rank:
         return settings, None
     weights = check_weights(sample_weight, source.shape[0])
-    selection = choose_rank(
-        settings, draw_rank_rows(settings, source, weights), verbose=settings.verbose
-    )
+    selection = choose_rank(settings, draw_rank_rows(settings, source, weights))
     if selection.at_edge and selection.recommended == MAX_RANK:
         warn(
             f"n_components='auto' chose {MAX_RANK} components, the most that it compares; more may "
@@ -118,9 +116,7 @@ def draw_rank_rows(settings: FitSettings, source: Source, sample_weight: Any = N
     return rows
 
 
-def choose_rank(
-    settings: FitSettings, rows: Any, max_rank: int = MAX_RANK, verbose: int = 0
-) -> RankSelection:
+def choose_rank(settings: FitSettings, rows: Any, max_rank: int = MAX_RANK) -> RankSelection:
     """Compare numbers of components on rows (rows, features), for ``n_components="auto"``.
 
     Without a seed it is zero: the number is the same for every fit of the same X. ``max_rank`` is
@@ -135,13 +131,11 @@ def choose_rank(
     least = 1 if fixed is None else max(1, len(fixed))
     ranks = range(least, max(least, min(max_rank, largest_rank(rows))) + 1)
     seed = 0 if settings.random_state is None else settings.random_state
+    short = replace(settings, n_init=1, random_state=seed, **SHORT)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of the fits of other numbers than the one chosen
-            return compare_ranks(
-                replace(settings, n_init=1, **SHORT), rows, ranks, n_runs=RUNS, random_state=seed,
-                verbose=verbose,
-            )  # fmt: skip
+            return compare_ranks(short, rows, ranks, n_runs=RUNS)
     except ValueError as error:
         raise ValueError(
             f"n_components='auto' cannot compare numbers of components: {error} Give a number."
@@ -156,8 +150,6 @@ def compare_ranks(
     n_folds: int = 5,
     hidden: float = 0.1,
     n_runs: int | None = None,
-    random_state: Seed = None,
-    verbose: int = 0,
 ) -> RankSelection:
     """Compare numbers of components by the errors of hidden entries of a table on the host.
 
@@ -165,11 +157,9 @@ def compare_ranks(
     for.
     """
     checked_ranks = _checked_ranks(ranks, table, hidden)
-    rng = check_random_state(random_state)
+    rng = check_random_state(settings.random_state)
     seed = int(rng.randint(2**31 - 1))
-    settings = replace(settings, verbose=0)
-    tell = _print_progress if verbose else _say_nothing
-    errors = _errors(settings, table, checked_ranks, n_folds, hidden, rng, seed, tell)
+    errors = _errors(settings, table, checked_ranks, n_folds, hidden, rng, seed)
     count = errors.shape[1]
     left_out = tuple(checked_ranks[count:].tolist())
     selection = RankSelection(checked_ranks[:count], errors, left_out=left_out)
@@ -180,7 +170,7 @@ def compare_ranks(
     last = int(np.flatnonzero(selection.is_near)[-1])
     silhouette = np.full(count, np.nan)
     silhouette[: last + 2] = _silhouettes(
-        settings, table, selection.ranks[: last + 2], n_runs, seed, tell
+        replace(settings, random_state=seed), table, selection.ranks[: last + 2], n_runs
     )
     return replace(selection, silhouette=silhouette)
 
@@ -214,7 +204,6 @@ def _errors(
     hidden: float,
     rng: Any,
     seed: int,
-    tell: Callable[[str], None],
 ) -> np.ndarray:
     """Compute capped errors of hidden entries (folds, ranks), for ranks until errors have risen."""
     is_sparse = scipy.sparse.issparse(table)
@@ -237,7 +226,7 @@ def _errors(
         ]
         of_samples = np.concatenate([of_samples, np.stack(more)], axis=1)
         errors = capped_mean(of_samples)
-        tell(f"errors of {ranks[0]} to {batch[-1]} components, of up to {ranks[-1]}")
+        _say(settings, f"errors of {ranks[0]} to {batch[-1]} components, of up to {ranks[-1]}")
         if has_risen(errors):
             break
     return errors
@@ -249,20 +238,15 @@ def _batches(ranks: np.ndarray, size: int) -> list[np.ndarray]:
     return [ranks[at:stop] for at, stop in pairwise([*edges, len(ranks)])]
 
 
-def _silhouettes(
-    settings: FitSettings,
-    table: Any,
-    ranks: np.ndarray,
-    n_runs: int,
-    seed: int,
-    tell: Callable[[str], None],
-) -> np.ndarray:
+def _silhouettes(settings: FitSettings, table: Any, ranks: np.ndarray, n_runs: int) -> np.ndarray:
     """Compute the mean silhouette (ranks,) of the components of several runs; NaN for rank one.
 
     No component is left out: those that do not come back are what shows that a rank is too large.
     NaN, too, for ranks above several that are far from stable.
     """
-    options = ConsensusSettings(n_runs, density_threshold=NO_FILTER, random_state=seed)
+    options = ConsensusSettings(
+        n_runs, density_threshold=NO_FILTER, random_state=settings.random_state
+    )
     means = np.full(len(ranks), np.nan)
     for at, rank in enumerate(ranks):
         if is_far_from_stable(means[:at]):
@@ -278,22 +262,19 @@ def _silhouettes(
             plan = plan_fit(of_rank, source, weightings=most)
             means[at] = float(np.mean(find_consensus(plan, options, most).groups.silhouette))
             plan.engine.close()
-        tell(f"stability of {rank} components, of up to {ranks[-1]}")
+        _say(settings, f"stability of {rank} components, of up to {ranks[-1]}")
     return means
+
+
+def _say(settings: FitSettings, text: str) -> None:
+    """Print how far a comparison is, if that is asked for."""
+    if settings.verbose:
+        print(f"  {text}", flush=True)
 
 
 def is_integer(value: object) -> bool:
     """Return whether a value is a whole number, and no boolean."""
     return isinstance(value, Integral) and not isinstance(value, bool)
-
-
-def _print_progress(text: str) -> None:
-    """Print a line at once."""
-    print(f"  {text}", flush=True)
-
-
-def _say_nothing(text: str) -> None:
-    """Print nothing."""
 
 
 def hide_entries(table: np.ndarray, n_folds: int, hidden: float, rng: Any) -> Iterator[np.ndarray]:

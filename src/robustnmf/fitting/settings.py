@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_array
 from sklearn.utils.validation import _check_sample_weight
 
 from robustnmf.archive import is_stream
@@ -112,28 +111,6 @@ def check_weights(sample_weight: Any, samples: int) -> np.ndarray | None:
     if not weights.any():  # older scikit-learn lets this pass
         raise ValueError("sample_weight needs at least one non-zero number; all are zero.")
     return weights
-
-
-def check_fixed(
-    fixed: Any, structure: Structure, rank: int, features: int, dtype: Any
-) -> np.ndarray | None:
-    """Components that are given: nonnegative, of the features of X, no more than the rank."""
-    if fixed is None:
-        return None
-    if structure.mixes_samples:
-        raise ValueError(
-            f"fixed_components and {structure!r} exclude each other: its components are "
-            "mixtures of samples and cannot be given. Use structure='free'."
-        )
-    fixed = check_array(on_host(fixed), dtype=dtype, input_name="fixed_components")
-    if fixed.shape[1] != features or len(fixed) > rank:
-        raise ValueError(
-            f"fixed_components has shape {fixed.shape}, but needs at most n_components={rank} "
-            f"rows and as many columns as X has features, {features}."
-        )
-    if fixed.min() < 0:
-        raise ValueError("fixed_components holds negative values; NMF needs components >= 0.")
-    return fixed
 
 
 def check_codes_path(

@@ -188,9 +188,9 @@ def _custom_start(
     """
     n, m = engine.shape
     mixes = problem.structure.mixes_samples
-    codes = _check_factor(W, (n, rank), "W", "the codes", engine.like)
+    codes = _check_factor(W, (n, rank), "W", "the codes", engine)
     what, width = ("the mixing", n) if mixes else ("the basis", m)
-    other = _check_factor(H, (rank, width), "H", what, engine.like)
+    other = _check_factor(H, (rank, width), "H", what, engine)
     for name, factor in (("W", codes), ("H", other)):
         zeros = int((factor == 0).sum())
         if zeros and problem.solver.keeps_zeros:
@@ -211,8 +211,27 @@ def _custom_start(
     return Start(blocks, problem.structure.mixed(engine, mixing), mixing), balance
 
 
+def check_fixed(settings: FitSettings, rank: int, engine: Engine) -> Array | None:
+    """Return components that are given in the units of an engine; refuse those X cannot have."""
+    structure, fixed = settings.parts.structure, settings.fixed_components
+    if fixed is None:
+        return None
+    if structure.mixes_samples:
+        raise ValueError(
+            f"fixed_components and {structure!r} exclude each other: its components are "
+            "mixtures of samples and cannot be given. Use structure='free'."
+        )
+    fixed, features = _nonnegative(fixed, "fixed_components", engine), engine.shape[1]
+    if fixed.shape[1] != features or len(fixed) > rank:
+        raise ValueError(
+            f"fixed_components has shape {fixed.shape}, but needs at most n_components={rank} "
+            f"rows and as many columns as X has features, {features}."
+        )
+    return on_device_of(engine.like, fixed / engine.scale)
+
+
 def _check_factor(
-    factor: Any, shape: tuple[int, int], name: str, what: str, like: np.ndarray
+    factor: Any, shape: tuple[int, int], name: str, what: str, engine: Engine
 ) -> np.ndarray:
     """Return a factor of a custom start: right shape, finite, nonnegative, not all zero."""
     if factor is None:
@@ -220,19 +239,25 @@ def _check_factor(
             f"init='custom' needs both W (codes) and H (basis); {name} is missing. "
             f"Pass {name} with shape {shape} to fit, or choose another init."
         )
-    factor = check_array(on_host(factor), dtype=host_dtype(like), input_name=name)
+    factor = _nonnegative(factor, name, engine)
     if factor.shape != shape:
         raise ValueError(
             f"{name} has shape {factor.shape}, but {what} must have shape {shape} "
             "for this X and n_components."
         )
-    if factor.min() < 0:
-        count = int(np.count_nonzero(factor < 0))
-        row, column = np.argwhere(factor < 0)[0]
-        raise ValueError(
-            f"{name} holds {count} values that are negative, first at [{row}, {column}] = "
-            f"{factor[row, column]:.6g}. Replace them by small positive numbers."
-        )
     if not factor.any():
         raise ValueError(f"{name} is zero throughout; a start needs something to go on.")
     return factor
+
+
+def _nonnegative(values: Any, name: str, engine: Engine) -> np.ndarray:
+    """Return a table on the host, in the precision of an engine, if it is finite and >= 0."""
+    table = check_array(on_host(values), dtype=host_dtype(engine.like), input_name=name)
+    if table.min() < 0:
+        count = int(np.count_nonzero(table < 0))
+        row, column = np.argwhere(table < 0)[0]
+        raise ValueError(
+            f"{name} holds {count} negative values, first at [{row}, {column}] = "
+            f"{table[row, column]:.6g}. Replace them by small positive numbers, or zeros."
+        )
+    return table
