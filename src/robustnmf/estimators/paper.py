@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from robustnmf.compatibility import ModelSpec
-from robustnmf.estimators.base import BaseRobustNMF
-from robustnmf.estimators.docs import documented
+from robustnmf.estimators.base import BaseRobustNMF, documented
 from robustnmf.losses import Frobenius
 from robustnmf.structures import Convex, Free, Structure
 from robustnmf.weightings import L21, Entropy, Fuzzy, Huber, Uniform, Weighting

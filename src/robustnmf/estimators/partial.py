@@ -1,117 +1,20 @@
-r"""Learning from minibatches, for estimators whose sums over samples add up.
-
-A minibatch gives the same weighted sums as a block of a pass, :math:`A^T w X` and
-:math:`A^T w A`, with the best codes for the present basis. What is remembered is
-
-.. math::
-
-    S_t = f S_{t-1} + A_t^T w_t [X_t, A_t]
-
-with the forgetting factor f, and the basis goes to the minimum of the quadratic function that
-these sums stand for. Automatic weights are read off a histogram of energies that fades alike.
-"""
+"""Learning from minibatches, for estimators whose sums over samples add up."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from typing import Any, Self
 
-import numpy as np
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import validate_data
 
 from robustnmf._warn import warn
-from robustnmf.arrays import Array, Block, host_dtype, namespace
-from robustnmf.engine import Engine
 from robustnmf.estimators.encoding import EncodingMixin
-from robustnmf.fitting import FitSettings, check_source, check_weights, plan_fit
-from robustnmf.passes import BlockState, Statistics
-from robustnmf.problem import Problem
-from robustnmf.solvers import SOLVERS
+from robustnmf.fitting import FitSettings, check_source, check_weights
+from robustnmf.fitting.stream import Stream, begin_stream, check_complete
 from robustnmf.sources import Source, library_of, source_for
 from robustnmf.structures import Free
-from robustnmf.weightings import Batch, Weighting
-
-STEPS = 3
-"""Updates of the basis for what one minibatch has added."""
-
-FIRST_PASSES = 100
-"""Iterations that the first minibatch may take."""
-
-
-@dataclass(frozen=True)
-class Stream:
-    """What is remembered of minibatches; in the units of their engine.
-
-    ``requested_weighting`` is the weighting as given, ``unit`` the size of a typical sample of
-    the first minibatch.
-    """
-
-    problem: Problem
-    requested_weighting: Weighting
-    unit: float
-    statistics: Statistics | None = None
-    counts: np.ndarray | None = None
-
-    def after(
-        self, engine: Engine, basis: Array, weighting: Weighting, forget: float
-    ) -> tuple[Stream, Array, Weighting]:
-        """The stream with one more minibatch, its basis (k, m) and its weighting."""
-        bases = basis[None, ...]
-        batch = Batch([weighting], bases)
-        data_pass = self.problem.make_pass(engine, batch, bases, bases)
-
-        def encode_block(block: Block, _: None) -> tuple[BlockState, None]:
-            codes, cache = data_pass.encode(block, batch)
-            return BlockState(codes, energies=data_pass.energies(block, codes, cache)), None
-
-        block_states = engine.map_blocks(encode_block)[0]
-        counts, weighting = self._resolve_weighting(engine, block_states, weighting, forget)
-        resolved_batch = Batch([weighting], bases)
-
-        def gather_block(block: Block, local: BlockState) -> tuple[None, Statistics]:
-            codes, cache = data_pass.evaluate(block, local.codes)
-            return None, data_pass.gather(block, BlockState(codes), resolved_batch, cache)[1]
-
-        with np.errstate(over="ignore", invalid="ignore"):  # refused below
-            statistics: Statistics = engine.map_blocks(gather_block, block_states)[1]
-        _check_finite(statistics)
-        if self.statistics is not None:
-            statistics = self.statistics.discount(forget).merge(statistics)
-        for _ in range(STEPS):
-            _, bases = self.problem.basis_step(engine, None, bases, resolved_batch, statistics)
-        return (
-            Stream(self.problem, self.requested_weighting, self.unit, statistics, counts),
-            bases[0, ...],
-            weighting,
-        )
-
-    def _resolve_weighting(
-        self, engine: Engine, block_states: list[BlockState], weighting: Weighting, forget: float
-    ) -> tuple[np.ndarray | None, Weighting]:
-        """The histogram with these energies, and the weighting that follows from it."""
-        if not self.requested_weighting.has_auto:
-            return None, weighting
-        (histogram,) = engine.histograms(
-            block_states, self.problem.loss.degree, lambda local: local.energies,
-            unit=self.unit, earlier=0.0 if self.counts is None else forget * self.counts,
-        )  # fmt: skip
-        counts = np.stack([histogram.energies.counts, histogram.relative_energies.counts])[
-            :, None, :
-        ]
-        return counts, self.requested_weighting.resolve_auto(histogram)
-
-
-def _check_finite(statistics: Statistics) -> None:
-    """Refuse a minibatch whose sums leave the range of its dtype."""
-    for array in statistics.sums:
-        if not bool(namespace(array).all(namespace(array).isfinite(array))):
-            raise ValueError(
-                f"X is too large in the units of the first minibatch: sums of squares leave the "
-                f"range of {host_dtype(array)}. Convert X to the units of the first minibatch, or "
-                "start again with float64 data."
-            )
+from robustnmf.weightings import Weighting
 
 
 def _streams(model: Any) -> bool:
@@ -124,14 +27,6 @@ def _streams(model: Any) -> bool:
             f"{structure!r}."
         )
     return True
-
-
-def _refuse_holes(engine: Engine) -> None:
-    if not engine.complete:
-        raise ValueError(
-            "X contains NaN, but partial_fit needs complete samples: sums over rows with missing "
-            "values do not add up over minibatches. Leave those rows out, or impute them."
-        )
 
 
 def _check_same_library(source: Source, components: Any) -> None:
@@ -216,7 +111,6 @@ class PartialFit(EncodingMixin):
                 "is too little to choose it from. Give a number; select_rank compares some."
             )
         source = source_for(X, settings.name)
-        requested = settings.parts.weighting
         stream: Stream | None = getattr(self, "_stream", None)
         # Minibatches so far that held zeros and nothing else.
         empty = getattr(self, "n_steps_", 0) if stream is None else 0
@@ -224,19 +118,10 @@ class PartialFit(EncodingMixin):
             _check_same_library(source, self.components_)
             source.check_features(self)
         if stream is None:
-            settings = replace(settings, max_iter=min(settings.max_iter, FIRST_PASSES))
-            plan = plan_fit(
-                settings, check_source(settings, source), W=W, H=H, sample_weight=sample_weight
-            )
-            _refuse_holes(plan.engine)
-            # Whatever solver: the sums of a stream are quadratic, and descent by coordinates
-            # finds their minimum.
-            plan = replace(plan, problem=replace(plan.problem, solver=SOLVERS["hals"]()))
-            first = plan.best(plan.run())
+            source = check_source(settings, source)
+            plan, first, stream = begin_stream(settings, source, W, H, sample_weight)
             engine, unit = plan.engine, plan.unit
             basis, weighting = first.basis, first.weighting
-            size = engine.typical_size(plan.problem.loss.degree)
-            stream = Stream(plan.problem, requested.rescaled(1.0 / unit), size)
             learned = {
                 **plan.encoder(basis, weighting).attributes(),
                 "n_steps_": empty,
@@ -246,10 +131,11 @@ class PartialFit(EncodingMixin):
             _check_same_library(source, self.components_)
             source = self._checked(source)
             engine = self._engine(source, check_weights(sample_weight, source.shape[0]))
-            _refuse_holes(engine)
+            check_complete(engine)
             basis = source.like(self.components_) / self._scale
             unit = self._unit
-            _check_same_model(self, requested, stream.requested_weighting.rescaled(unit))
+            before = stream.requested_weighting.rescaled(unit)
+            _check_same_model(self, settings.parts.weighting, before)
             weighting = self.weighting_.rescaled(1.0 / unit)
             learned = {"n_steps_": self.n_steps_, "n_samples_seen_": self.n_samples_seen_}
         if stream.statistics is None and engine.mean() == 0:

@@ -10,21 +10,13 @@ from typing import Any, ClassVar, Self, TypeVar
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from robustnmf.compatibility import ModelSpec
-from robustnmf.estimators.base import BaseRobustNMF
-from robustnmf.estimators.docs import documented
+from robustnmf.estimators.base import REGISTRIES, BaseRobustNMF, documented
 from robustnmf.fitting import FitSettings
 from robustnmf.losses import LOSSES, Beta, Loss
 from robustnmf.structures import STRUCTURES, Structure
 from robustnmf.weightings import WEIGHTINGS, Weighting
 
 Estimator = TypeVar("Estimator")
-
-REGISTRIES: dict[str, dict[str, Any]] = {
-    "loss": LOSSES,
-    "weighting": WEIGHTINGS,
-    "structure": STRUCTURES,
-}
-"""Parts that may be given by name."""
 
 NAMED_BETAS = {2.0: "frobenius", 1.0: "kullback-leibler", 0.0: "itakura-saito"}
 """Values of ``beta_loss`` that have a loss of their own, and its name in both libraries."""
@@ -76,16 +68,16 @@ class RobustNMF(BaseRobustNMF):
     ----------
     <n_components>
     weighting : str or Weighting, default="trimmed"
-        Name or instance: <weightings>.
+        Name or instance: <weighting>.
         By name, parameters are automatic: they are read off the energies, whatever the units
         of X.
     loss : str or Loss, default="frobenius"
-        Name or instance: <losses>.
+        Name or instance: <loss>.
     beta_loss : {"frobenius", "kullback-leibler", "itakura-saito"} or float, optional
         scikit-learn's name for ``loss``: 2 is "frobenius", 1 "kullback-leibler", 0
         "itakura-saito", and any other number b is ``Beta(b)``. One of the two can be given.
     structure : str or Structure, default="free"
-        Name or instance: <structures>.
+        Name or instance: <structure>.
     fixed_components : array-like (n_fixed, n_features), optional
         The first components, held as given while the others are learned.
     alpha_W : float, default=0.0

@@ -23,8 +23,8 @@ from robustnmf._version import __version__
 from robustnmf._warn import warn
 from robustnmf.arrays import is_foreign, to_numpy
 from robustnmf.estimators._check_loaded import check_loaded
-from robustnmf.estimators.partial import Stream
 from robustnmf.fitting import RankSelection
+from robustnmf.fitting.stream import Stream
 from robustnmf.losses import LOSSES
 from robustnmf.passes import Statistics
 from robustnmf.problem import ElasticNet, Problem
