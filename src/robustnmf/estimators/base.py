@@ -30,7 +30,7 @@ from robustnmf.fitting import (
     plan_fit,
 )
 from robustnmf.fitting.consensus import Progress
-from robustnmf.fitting.settings import SOLVER_ALIASES
+from robustnmf.fitting.settings import PARAMETERS, SOLVER_ALIASES
 from robustnmf.fitting.warnings import warn_if_not_converged, warn_of_bad_entries, warn_of_fit
 from robustnmf.inits import INITS
 from robustnmf.losses import LOSSES
@@ -199,10 +199,10 @@ class BaseRobustNMF(
         parts = self._parts()
         for part in parts:
             part._validate_params()
-        parameters = self.get_params(deep=False)
+        given = {name: getattr(self, name) for name in PARAMETERS if hasattr(self, name)}
         if self.init is None:
-            parameters["init"] = type(self).init  # the default of the class
-        return FitSettings.of(type(self).__name__, parts, parameters)
+            given["init"] = type(self).init  # the default of the class
+        return FitSettings(type(self).__name__, parts, **given)
 
     @property
     def n_components_(self) -> int:

@@ -173,8 +173,8 @@ class FitPlan:
         """What tells this fit from others, in words that JSON keeps."""
         engine = self.engine
         named = {f"parameter {k}": to_json(v) for k, v in parameters.items() if k != "verbose"}
-        if not isinstance(parameters["random_state"], (int, np.integer)):
-            named.pop("parameter random_state")  # it says nothing about where the fit was
+        if not isinstance(parameters.get("random_state"), (int, np.integer)):
+            named.pop("parameter random_state", None)  # it says nothing about where the fit was
         return {
             "version": __version__,
             "estimator": self.settings.name,

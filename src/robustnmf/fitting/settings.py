@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -54,12 +53,6 @@ class FitSettings:
     l1_ratio: float = 0.0
     forget_factor: float = 0.9
 
-    @classmethod
-    def of(cls, name: str, parts: ModelSpec, parameters: Mapping[str, Any]) -> FitSettings:
-        """Collect the settings from validated parameters; others are left out."""
-        known = {f.name: parameters[f.name] for f in fields(cls) if f.name in parameters}
-        return cls(name, parts, **known)
-
     def with_weighting(self, weighting: Weighting) -> FitSettings:
         """Return the settings with another weighting."""
         return replace(self, parts=self.parts._replace(weighting=weighting))
@@ -99,6 +92,10 @@ class FitSettings:
             alias = "" if solver == self.solver else f"solver={self.solver!r} is {solver!r} here: "
             raise ValueError(alias + reason)
         return Problem(loss, structure, SOLVERS[solver]())
+
+
+PARAMETERS = tuple(f.name for f in fields(FitSettings) if f.name not in ("name", "parts"))
+"""Fields that are parameters of estimators, of the same name."""
 
 
 def check_weights(sample_weight: Any, samples: int) -> np.ndarray | None:
