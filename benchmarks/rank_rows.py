@@ -20,7 +20,8 @@ import numpy as np
 from machine import write_result
 from rank_selection import KINDS, planted_table
 
-from robustnmf.estimators.auto_rank import choose_rank
+from robustnmf import RobustNMF
+from robustnmf.fitting.rank import choose_rank
 
 SHAPE, PARTS, ROWS = (5000, 200), (3, 6, 10), (1000, 2000, 5000)
 SEEDS = {5: "chosen on", 6: "held out"}
@@ -50,7 +51,7 @@ def choose(case: tuple[int, str, int, int]) -> dict[str, Any]:
     X = table_of(kind, k, seed)
     rows = X[np.sort(np.random.default_rng(0).permutation(SHAPE[0])[:count])]
     begin = time.process_time()
-    found = choose_rank(rows, {}, 0).recommended
+    found = choose_rank(RobustNMF(random_state=0)._settings(), rows).recommended
     seconds = round(time.process_time() - begin, 1)
     row = {"seed": seed, "table": kind, "parts": k, "rows": count}
     return row | {"found": found, "seconds": seconds}

@@ -26,7 +26,7 @@ from machine import RESULTS, write_result
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 
 from robustnmf import select_rank
-from robustnmf.estimators.rank import largest_rank
+from robustnmf.fitting.rank import largest_rank
 
 RANKS, NOISES, PROBLEMS = (2, 3, 4, 5, 6), (0.05, 0.2), 5
 KINDS = ("gamma", "clustered", "counts", "heavy", "sparse", "outliers")

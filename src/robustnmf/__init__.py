@@ -5,6 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from robustnmf._version import __version__ as __version__
+
 if TYPE_CHECKING:
     # For type checkers and editors, which cannot read registries. A loss, structure or weighting
     # that is not listed here is public all the same, without a static type. "As" exports names.
@@ -62,8 +64,6 @@ if TYPE_CHECKING:
         Uniform as Uniform,
     )
     # isort: on
-
-__version__ = "0.2.0"
 
 # Names are found when they are first needed, ``__all__`` too: scikit-learn takes a second to
 # import, and ``robustnmf --help`` need not.

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure
 
     from robustnmf.estimators import RobustNMFDetector
-    from robustnmf.estimators._base import BaseRobustNMF
+    from robustnmf.estimators.base import BaseRobustNMF
 
     Estimator: TypeAlias = BaseRobustNMF | RobustNMFDetector
 

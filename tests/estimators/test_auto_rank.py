@@ -2,6 +2,7 @@
 
 import json
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -21,8 +22,12 @@ from robustnmf import (
     select_rank,
 )
 from robustnmf.cli import main
-from robustnmf.estimators import ESTIMATORS, auto_rank, rank
-from robustnmf.estimators.auto_rank import MAX_RANK, default_rank, draw_rank_rows_of
+from robustnmf.estimators import ESTIMATORS
+from robustnmf.fitting import check_source, rank
+from robustnmf.fitting.rank import MAX_RANK, draw_rank_rows
+from robustnmf.fitting.rank import SHORT as OF_COMPARISON
+from robustnmf.fitting.starts import default_rank
+from robustnmf.sources import source_for
 from tests.problems import noisy_low_rank, positive_start
 from tests.test_sources import KINDS
 
@@ -38,12 +43,18 @@ def calls(monkeypatch):
     """Replace the comparison, which takes seconds, by a fixed result; return its arguments."""
     arguments = []
 
-    def compare(rows, ranks, **parameters):
-        arguments.append((rows, ranks, parameters))
+    def compare(settings, rows, ranks, **options):
+        arguments.append((rows, ranks, settings, options))
         return SELECTION
 
-    monkeypatch.setattr(rank, "select_rank", compare)
+    monkeypatch.setattr(rank, "compare_ranks", compare)
     return arguments
+
+
+def rows_of(X):
+    """Rows by which ``RobustNMF("auto")`` chooses."""
+    settings = RobustNMF()._settings()
+    return draw_rank_rows(settings, check_source(settings, source_for(X, settings.name)))
 
 
 @pytest.mark.parametrize(
@@ -88,24 +99,21 @@ def test_the_shell_compares_the_same_rows_with_the_same_parameters(calls, tmp_pa
     assert main(["fit", str(tmp_path / "x.csv"), "-k", "auto", "-o", str(tmp_path), *options]) == 0
     RobustNMF("auto", loss="kullback-leibler", random_state=3).fit(X)
     capsys.readouterr()
-    (rows, ranks, shell), (same_rows, same_ranks, ours) = calls
+    (rows, ranks, shell, options), (same_rows, same_ranks, ours, same_options) = calls
     np.testing.assert_allclose(rows, same_rows)
     assert ranks == same_ranks == range(1, 9)
-    assert repr(RobustNMF(**{n: v for n, v in ours.items() if n not in shell})) in (
-        "RobustNMF()",
-        "RobustNMF(structure=Free())",
-    )
-    assert ours["loss"].get_params() == robustnmf.KullbackLeibler().get_params()
-    for name in ("init", "random_state", "stability", "n_runs"):
-        assert shell[name] == ours[name]
+    assert options == same_options
+    assert ours.random_state == 3
+    assert repr(shell) == repr(replace(ours, n_components=None))
+    assert type(ours.parts.loss) is robustnmf.KullbackLeibler
 
 
 @pytest.mark.parametrize("most", [5000, 25])
 @pytest.mark.parametrize("name", KINDS)
 def test_every_kind_of_x_chooses_by_the_same_rows(name, most, monkeypatch, tmp_path):
-    monkeypatch.setattr(auto_rank, "MAX_ROWS", most)
-    expected = draw_rank_rows_of(RobustNMF(), X)
-    rows = draw_rank_rows_of(RobustNMF(), KINDS[name][0](X, tmp_path))
+    monkeypatch.setattr(rank, "MAX_ROWS", most)
+    expected = rows_of(X)
+    rows = rows_of(KINDS[name][0](X, tmp_path))
     assert rows.shape == (min(60, most), 8)
     dense = rows.toarray() if scipy.sparse.issparse(rows) else rows
     np.testing.assert_array_equal(dense, expected)
@@ -128,22 +136,22 @@ def test_a_choice_is_the_fit_with_its_number(name, calls):
     np.testing.assert_array_equal(chosen.components_, given.components_)
     assert chosen.rank_selection_ is SELECTION
     assert not hasattr(given, "rank_selection_")
-    (_, ranks, parameters) = calls[0]
+    (_, ranks, settings, _) = calls[0]
     assert ranks == range(1, 9)
-    assert parameters.keys().isdisjoint({"max_iter", "tol", "n_init"})  # as in the shell
+    assert {name: getattr(settings, name) for name in OF_COMPARISON} == OF_COMPARISON
 
 
 def test_parameters_of_the_model_are_passed_on(calls):
     fixed = X[:2]
     RobustNMF("auto", beta_loss=1, alpha_W=0.1, fixed_components=fixed, init="random").fit(X)
     EucNMF("auto", solver="hals").fit(X)
-    (_, ranks, ours), (_, _, paper) = calls
+    (_, ranks, ours, _), (_, _, paper, _) = calls
     assert ranks == range(2, 9)  # no fewer than those that are given
-    assert isinstance(ours["loss"], robustnmf.KullbackLeibler)
-    assert (ours["alpha_W"], ours["init"], ours["random_state"]) == (0.1, "random", 0)
-    assert ours["fixed_components"] is fixed
-    assert (paper["solver"], paper["init"]) == ("hals", "random")
-    assert type(paper["weighting"]) is robustnmf.Uniform
+    assert isinstance(ours.parts.loss, robustnmf.KullbackLeibler)
+    assert (ours.alpha_W, ours.init, ours.random_state) == (0.1, "random", 0)
+    assert ours.fixed_components is fixed
+    assert (paper.solver, paper.init) == ("hals", "random")
+    assert type(paper.parts.weighting) is robustnmf.Uniform
 
 
 def test_samples_without_weight_have_no_part_in_the_choice(calls):
@@ -209,7 +217,7 @@ def test_models_of_before_with_as_many_components_as_features_are_read(tmp_path)
 def test_the_most_that_are_compared_are_said_to_be(monkeypatch):
     errors = np.linspace(1.0, 0.1, MAX_RANK) + np.array([[0.0], [0.001]])
     found = RankSelection(np.arange(1, MAX_RANK + 1), errors)
-    monkeypatch.setattr(rank, "select_rank", lambda *args, **parameters: found)
+    monkeypatch.setattr(rank, "compare_ranks", lambda *args, **parameters: found)
     table = np.random.default_rng(0).random((60, 20))
     with pytest.warns(UserWarning, match="chose 15 components, the most that it compares"):
         RobustNMF("auto", **SHORT).fit(table)

@@ -117,7 +117,7 @@ def test_bad_parameters_are_refused(model, message):
         ),
         ({"W": W, "H": H[:, :3]}, r"H has shape \(2, 3\), but the basis must have shape \(2, 6\)"),
         ({"W": W * 0, "H": H}, "W is zero throughout"),
-        ({"W": W, "H": H - 0.5}, r"H holds .* values that are negative, first at \["),
+        ({"W": W, "H": H - 0.5}, r"H holds .* negative values, first at \["),
         ({"W": W, "H": np.full((2, 6), np.nan)}, "Input H contains NaN"),
         ({"W": 5, "H": H}, "Expected 2D array, got scalar array"),
     ],

@@ -384,3 +384,18 @@ def test_transform_keeps_the_precision_of_foreign_byte_orders(dtype):
     expected = np.dtype(dtype).newbyteorder("=")
     assert model.transform(data).dtype == expected
     assert model.components_.dtype == expected
+
+
+class OfFewParameters(RobustNMF):
+    """An estimator of a user that fixes most parameters."""
+
+    def __init__(self, n_components=None, random_state=None):
+        super().__init__(n_components, weighting="entropy", random_state=random_state)
+
+
+def test_a_subclass_may_have_fewer_parameters(tmp_path):
+    model = OfFewParameters(3, random_state=0)
+    assert set(model.get_params()) == {"n_components", "random_state"}
+    codes = model.fit_transform(X, checkpoint=tmp_path / "fit.npz")
+    expected = RobustNMF(3, weighting="entropy", random_state=0).fit_transform(X)
+    np.testing.assert_array_equal(codes, expected)

@@ -14,9 +14,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
 
 from robustnmf import ConsensusNMF, ConvexNMF, RobustNMF, load
-from robustnmf.estimators import _runs
-from robustnmf.estimators._grouping import group_components, group_silhouettes
-from robustnmf.estimators._resampling import draw_counts
+from robustnmf.fitting import runs
+from robustnmf.fitting.consensus import group_components, group_silhouettes
+from robustnmf.fitting.runs import draw_counts
 from robustnmf.metrics import match_parts
 from robustnmf.sources import source_for
 
@@ -127,7 +127,7 @@ def test_silhouettes_are_those_of_scikit_learn():
 
 def test_batches_of_any_size_give_the_same(fitted, monkeypatch):
     X, _ = planted()
-    monkeypatch.setattr(_runs, "CODES_BYTES", 5 * 90 * 3 * 8 * _runs.CODES_ARRAYS)
+    monkeypatch.setattr(runs, "CODES_BYTES", 5 * 90 * 3 * 8 * runs.CODES_ARRAYS)
     other = small().fit(X)
     np.testing.assert_allclose(other.components_, fitted.components_, rtol=1e-5, atol=1e-7)
     np.testing.assert_array_equal(other.labels_, fitted.labels_)
@@ -137,23 +137,23 @@ def test_batches_of_any_size_give_the_same(fitted, monkeypatch):
 def test_a_fit_continues_from_its_checkpoint(resample, tmp_path, monkeypatch):
     X, _ = planted()
     path = tmp_path / "runs.npz"
-    monkeypatch.setattr(_runs, "CODES_BYTES", 5 * 90 * 3 * 8 * _runs.CODES_ARRAYS)
+    monkeypatch.setattr(runs, "CODES_BYTES", 5 * 90 * 3 * 8 * runs.CODES_ARRAYS)
     whole = small(resample=resample, n_resamples=3).fit(X)
-    run_batch, calls = _runs.run_batch, []
+    run_batch, calls = runs.run_batch, []
 
-    def interrupted(model, plan, runs, batch):
+    def interrupted(plan, done, batch):
         if len(calls) == 2:
             raise RuntimeError("interrupted")
         calls.append(len(batch))
-        run_batch(model, plan, runs, batch)
+        run_batch(plan, done, batch)
 
-    monkeypatch.setattr("robustnmf.estimators._consensus.run_batch", interrupted)
+    monkeypatch.setattr("robustnmf.fitting.consensus.run_batch", interrupted)
     with pytest.raises(RuntimeError, match="interrupted"):
         small(resample=resample, n_resamples=3).fit(X, checkpoint=path)
     assert path.exists()
     with pytest.raises(ValueError, match="belongs to another fit"):
         small(resample=resample, n_resamples=3).fit(2 * X, checkpoint=path)
-    monkeypatch.setattr("robustnmf.estimators._consensus.run_batch", run_batch)
+    monkeypatch.setattr("robustnmf.fitting.consensus.run_batch", run_batch)
     resumed = small(resample=resample, n_resamples=3).fit(X, checkpoint=path)
     assert not path.exists()
     np.testing.assert_array_equal(resumed.components_, whole.components_)
@@ -164,16 +164,16 @@ KILLED = """
 import os, signal, sys
 import numpy as np
 from robustnmf import ConsensusNMF, RobustNMF
-from robustnmf.estimators import _consensus, _runs
+from robustnmf.fitting import consensus, runs
 
-_runs.CODES_BYTES = 5 * 90 * 3 * 8 * _runs.CODES_ARRAYS
-run_batch, left = _consensus.run_batch, [int(sys.argv[3])]
+runs.CODES_BYTES = 5 * 90 * 3 * 8 * runs.CODES_ARRAYS
+run_batch, left = consensus.run_batch, [int(sys.argv[3])]
 def killed(*arguments):
     if not left[0]:
         os.kill(os.getpid(), signal.SIGKILL)
     left[0] -= 1
     run_batch(*arguments)
-_consensus.run_batch = killed
+consensus.run_batch = killed
 model = ConsensusNMF(RobustNMF(3, tol=1e-3, max_iter=200), n_runs=12, random_state=0)
 model.fit(np.load(sys.argv[1]), checkpoint=sys.argv[2])
 """
@@ -190,14 +190,14 @@ def test_a_fit_that_is_killed_early_continues(batches, tmp_path, monkeypatch):
     command = [sys.executable, "-c", KILLED, str(tmp_path / "X.npy"), str(path), str(batches)]
     assert subprocess.run(command, timeout=300).returncode == -signal.SIGKILL
     assert list(folder.iterdir()) == [path] * batches
-    monkeypatch.setattr(_runs, "CODES_BYTES", 5 * 90 * 3 * 8 * _runs.CODES_ARRAYS)
-    run_batch, runs_done = _runs.run_batch, []
+    monkeypatch.setattr(runs, "CODES_BYTES", 5 * 90 * 3 * 8 * runs.CODES_ARRAYS)
+    run_batch, runs_done = runs.run_batch, []
 
-    def counted(model, plan, runs, batch):
+    def counted(plan, done, batch):
         runs_done.extend(batch)
-        run_batch(model, plan, runs, batch)
+        run_batch(plan, done, batch)
 
-    monkeypatch.setattr("robustnmf.estimators._consensus.run_batch", counted)
+    monkeypatch.setattr("robustnmf.fitting.consensus.run_batch", counted)
     resumed = small().fit(X, checkpoint=path)
     assert len(runs_done) == 12 - 5 * batches
     assert not any(folder.iterdir())
@@ -311,7 +311,7 @@ def test_it_is_a_step_of_a_pipeline():
 def test_callbacks_are_called_after_every_batch(monkeypatch):
     pytest.importorskip("sklearn.callback", reason="callbacks came with scikit-learn 1.9")
     X, _ = planted()
-    monkeypatch.setattr(_runs, "CODES_BYTES", 5 * 90 * 3 * 8 * _runs.CODES_ARRAYS)
+    monkeypatch.setattr(runs, "CODES_BYTES", 5 * 90 * 3 * 8 * runs.CODES_ARRAYS)
     events = []
 
     class Recorder:

@@ -7,9 +7,9 @@ import pytest
 import scipy.sparse
 
 from robustnmf import RobustNMF, select_rank
-from robustnmf.estimators import _rank_errors, rank
-from robustnmf.estimators._hidden import distinct_rows
-from robustnmf.estimators.rank_selection import has_risen, is_far_from_stable
+from robustnmf.fitting import rank
+from robustnmf.fitting.rank import capped_mean, distinct_rows, held_out_errors, hidden_errors
+from robustnmf.fitting.rank_selection import has_risen, is_far_from_stable
 
 
 def planted(k, seed, *, noise=0.05, outliers=0.1, shape=(120, 25)):
@@ -35,9 +35,9 @@ def test_a_batch_of_ranks_is_its_single_fits():
     X = planted(3, 0, shape=(60, 15))
     out = np.random.default_rng(1).random(X.shape) < 0.1
     settings = {"random_state": 3, "max_iter": 100, "tol": 1e-3}
-    together = _rank_errors.hidden_errors(RobustNMF(4, **settings), X, out, np.arange(1, 5))
+    together = hidden_errors(RobustNMF(4, **settings)._settings(), X, out, np.arange(1, 5))
     for k in range(1, 5):
-        alone = _rank_errors.hidden_errors(RobustNMF(k, **settings), X, out, np.array([k]))
+        alone = hidden_errors(RobustNMF(k, **settings)._settings(), X, out, np.array([k]))
         # Products of one member and of a batch round differently.
         slack = 1e-6 * np.nanmax(alone)
         np.testing.assert_allclose(together[k - 1], alone[0], rtol=1e-6, atol=slack)
@@ -122,11 +122,9 @@ def test_held_out_entries_are_predicted_from_the_rest():
     rows, columns = np.arange(40) < 12, np.arange(15) < 5
     spoiled = X.copy()
     spoiled[np.ix_(rows, columns)] += 1.0
-    settings = {"random_state": 0, "max_iter": 2000, "tol": 1e-8}
+    settings = RobustNMF(2, random_state=0, max_iter=2000, tol=1e-8)._settings()
     errors = [
-        _rank_errors.held_out_errors(
-            RobustNMF(2, **settings), scipy.sparse.csr_array(table), rows, columns, np.array([2])
-        )[0]
+        held_out_errors(settings, scipy.sparse.csr_array(table), rows, columns, np.array([2]))[0]
         for table in (X, spoiled)
     ]
     assert np.isnan(errors[0][~rows]).all()
@@ -160,9 +158,9 @@ def test_what_sparse_data_cannot_have():
 def test_outliers_are_capped():
     errors = np.ones((2, 3, 50))
     errors[:, 1] = 0.1 * np.exp(0.1 * np.random.default_rng(0).standard_normal((2, 50)))
-    capped = _rank_errors.capped_mean(errors)
+    capped = capped_mean(errors)
     errors[:, :, 0] = 1e6 * np.array([1.0, 2.0, 3.0])
-    assert np.allclose(_rank_errors.capped_mean(errors), capped, rtol=0.05)
+    assert np.allclose(capped_mean(errors), capped, rtol=0.05)
 
 
 def test_a_plot():

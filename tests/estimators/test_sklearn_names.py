@@ -8,7 +8,7 @@ from sklearn.base import clone
 from sklearn.decomposition import NMF, MiniBatchNMF
 
 from robustnmf import Beta, EucNMF, ItakuraSaito, KullbackLeibler, RobustNMF
-from robustnmf.estimators._aliases import REPLACED
+from robustnmf.estimators.robust import REPLACED
 from tests.problems import noisy_low_rank, positive_start
 
 X = noisy_low_rank(20, 6, 2) + 0.01

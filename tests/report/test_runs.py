@@ -10,7 +10,7 @@ import robustnmf
 from robustnmf.cli import main
 from robustnmf.cli.fit import class_note, edge_note, units_ratio
 from robustnmf.estimators import RankSelection
-from robustnmf.estimators._explanation import find_outliers
+from robustnmf.estimators.encoding import find_outliers
 from robustnmf.report.fitted import encode_samples
 from robustnmf.tables import Table
 from tests.problems import noisy_low_rank

@@ -345,19 +345,22 @@ def _choose_rank(
 ) -> RankSelection:
     """Compare numbers of parts on some of the samples, as ``RobustNMF("auto")`` does."""
     from robustnmf.estimators import RobustNMF
-    from robustnmf.estimators.auto_rank import choose_rank, draw_rank_rows_of
-    from robustnmf.estimators.rank import largest_rank
+    from robustnmf.fitting import check_source
+    from robustnmf.fitting.rank import choose_rank, draw_rank_rows, largest_rank
+    from robustnmf.sources import source_for
 
     with places_named(table):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the fit says the same of X
-            rows = draw_rank_rows_of(RobustNMF(**parameters), table.data)
+            settings = RobustNMF(
+                random_state=options.seed, verbose=int(not _is_quiet(options)), **parameters
+            )._settings()
+            source = check_source(settings, source_for(table.data, settings.name))
+            rows = draw_rank_rows(settings, source)
         largest = min(options.max_ranks, largest_rank(rows))
     _say(options, f"choosing among {largest} numbers of parts, on {rows.shape[0]} samples")
     with places_named(table if rows.shape[0] == table.data.shape[0] else None):
-        selection = choose_rank(
-            rows, parameters, options.seed, options.max_ranks, verbose=int(not _is_quiet(options))
-        )
+        selection = choose_rank(settings, rows, options.max_ranks)
     _say(options, selection.reason)
     return selection
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import numpy as np
     from scipy.sparse import csr_array
 
-    from robustnmf.estimators._base import BaseRobustNMF
+    from robustnmf.estimators.base import BaseRobustNMF
     from robustnmf.tables import StoredRows, Table
 
 DESCRIPTION = """Apply a model to new samples. Written is a CSV file with a line for each: how much

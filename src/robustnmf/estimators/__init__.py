@@ -2,36 +2,24 @@
 
 from robustnmf.estimators.consensus import ConsensusNMF
 from robustnmf.estimators.detector import RobustNMFDetector
-from robustnmf.estimators.features import TopFeature, top_features
-from robustnmf.estimators.functions import non_negative_factorization
+from robustnmf.estimators.functions import (
+    TopFeature,
+    non_negative_factorization,
+    select_rank,
+    top_features,
+)
 from robustnmf.estimators.paper import EWRNMF, FWRNMF, NMFL2, ConvexNMF, EucNMF, HuberRNMF
 from robustnmf.estimators.path import PathMember, fit_path
-from robustnmf.estimators.rank import select_rank
-from robustnmf.estimators.rank_selection import RankSelection
 from robustnmf.estimators.robust import RobustNMF
 from robustnmf.estimators.saving import load
+from robustnmf.fitting import RankSelection
 
 ESTIMATORS: dict[str, type] = {
     cls.__name__: cls for cls in (RobustNMF, EucNMF, ConvexNMF, NMFL2, HuberRNMF, FWRNMF, EWRNMF)
 }
 
 __all__ = [
-    "ESTIMATORS",
-    "EWRNMF",
-    "FWRNMF",
-    "NMFL2",
-    "ConsensusNMF",
-    "ConvexNMF",
-    "EucNMF",
-    "HuberRNMF",
-    "PathMember",
-    "RankSelection",
-    "RobustNMF",
-    "RobustNMFDetector",
-    "TopFeature",
-    "fit_path",
-    "load",
-    "non_negative_factorization",
-    "select_rank",
-    "top_features",
-]
+    "ESTIMATORS", "EWRNMF", "FWRNMF", "NMFL2", "ConsensusNMF", "ConvexNMF", "EucNMF", "HuberRNMF",
+    "PathMember", "RankSelection", "RobustNMF", "RobustNMFDetector", "TopFeature", "fit_path",
+    "load", "non_negative_factorization", "select_rank", "top_features",
+]  # fmt: skip

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass, replace
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -13,30 +15,32 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from robustnmf.arrays import on_device_of
 from robustnmf.compatibility import ModelSpec
-from robustnmf.estimators._base import BaseRobustNMF
-from robustnmf.estimators._consensus import learn, run_all, warn_of_fit
-from robustnmf.estimators._encoding import EncodingMixin
-from robustnmf.estimators._grouping import group_components
-from robustnmf.estimators._input import Seed, check_weights
-from robustnmf.estimators._plan import plan_fit
-from robustnmf.estimators._progress import (
+from robustnmf.estimators.base import (
+    BaseRobustNMF,
     CallbackSupportMixin,
     finished,
+    runs_progress_of,
     with_callbacks,
 )
-from robustnmf.estimators._resampling import counts_of
-from robustnmf.estimators._runs import (
-    most_members,
-    settle,
-)
+from robustnmf.estimators.encoding import EncodingMixin
 from robustnmf.estimators.robust import RobustNMF
 from robustnmf.estimators.saving import SaveMixin
+from robustnmf.fitting import Seed, check_source, choose_components, plan_fit
+from robustnmf.fitting.consensus import (
+    ConsensusSettings,
+    encode_medians,
+    find_consensus,
+    screened_once,
+)
+from robustnmf.fitting.runs import most_members
+from robustnmf.fitting.warnings import warn_of_fit, warn_of_stopped_runs
 from robustnmf.sources import source_for
 
 FOUND = ("stability_", "silhouette_", "spread_", "labels_", "objectives_", "n_runs_kept_")
 """Attributes that the estimator of one run does not have."""
 
 
+@dataclass(repr=False, eq=False)
 class ConsensusNMF(
     SaveMixin,
     CallbackSupportMixin,
@@ -135,34 +139,15 @@ class ConsensusNMF(
         "verbose": ["verbose"],
     }
 
-    stability_: Any
-    silhouette_: Any
-    spread_: Any
-    labels_: Any
-    objectives_: Any
-    n_runs_kept_: int
-    n_iter_: int
-
-    def __init__(
-        self,
-        estimator: BaseRobustNMF | None = None,
-        *,
-        n_runs: int = 100,
-        resample: str | None = None,
-        n_resamples: int = 10,
-        density_threshold: float = 0.5,
-        neighborhood: float = 0.3,
-        random_state: Seed = None,
-        verbose: int = 0,
-    ):
-        self.estimator = estimator
-        self.n_runs = n_runs
-        self.resample = resample
-        self.n_resamples = n_resamples
-        self.density_threshold = density_threshold
-        self.neighborhood = neighborhood
-        self.random_state = random_state
-        self.verbose = verbose
+    estimator: BaseRobustNMF | None = None
+    _: KW_ONLY
+    n_runs: int = 100
+    resample: str | None = None
+    n_resamples: int = 10
+    density_threshold: float = 0.5
+    neighborhood: float = 0.3
+    random_state: Seed = None
+    verbose: int = 0
 
     def fit(
         self, X: Any, y: Any = None, *, sample_weight: Any = None, checkpoint: Any = None
@@ -203,36 +188,39 @@ class ConsensusNMF(
         codes : ndarray (n_samples, n_components)
         """
         self._validate_params()
-        model = self._clone()
-        parts = model._checked_parts()
-        source = source_for(X, type(self).__name__)
-        most = most_members(model.n_components, self.n_runs, source.on_device)
-        plan = plan_fit(model, parts, source, None, None, sample_weight, weightings=most)
-        model.set_params(n_components=plan.start.basis.shape[1])  # all runs have as many
-        if self.resample == "poisson":
-            counts_of(plan.source)
-        kept = None if checkpoint is None else plan.checkpoint(self, checkpoint, 0.0)
-        if kept is not None:  # components are written in the user's units
-            kept.identity["units of X"] = plan.engine.scale
-        settled = settle(model, plan, check_weights(sample_weight, plan.engine.shape[0]))
-        runs = run_all(self, model, plan, settled, most, kept)
-        groups = group_components(
-            runs.components, runs.objectives, runs.kept(),
-            self.density_threshold, self.neighborhood,
+        inner = replace(self._chosen._settings(), name=type(self).__name__)
+        settings = screened_once(inner)
+        source = check_source(settings, source_for(X, settings.name))
+        most = most_members(settings, self.n_runs, source)
+        settings, selection = choose_components(settings, source, sample_weight)
+        plan = plan_fit(settings, source, sample_weight=sample_weight, weightings=most)
+        kept = None
+        if checkpoint is not None:
+            kept = plan.checkpoint(self.get_params(), checkpoint, 0.0)
+            kept.identity["units of X"] = plan.engine.scale  # of the components in the file
+        options = ConsensusSettings(
+            self.n_runs, self.resample, self.n_resamples, self.density_threshold,
+            self.neighborhood, self.random_state,
         )  # fmt: skip
-        codes, learned = learn(plan, settled.parts, groups.parts)
-        learned["n_iter_"] = int(np.median(runs.n_iter))
-        warn_of_fit(type(self).__name__, model, plan, runs, learned)
+        found = find_consensus(plan, options, most, kept, partial(runs_progress_of, self))
+        encoded, member = encode_medians(plan, found)
+        n_iter = int(np.median(found.runs.n_iter))
+        result = replace(encoded.result(member, selection), n_iter=n_iter)
+        warn_of_stopped_runs(plan, found.runs)
+        warn_of_fit(plan, result, result.energies)
+        codes, groups = encoded.codes(member), found.groups
+        of_runs = {
+            "stability_": groups.stability, "silhouette_": groups.silhouette,
+            "spread_": groups.spread, "labels_": groups.labels,
+            "objectives_": found.runs.objectives,
+        }  # fmt: skip
         like = plan.engine.like
-        found = {"stability_": groups.stability, "silhouette_": groups.silhouette,
-                 "spread_": groups.spread, "labels_": groups.labels,
-                 "objectives_": runs.objectives}  # fmt: skip
         plan.engine.close()
         # Nothing is set before this point: a failed fit leaves the estimator as it was.
         validate_data(self, source.header, skip_check_array=True, reset=True)
         self.__dict__.pop("rank_selection_", None)
-        self.__dict__.update(learned)
-        self.__dict__.update({name: on_device_of(like, array) for name, array in found.items()})
+        self.__dict__.update(result.attributes())
+        self.__dict__.update({name: on_device_of(like, array) for name, array in of_runs.items()})
         self.n_runs_kept_ = int((groups.labels >= 0).any(axis=1).sum())
         finished(self)
         if kept is not None:
@@ -243,13 +231,6 @@ class ConsensusNMF(
     def _chosen(self) -> BaseRobustNMF:
         """The estimator that runs are of, by default ``RobustNMF()``."""
         return RobustNMF() if self.estimator is None else self.estimator
-
-    def _clone(self) -> BaseRobustNMF:
-        """Return a clone of the estimator that runs the screening, if any, from one start."""
-        model = clone(self._chosen)
-        weighting = model._checked_parts().weighting
-        init = "robust" if weighting.needs_screening else "random"
-        return model.set_params(n_init=1, random_state=0, init=init, verbose=0)
 
     @property
     def estimator_(self) -> BaseRobustNMF:

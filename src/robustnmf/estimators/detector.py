@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -12,13 +13,11 @@ from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from robustnmf.arrays import as_float64, namespace, to_numpy, weighted_quantile
-from robustnmf.estimators._encoding import check_same_namespace
-from robustnmf.estimators._input import Seed, check_weights
-from robustnmf.estimators._shift import nonnegative_shift, shifted
-from robustnmf.estimators.rank_selection import RankSelection
+from robustnmf.arrays import as_float64, namespace, on_device_of, to_numpy, weighted_quantile
+from robustnmf.estimators.encoding import check_same_namespace
 from robustnmf.estimators.robust import RobustNMF
 from robustnmf.estimators.saving import SaveMixin
+from robustnmf.fitting import RankSelection, Seed, check_weights
 from robustnmf.losses import LOSSES, Loss
 from robustnmf.sources import source_for
 from robustnmf.weightings import Trimmed
@@ -30,6 +29,7 @@ WELL = -5.0
 """Logarithm from which on a sample is described so well that it does not matter how well."""
 
 
+@dataclass(repr=False, eq=False)
 class RobustNMFDetector(SaveMixin, OutlierMixin, BaseEstimator):
     r"""Detect outliers: samples that components do not describe, or that are far from others.
 
@@ -109,22 +109,13 @@ class RobustNMFDetector(SaveMixin, OutlierMixin, BaseEstimator):
         "random_state": ["random_state"],
     }
 
-    def __init__(
-        self,
-        n_components: int | str | None = None,
-        *,
-        contamination: float | str = "auto",
-        loss: str | Loss = "frobenius",
-        max_iter: int = 1000,
-        tol: float = 1e-4,
-        random_state: Seed = None,
-    ):
-        self.n_components = n_components
-        self.contamination = contamination
-        self.loss = loss
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
+    n_components: int | str | None = None
+    _: KW_ONLY
+    contamination: float | str = "auto"
+    loss: str | Loss = "frobenius"
+    max_iter: int = 1000
+    tol: float = 1e-4
+    random_state: Seed = None
 
     def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> RobustNMFDetector:
         """Learn the parts, and from where on a sample is an outlier.
@@ -149,7 +140,7 @@ class RobustNMFDetector(SaveMixin, OutlierMixin, BaseEstimator):
         _check_rank(self.n_components, shape)
         # Rows that are not in memory are read as they are; RobustNMF refuses negative ones.
         shift = self._shift(table) if source.in_memory else np.zeros(shape[1])
-        inside, _ = shifted(table, shift)
+        inside, _ = _shifted(table, shift)
         estimator = RobustNMF(
             self.n_components,
             weighting=Trimmed(),
@@ -236,7 +227,7 @@ class RobustNMFDetector(SaveMixin, OutlierMixin, BaseEstimator):
         -------
         contributions : ndarray (n_samples, n_features)
         """
-        inside, below = shifted(self._checked(X), self.shift_)
+        inside, below = _shifted(self._checked(X), self.shift_)
         contributions = self.estimator_.explain(inside)
         return contributions if below is None else contributions - self._squared_unit * below**2
 
@@ -279,10 +270,12 @@ class RobustNMFDetector(SaveMixin, OutlierMixin, BaseEstimator):
         """By how much features are raised to hold no negative values."""
         if scipy.sparse.issparse(X) or not self._quadratic:
             return np.zeros(X.shape[1])  # RobustNMF says what is wrong with negative values there
-        return nonnegative_shift(X)
+        xp = namespace(X)
+        below = xp.where(X < 0, X, xp.zeros_like(X))
+        return -xp.min(as_float64(below), axis=0)
 
     def _scores(self, X: Any) -> np.ndarray:
-        inside, below = shifted(X, self.shift_)
+        inside, below = _shifted(X, self.shift_)
         energies, sizes, engine = self.estimator_._energies_and_sizes(inside)
         if below is not None:
             squares = namespace(below).sum(as_float64(below) ** 2, axis=1)
@@ -330,3 +323,21 @@ def _level(scores: np.ndarray, row_weight: np.ndarray, share: float) -> float:
     below = scores[(row_weight > 0) & (scores < first - 1e-9 * abs(first))]
     # Between two samples, so that rounding does not move one across.
     return 0.5 * (float(below.max()) + first) if len(below) else first - 0.5
+
+
+def _shifted(X: Any, shift: Any) -> tuple[Any, Any]:
+    """Return X with features raised by a shift, and what is still below zero (or None).
+
+    Both (samples, features); the first has zeros where the second is negative.
+    """
+    if not bool(namespace(shift).any(shift > 0)):
+        return X, None
+    table = X.toarray() if scipy.sparse.issparse(X) else X
+    xp = namespace(table)
+    raised = table + xp.astype(on_device_of(table, shift), table.dtype)
+    nothing = xp.zeros_like(raised)
+    below = xp.where(raised < 0, raised, nothing)
+    # What is known stands for what is not, as in energies; squares of it add to those.
+    known = xp.sum(xp.astype(xp.isfinite(raised), table.dtype), axis=1, keepdims=True)
+    whole = (table.shape[1] / xp.where(known > 0, known, 1 + 0 * known)) ** 0.5
+    return xp.where(raised < 0, nothing, raised), below * whole

@@ -1,13 +1,25 @@
-"""Factorisation as a function, called as scikit-learn's ``non_negative_factorization``."""
+"""Functions beside the estimators: factorise, compare numbers of components, name features."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
+from sklearn.utils import check_array
+from sklearn.utils.validation import check_is_fitted
 
 from robustnmf._warn import warn
+from robustnmf.arrays import to_numpy
 from robustnmf.estimators.robust import RobustNMF
+from robustnmf.fitting import RankSelection
+from robustnmf.fitting.rank import SHORT, compare_ranks, is_integer
+from robustnmf.sources.array import readable
+
+LEAST_SHARE = 1e-3
+"""Share in other components, as a part of the mean share, below which it makes no difference."""
 
 
 def non_negative_factorization(
@@ -83,3 +95,195 @@ def non_negative_factorization(
     model = RobustNMF(rank, fixed_components=H, **parameters)
     codes = model.fit_transform(X, sample_weight=sample_weight)
     return codes, model.components_, model.n_iter_
+
+
+def select_rank(
+    X: Any,
+    ranks: Iterable[int] = range(1, 11),
+    *,
+    n_folds: int = 5,
+    hidden: float = 0.1,
+    stability: bool = False,
+    n_runs: int = 20,
+    random_state: Any = None,
+    verbose: int = 0,
+    **parameters: Any,
+) -> RankSelection:
+    """Compare numbers of components by how well they predict hidden entries.
+
+    Several ranks at a time are one batch that reads X once a pass: smaller ones have components
+    that are zero and stay that. Ranks are compared in increasing order. If the errors of the last
+    three are clearly larger than the least, no larger ones are tried.
+
+    Parameters
+    ----------
+    X : array-like or sparse matrix (n_samples, n_features)
+        Nonnegative data; NaN where a value is not known. Of sparse X whole blocks are hidden, and
+        ranks need to be no larger than what is left of samples and features, about two thirds.
+    ranks : iterable of int, default=range(1, 11)
+        Numbers of components to compare; the largest ones may be left out.
+    n_folds : int, default=5
+        How many times entries are hidden, other ones each time.
+    hidden : float, default=0.1
+        Share of the known entries that is hidden, at most ``1 / n_folds``.
+    stability : bool, default=False
+        Whether to find out, too, for which ranks components come back: every rank is run from
+        ``n_runs`` random starts, and the silhouette of the groups that their components form
+        (:class:`ConsensusNMF`) is high where runs agree. The recommendation then rests on both.
+    n_runs : int, default=20
+        Runs of each rank for the stability.
+    random_state : int, RandomState or None
+        What is hidden, and where fits start.
+    verbose : int, default=0
+        Whether to print how far the comparison is.
+    **parameters
+        Of :class:`RobustNMF`, for example ``loss="kullback-leibler"``.
+
+    Returns
+    -------
+    selection : RankSelection
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from robustnmf import select_rank
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.gamma(0.5, size=(150, 3)) @ rng.gamma(0.5, size=(3, 30))
+    >>> X += 0.02 * rng.random(X.shape)
+    >>> X[:10] = 3 * rng.random((10, 30))
+    >>> select_rank(X, range(1, 7), random_state=0).recommended
+    3
+    """
+    table = check_array(
+        readable(X), dtype=[np.float64, np.float32], accept_sparse="csr",
+        ensure_all_finite="allow-nan", ensure_min_samples=2, ensure_min_features=2,
+    )  # fmt: skip
+    if "n_components" in parameters:
+        raise TypeError("select_rank takes ranks, a list, instead of n_components.")
+    numbers = is_integer(n_folds) and isinstance(hidden, Real)
+    if not numbers or n_folds < 2 or not 0 < hidden <= 1 / n_folds:
+        raise ValueError(
+            f"n_folds={n_folds} and hidden={hidden}: at least 2 folds are needed, and a share "
+            f"between 0 and 1 / n_folds, so that every fold hides other entries."
+        )
+    if stability and (not is_integer(n_runs) or n_runs < 2):
+        raise ValueError(f"n_runs is {n_runs!r}, but at least 2 runs are needed to compare.")
+    model = RobustNMF(random_state=random_state, verbose=verbose, **(SHORT | parameters))
+    runs = n_runs if stability else None
+    return compare_ranks(
+        model._settings(), table, ranks, n_folds=n_folds, hidden=hidden, n_runs=runs
+    )
+
+
+@dataclass(frozen=True)
+class TopFeature:
+    """A feature that tells a component from the others.
+
+    Attributes
+    ----------
+    component : int
+        Index of the component.
+    feature : int
+        Index of the feature.
+    name : str
+        Its name, where the model knows it, else "x" and the index.
+    value : float
+        Entry of ``components_``.
+    share : float
+        The same as a share of the component.
+    ratio : float
+        Share over the largest share that the feature has in another component; both are raised by
+        a small number, so that it is finite. Infinite where there is no other component.
+    spread : float or None
+        Standard deviation of the entry over runs, where the model has ``spread_``.
+    """
+
+    component: int
+    feature: int
+    name: str
+    value: float
+    share: float
+    ratio: float
+    spread: float | None = None
+
+
+def top_features(model: Any, n: int = 10) -> list[list[TopFeature]]:
+    r"""List the features that tell each component from the others.
+
+    Features are ordered by :math:`p_{ij} \ln(p_{ij} / \max_{h \ne i} p_{hj})`, where
+    :math:`p_{ij}` is feature j's share of component i. Of a single component they are its largest
+    entries.
+
+    Parameters
+    ----------
+    model : fitted estimator
+        With ``components_``, for example :class:`RobustNMF` or :class:`ConsensusNMF`.
+    n : int, default=10
+        Features of each component, at most; only those with a larger share than in any other
+        component are listed.
+
+    Returns
+    -------
+    features : list of lists of TopFeature
+        For every component its features, the best first.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from robustnmf import RobustNMF, top_features
+    >>> parts = np.array([[5.0, 1.0, 0.0, 0.2], [5.0, 0.0, 1.0, 0.2]])
+    >>> X = np.random.default_rng(0).random((60, 2)) @ parts
+    >>> model = RobustNMF(2, random_state=0).fit(X)
+    >>> sorted(features[0].name for features in top_features(model, 1))
+    ['x1', 'x2']
+    """
+    if not hasattr(model, "components_"):
+        check_is_fitted(model)
+    if not is_integer(n) or n < 1:
+        raise ValueError(f"n is {n!r}, but a number of features (1 or more) is needed.")
+    components = to_numpy(model.components_).astype(np.float64)
+    shares, ratios = _shares_and_ratios(components)
+    scores = shares * np.log(ratios) if len(components) > 1 else shares
+    names = getattr(model, "feature_names_in_", None)
+    spread = getattr(model, "spread_", None)
+    spread = None if spread is None else to_numpy(spread)
+    found = []
+    for i, row in enumerate(scores):
+        best = [int(j) for j in np.argsort(-row, kind="stable")[: int(n)] if row[j] > 0]
+        found.append(
+            [
+                TopFeature(
+                    i, j, f"x{j}" if names is None else str(names[j]), float(components[i, j]),
+                    float(shares[i, j]), float(ratios[i, j]) if len(scores) > 1 else np.inf,
+                    None if spread is None else float(spread[i, j]),
+                )
+                for j in best
+            ]
+        )  # fmt: skip
+    return found
+
+
+def _shares_and_ratios(components: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    r"""Compute shares (k, features), and how much they exceed the largest in other components.
+
+    The largest entries of a component are often those that all components have. The contrast of
+    component i in feature j is
+
+    .. math:: s_{ij} = p_{ij} \ln \frac{p_{ij}}{q_{ij}}, \qquad
+        p_{ij} = \frac{c_{ij}}{\sum_l c_{il}}, \qquad
+        q_{ij} = \max_{h \ne i} p_{hj}
+
+    with a small number in place of zeros: the share that the feature has in the component, times
+    the logarithm of how much that exceeds its share in any other component. Features are thus
+    first those that are both frequent in the component and rare in the others. Shares have no
+    units, so that the sizes of components, which trade off with those of the codes, do not matter.
+    """
+    k, features = components.shape
+    sums = components.sum(axis=1, keepdims=True)
+    shares = components / np.where(sums > 0, sums, 1.0)
+    others = np.zeros_like(shares)
+    if k > 1:
+        two = np.sort(shares, axis=0)[-2:]
+        others = np.where(np.argmax(shares, axis=0) == np.arange(k)[:, None], two[0], two[1])
+    least = LEAST_SHARE / features
+    return shares, (shares + least) / (others + least)

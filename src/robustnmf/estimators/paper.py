@@ -2,26 +2,41 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar
 
-from robustnmf.estimators._input import Seed
-from robustnmf.estimators._paper import PaperNMF, documented_paper
-from robustnmf.structures import Convex, Structure
-from robustnmf.weightings import L21, Entropy, Fuzzy, Huber, Weighting
+from robustnmf.compatibility import ModelSpec
+from robustnmf.estimators.base import BaseRobustNMF, documented
+from robustnmf.losses import Frobenius
+from robustnmf.structures import Convex, Free, Structure
+from robustnmf.weightings import L21, Entropy, Fuzzy, Huber, Uniform, Weighting
 
 
-@documented_paper
+@dataclass(repr=False, eq=False, kw_only=True)
+class PaperNMF(BaseRobustNMF):
+    """Squared error, random start and multiplicative updates, as in the paper."""
+
+    solver: str = "mu"
+    init: str | None = "random"
+
+    def _parts(self) -> ModelSpec:
+        return ModelSpec(Frobenius(), self._weighting(), self._structure())
+
+    def _weighting(self) -> Weighting:
+        return Uniform()
+
+    def _structure(self) -> Structure:
+        return Free()
+
+
+@documented
 class EucNMF(PaperNMF):
     r"""Plain NMF under the squared error, the paper's EucNMF.
 
     .. math:: \min_{A, C \ge 0} \|X - A C\|_F^2
 
-    Parameters
-    ----------
-    <n_components>
-    <common>
-
-    <attributes>
+    <parameters>
+    <others>
 
     References
     ----------
@@ -38,18 +53,14 @@ class EucNMF(PaperNMF):
     """
 
 
-@documented_paper
+@documented
 class ConvexNMF(PaperNMF):
     r"""NMF whose components are mixtures of samples.
 
     .. math:: \min_{A, P \ge 0} \|X - A P X\|_F^2
 
-    Parameters
-    ----------
-    <n_components>
-    <common>
-
-    <attributes>
+    <parameters>
+    <others>
 
     References
     ----------
@@ -71,18 +82,14 @@ class ConvexNMF(PaperNMF):
         return Convex()
 
 
-@documented_paper
+@documented
 class NMFL2(PaperNMF):
     r"""NMF under the L2,1 norm, the paper's NMFL2.
 
     .. math:: \min_{A, C \ge 0} \sum_i \|x_i - a_i C\|_2
 
-    Parameters
-    ----------
-    <n_components>
-    <common>
-
-    <attributes>
+    <parameters>
+    <others>
 
     References
     ----------
@@ -103,22 +110,19 @@ class NMFL2(PaperNMF):
         return L21()
 
 
-@documented_paper
+@documented
+@dataclass(repr=False, eq=False, kw_only=True)
 class HuberRNMF(PaperNMF):
     r"""NMF under the Huber loss of every entry.
 
     .. math:: \min_{A, C \ge 0} \sum_{ij} h_c\big(x_{ij} - (A C)_{ij}\big), \qquad
         h_c(r) = \begin{cases} r^2 & |r| \le c \\ 2 c |r| - c^2 & |r| > c \end{cases}
 
-    Parameters
-    ----------
-    <n_components>
+    <parameters>
     cutoff : float > 0 or "auto", default=1.0
         Residual, in the units of X, from which an entry counts linearly. "auto" is 1.345 times
         the root mean square residual of the median sample while the fit settles, and then stays.
-    <common>
-
-    <attributes>
+    <others>
 
     Notes
     -----
@@ -139,53 +143,33 @@ class HuberRNMF(PaperNMF):
     (150, 3)
     """
 
+    cutoff: float | str = 1.0
+
     _parameter_constraints: ClassVar[dict[str, list]] = {
         **PaperNMF._parameter_constraints,
         **Huber._parameter_constraints,
     }
 
-    def __init__(
-        self,
-        n_components: int | str | None = None,
-        *,
-        cutoff: float | str = 1.0,
-        solver: str = "mu",
-        init: str | None = "random",
-        n_init: int = 1,
-        max_iter: int = 1000,
-        tol: float = 1e-4,
-        random_state: Seed = None,
-        verbose: int = 0,
-    ):
-        super().__init__(
-            n_components, solver=solver, init=init, n_init=n_init, max_iter=max_iter, tol=tol,
-            random_state=random_state, verbose=verbose,
-        )  # fmt: skip
-        self.cutoff = cutoff
-
     def _weighting(self) -> Weighting:
         return Huber(self.cutoff)
 
 
-@documented_paper
+@documented
+@dataclass(repr=False, eq=False, kw_only=True)
 class FWRNMF(PaperNMF):
     r"""Fuzzier weighted robust NMF: algorithm 1 of the paper.
 
     .. math:: \min_{A, C \ge 0,\, Q \ge 0} \sum_i Q_i^p \|x_i - a_i C\|_2^2, \qquad
         \sum_i Q_i = 1
 
-    Parameters
-    ----------
-    <n_components>
+    <parameters>
     p : float > 1 or "auto", default=11.0
         Fuzziness. The smaller, the sooner a sample that is fitted exactly takes all the
         weight; on small or nearly noise-free data that happens at 11 too, and is
         warned of. The paper searches 1.5 to 11. "auto" reads p off the energies while the fit
         settles, and adds three times the median energy to all of them, so that no sample can
         have all the say.
-    <common>
-
-    <attributes>
+    <others>
 
     References
     ----------
@@ -202,51 +186,31 @@ class FWRNMF(PaperNMF):
     np.float64(1.0)
     """
 
+    p: float | str = 11.0
+
     _parameter_constraints: ClassVar[dict[str, list]] = {
         **PaperNMF._parameter_constraints,
         **Fuzzy._parameter_constraints,
     }
 
-    def __init__(
-        self,
-        n_components: int | str | None = None,
-        *,
-        p: float | str = 11.0,
-        solver: str = "mu",
-        init: str | None = "random",
-        n_init: int = 1,
-        max_iter: int = 1000,
-        tol: float = 1e-4,
-        random_state: Seed = None,
-        verbose: int = 0,
-    ):
-        super().__init__(
-            n_components, solver=solver, init=init, n_init=n_init, max_iter=max_iter, tol=tol,
-            random_state=random_state, verbose=verbose,
-        )  # fmt: skip
-        self.p = p
-
     def _weighting(self) -> Weighting:
         return Fuzzy(self.p)
 
 
-@documented_paper
+@documented
+@dataclass(repr=False, eq=False, kw_only=True)
 class EWRNMF(PaperNMF):
     r"""Entropy weighted robust NMF: algorithm 2 of the paper.
 
     .. math:: \min_{A, C \ge 0,\, Q \ge 0} \sum_i Q_i \|x_i - a_i C\|_2^2
         + \gamma \sum_i Q_i \ln Q_i, \qquad \sum_i Q_i = 1
 
-    Parameters
-    ----------
-    <n_components>
+    <parameters>
     gamma : float > 0 or "auto", default="auto"
         Energy, in the squared units of X, over which an importance falls by a factor e.
         The paper searches 1e-4 to 1e4; "auto" follows the median energy until the
         fit settles, and is then frozen.
-    <common>
-
-    <attributes>
+    <others>
 
     References
     ----------
@@ -263,29 +227,12 @@ class EWRNMF(PaperNMF):
     True
     """
 
+    gamma: float | str = "auto"
+
     _parameter_constraints: ClassVar[dict[str, list]] = {
         **PaperNMF._parameter_constraints,
         **Entropy._parameter_constraints,
     }
-
-    def __init__(
-        self,
-        n_components: int | str | None = None,
-        *,
-        gamma: float | str = "auto",
-        solver: str = "mu",
-        init: str | None = "random",
-        n_init: int = 1,
-        max_iter: int = 1000,
-        tol: float = 1e-4,
-        random_state: Seed = None,
-        verbose: int = 0,
-    ):
-        super().__init__(
-            n_components, solver=solver, init=init, n_init=n_init, max_iter=max_iter, tol=tol,
-            random_state=random_state, verbose=verbose,
-        )  # fmt: skip
-        self.gamma = gamma
 
     def _weighting(self) -> Weighting:
         return Entropy(self.gamma)

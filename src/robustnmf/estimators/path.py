@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
 
-from robustnmf.estimators._plan import FitPlan, plan_fit
-from robustnmf.estimators._progress import progress_of
+from robustnmf.estimators.base import progress_of
 from robustnmf.estimators.robust import RobustNMF
-from robustnmf.sources import Source, source_for
+from robustnmf.fitting import FitPlan, check_source, plan_fit
+from robustnmf.sources import source_for
 from robustnmf.state import Fitted
 from robustnmf.weightings import WEIGHTINGS, Weighting
 
@@ -145,81 +145,64 @@ def fit_path(
         check_device(device)
     requested = [WEIGHTINGS[w]() if isinstance(w, str) else w for w in weightings]
     model = RobustNMF(n_components, n_init=n_init, **parameters)
-    model._validate_params()
-    if n_components == "auto" and model.init != "custom":
+    settings = model._settings()
+    if n_init > 1 and "init" not in parameters:
+        settings = replace(settings, init="random")
+    if settings.chooses_rank:
         raise ValueError(
             "fit_path compares weightings at one number of components, but n_components is 'auto', "
             "which each of them would choose by itself. Give a number; select_rank compares some."
         )
-    if n_init > 1 and "init" not in parameters:
-        model.set_params(init="random")
-    if not isinstance(model.random_state, (int, np.integer)):
+    if not isinstance(settings.random_state, (int, np.integer)):
         # All batches start alike, also where there are several.
-        drawn = check_random_state(model.random_state).randint(2**31 - 1)
-        model.set_params(random_state=int(drawn))
-    by_place: dict[int, list[PathMember]] = {}
-    # Weightings that read X alike share a batch, if the penalty of the basis is the same for them.
-    has_penalty = model.alpha_W != 0 or model.alpha_H not in ("same", 0)
-
-    source = source_for(X, type(model).__name__)
+        drawn = check_random_state(settings.random_state).randint(2**31 - 1)
+        settings = replace(settings, random_state=int(drawn))
+    source = source_for(X, settings.name)
     there = device is not None or source.on_device
 
     def kind(i: int) -> tuple[bool, bool, bool, float]:
+        """Weightings that read X alike share a batch."""
         # On a device, members with automatic parameters need the host in every pass; others do not.
         has_auto = there and requested[i].has_auto
         screened = requested[i].needs_screening  # it has a start of its own
-        return (
-            requested[i].per_entry,
-            has_auto,
-            screened,
-            requested[i].degree if has_penalty else 1.0,
-        )
+        # The penalty of the basis is the same for weightings of the same degree.
+        degree = requested[i].degree if settings.has_penalty else 1.0
+        return requested[i].per_entry, has_auto, screened, degree
 
+    members: dict[int, list[PathMember]] = {}
     for _, group in groupby(sorted(range(len(requested)), key=kind), key=kind):
         places = list(group)
         alike = [requested[i] for i in places]
-        by_place |= dict(
-            zip(places, _batch(model, alike, source, W, H, sample_weight, device), strict=True)
-        )
-    return [member for i in range(len(requested)) for member in by_place[i]]
-
-
-def _batch(
-    model: RobustNMF,
-    alike: list[Weighting],
-    source: Source,
-    W: Any,
-    H: Any,
-    sample_weight: Any,
-    device: str | None,
-) -> list[list[PathMember]]:
-    """Members of every weighting."""
-    for weighting in alike:
-        weighting._validate_params()
-    model.set_params(weighting=alike[0])
-    parts = model._checked_parts()
-    plan = plan_fit(model, parts, source, W, H, sample_weight, len(alike))
-    fitted = plan.run(alike, model.max_iter, model.tol, progress_of(model, plan), device)
-    starts = len(fitted) // len(alike)
-    return [
-        [_member(plan, weighting, start, fitted[at * starts + start]) for start in range(starts)]
-        for at, weighting in enumerate(alike)
-    ]
+        for weighting in alike:
+            weighting._validate_params()
+        of_batch = settings.with_weighting(alike[0])
+        plan = plan_fit(
+            of_batch, check_source(of_batch, source), W=W, H=H, sample_weight=sample_weight,
+            weightings=len(alike),
+        )  # fmt: skip
+        fitted = plan.run(alike, progress_of(model, plan), device)
+        starts = len(fitted) // len(alike)
+        for at, (place, weighting) in enumerate(zip(places, alike, strict=True)):
+            of_weighting = fitted[at * starts : (at + 1) * starts]
+            members[place] = [
+                _member(plan, weighting, start, one) for start, one in enumerate(of_weighting)
+            ]
+    return [member for i in range(len(requested)) for member in members[i]]
 
 
 def _member(plan: FitPlan, weighting: Weighting, start: int, fitted: Fitted) -> PathMember:
-    learned = plan.learned(fitted)
+    result = plan.result(fitted)
     return PathMember(
         weighting,
-        learned["weighting_"],
+        result.weighting,
         start,
         plan.codes(fitted),
-        learned["components_"],
-        learned["sample_importances_"],
-        learned["energies_"],
-        learned["effective_sample_size_"],
-        float(learned["objective_history_"][-1]),
-        learned["objective_history_"],
+        result.components,
+        result.sample_importances,
+        result.energies,
+        result.effective_sample_size,
+        float(result.objective_history[-1]),
+        result.objective_history,
         fitted.n_iter,
         fitted.converged,
     )

@@ -2,34 +2,59 @@
 
 from __future__ import annotations
 
+import functools
+from dataclasses import dataclass
 from numbers import Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
 
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from robustnmf.compatibility import ModelSpec
-from robustnmf.estimators._aliases import (
-    NAMED_BETAS,
-    check_aliases,
-    explain_replaced,
-    loss_of_beta,
-)
-from robustnmf.estimators._base import BaseRobustNMF
-from robustnmf.estimators._docs import documented
-from robustnmf.estimators._input import Seed
-from robustnmf.losses import LOSSES, Loss
+from robustnmf.estimators.base import REGISTRIES, BaseRobustNMF, documented
+from robustnmf.fitting import FitSettings
+from robustnmf.losses import LOSSES, Beta, Loss
 from robustnmf.structures import STRUCTURES, Structure
 from robustnmf.weightings import WEIGHTINGS, Weighting
 
-REGISTRIES: dict[str, dict[str, Any]] = {
-    "loss": LOSSES,
-    "weighting": WEIGHTINGS,
-    "structure": STRUCTURES,
+Estimator = TypeVar("Estimator")
+
+NAMED_BETAS = {2.0: "frobenius", 1.0: "kullback-leibler", 0.0: "itakura-saito"}
+"""Values of ``beta_loss`` that have a loss of their own, and its name in both libraries."""
+
+IN_MINIBATCHES = (
+    "fit reads all samples in every pass, block by block where X is a file, a Dask array or a "
+    "function. Call partial_fit (of the squared error) with one minibatch after the other"
+)
+REPLACED = {
+    "batch_size": f"{IN_MINIBATCHES}, of as many samples as batch_size.",
+    "max_no_improvement": f"{IN_MINIBATCHES}, and stop when score of held-out samples no longer "
+    "rises; fit stops by tol.",
+    "fresh_restarts": "codes are solved for to the end in every minibatch, which is "
+    "fresh_restarts=True. Leave it out.",
+    "fresh_restarts_max_iter": "codes are solved for to the end in every minibatch. Leave it out.",
+    "transform_max_iter": "transform returns the best codes, with no limit to set. Leave it out.",
 }
-"""Parts that may be given by name."""
+"""Parameters of scikit-learn's MiniBatchNMF, and what replaces them."""
 
 
-@documented(solver="auto", init="robust", max_iter=1000)
+def explain_replaced(cls: type[Estimator]) -> type[Estimator]:
+    """Refuse parameters of MiniBatchNMF in ``__init__`` with what replaces them."""
+    init = cls.__init__
+
+    @functools.wraps(init)
+    def checked(self: Estimator, *args: Any, **parameters: Any) -> None:
+        for name in parameters:
+            if name in REPLACED:
+                raise TypeError(f"{type(self).__name__} has no {name}: {REPLACED[name]}")
+        init(self, *args, **parameters)
+
+    cls.__init__ = checked  # type: ignore[assignment]
+    return cls
+
+
+@documented
+@explain_replaced
+@dataclass(repr=False, eq=False, kw_only=True)
 class RobustNMF(BaseRobustNMF):
     r"""Robust nonnegative matrix factorisation, any weighting with any loss and structure.
 
@@ -43,16 +68,16 @@ class RobustNMF(BaseRobustNMF):
     ----------
     <n_components>
     weighting : str or Weighting, default="trimmed"
-        Name or instance: <weightings>.
+        Name or instance: <weighting>.
         By name, parameters are automatic: they are read off the energies, whatever the units
         of X.
     loss : str or Loss, default="frobenius"
-        Name or instance: <losses>.
+        Name or instance: <loss>.
     beta_loss : {"frobenius", "kullback-leibler", "itakura-saito"} or float, optional
         scikit-learn's name for ``loss``: 2 is "frobenius", 1 "kullback-leibler", 0
         "itakura-saito", and any other number b is ``Beta(b)``. One of the two can be given.
     structure : str or Structure, default="free"
-        Name or instance: <structures>.
+        Name or instance: <structure>.
     fixed_components : array-like (n_fixed, n_features), optional
         The first components, held as given while the others are learned.
     alpha_W : float, default=0.0
@@ -102,58 +127,36 @@ class RobustNMF(BaseRobustNMF):
         "shuffle": ["boolean"],
     }
 
-    @explain_replaced
-    def __init__(
-        self,
-        n_components: int | str | None = None,
-        *,
-        weighting: str | Weighting = "trimmed",
-        loss: str | Loss = "frobenius",
-        beta_loss: str | float | None = None,
-        structure: str | Structure = "free",
-        fixed_components: Any = None,
-        alpha_W: float = 0.0,
-        alpha_H: float | str = "same",
-        l1_ratio: float = 0.0,
-        forget_factor: float = 0.9,
-        solver: str = "auto",
-        init: str | None = "robust",
-        n_init: int = 1,
-        max_iter: int = 1000,
-        tol: float = 1e-4,
-        random_state: Seed = None,
-        verbose: int = 0,
-        shuffle: bool = False,
-    ):
-        self.n_components = n_components
-        self.weighting = weighting
-        self.loss = loss
-        self.beta_loss = beta_loss
-        self.structure = structure
-        self.fixed_components = fixed_components
-        self.alpha_W = alpha_W
-        self.alpha_H = alpha_H
-        self.l1_ratio = l1_ratio
-        self.forget_factor = forget_factor
-        self.solver = solver
-        self.init = init
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
-        self.verbose = verbose
-        self.shuffle = shuffle
+    weighting: str | Weighting = "trimmed"
+    loss: str | Loss = "frobenius"
+    beta_loss: str | float | None = None
+    structure: str | Structure = "free"
+    fixed_components: Any = None
+    alpha_W: float = 0.0
+    alpha_H: float | str = "same"
+    l1_ratio: float = 0.0
+    forget_factor: float = 0.9
+    shuffle: bool = False
 
     def _parts(self) -> ModelSpec:
         parts = {name: _part(name, getattr(self, name)) for name in REGISTRIES}
         if self.beta_loss is not None:
-            parts["loss"] = loss_of_beta(self.beta_loss)
+            parts["loss"] = _loss_of_beta(self.beta_loss)
         return ModelSpec(**parts)
 
-    def _checked_parts(self) -> ModelSpec:
-        self._validate_params()
-        check_aliases(self.loss, self.beta_loss, self.shuffle)
-        return super()._checked_parts()
+    def _settings(self) -> FitSettings:
+        settings = super()._settings()
+        if self.beta_loss is not None and self.loss != "frobenius":
+            raise ValueError(
+                f"loss={self.loss!r} and beta_loss={self.beta_loss!r} are both given, but there is "
+                "one loss. Leave out beta_loss, which is scikit-learn's name for it."
+            )
+        if self.shuffle:
+            raise ValueError(
+                "shuffle=True is not offered: coordinate descent goes through the components in "
+                "order. For several starts use init='random' with n_init."
+            )
+        return settings
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters, also those of parts: ``set_params(weighting__gamma=3.0)``.
@@ -180,3 +183,11 @@ class RobustNMF(BaseRobustNMF):
 def _part(name: str, part: Any) -> Any:
     """The instance that the name of a part stands for, or the instance that is given."""
     return REGISTRIES[name][part]() if isinstance(part, str) else part
+
+
+def _loss_of_beta(beta_loss: str | float) -> Loss:
+    """Return the loss that a value of scikit-learn's ``beta_loss`` stands for."""
+    if isinstance(beta_loss, str):
+        return LOSSES[beta_loss]()
+    name = NAMED_BETAS.get(float(beta_loss))
+    return Beta(float(beta_loss)) if name is None else LOSSES[name]()

@@ -17,9 +17,10 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from robustnmf import archive
+from robustnmf._version import __version__
 from robustnmf._warn import warn
-from robustnmf.estimators._stream import Stream
-from robustnmf.estimators.rank_selection import RankSelection
+from robustnmf.fitting import RankSelection
+from robustnmf.fitting.stream import Stream
 from robustnmf.losses import LOSSES
 from robustnmf.passes import Statistics
 from robustnmf.problem import ElasticNet, Problem
@@ -53,8 +54,17 @@ RECORDS: dict[str, type] = {
 }
 
 
+ESTIMATORS: dict[str, Any] = {}
+"""Classes of estimators that a file may hold, by name."""
+
+
 class SaveMixin:
-    """The method ``save`` of estimators."""
+    """The method ``save`` of estimators; those of this library register themselves for it."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if cls.__module__.rpartition(".")[0] == __package__:
+            ESTIMATORS[cls.__name__] = cls
 
     def save(self, path: str | os.PathLike) -> None:
         """Write the fitted estimator to a file that :func:`robustnmf.load` reads.
@@ -86,8 +96,6 @@ class SaveMixin:
             raise FileNotFoundError(f"cannot write {target}: a file in a folder is needed.")
         arrays: dict[str, np.ndarray] = {}
         record = _ModelCodec(arrays).to_json(self)
-        from robustnmf import __version__
-
         archive.write(target, arrays, {"format": FORMAT, "version": __version__, "model": record})
 
 
@@ -151,7 +159,7 @@ class _ModelCodec(archive.Codec):
 
     def _estimator_to_json(self, model: Any) -> dict[str, Any]:
         name = type(model).__name__
-        if _estimators().get(name) is not type(model):
+        if ESTIMATORS.get(name) is not type(model):
             raise TypeError(
                 f"a model of your own class {name} cannot be saved: files keep estimators of "
                 "this library alone. Use joblib.dump."
@@ -177,7 +185,7 @@ class _ModelCodec(archive.Codec):
         return part
 
     def _build_estimator(self, record: dict[str, Any]) -> Any:
-        kind = _estimators()[record["name"]]
+        kind = ESTIMATORS[record["name"]]
         model = kind(**self.fields_of(record))
         model._validate_params()
         if record.get("output") is not None:
@@ -195,15 +203,6 @@ def _texts(record: dict[str, Any]) -> np.ndarray:
     if not all(isinstance(item, str) for item in record["items"]):
         raise archive.Broken("names of features are no texts")
     return np.array(record["items"], dtype=object)
-
-
-def _estimators() -> dict[str, Any]:
-    """Return the classes of estimators that a file may hold, by name."""
-    from robustnmf import estimators
-
-    public = (getattr(estimators, name) for name in estimators.__all__)
-    return {kind.__name__: kind for kind in public
-            if isinstance(kind, type) and issubclass(kind, SaveMixin)}  # fmt: skip
 
 
 def _check_loaded(model: Any) -> None:

@@ -15,8 +15,8 @@ from scipy.sparse import csr_array
 
 from robustnmf.arrays import to_numpy
 from robustnmf.estimators import RankSelection, RobustNMF
-from robustnmf.estimators._base import BaseRobustNMF
-from robustnmf.estimators._explanation import find_outliers
+from robustnmf.estimators.base import BaseRobustNMF
+from robustnmf.estimators.encoding import find_outliers
 from robustnmf.report.files import write_comma_separated
 from robustnmf.report.page import display_name, format_percent
 from robustnmf.tables import Table, count_missing, divide, is_number

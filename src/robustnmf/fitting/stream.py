@@ -1,4 +1,4 @@
-r"""Minibatches: what they say adds up, and what they said long ago fades.
+r"""Minibatches: their weighted sums add up, and old ones are discounted.
 
 A minibatch gives the same weighted sums as a block of a pass, :math:`A^T w X` and
 :math:`A^T w A`, with the best codes for the present basis. What is remembered is
@@ -13,25 +13,35 @@ these sums stand for. Automatic weights are read off a histogram of energies tha
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from robustnmf.arrays import Array, Block, host_dtype, namespace
 from robustnmf.engine import Engine
+from robustnmf.fitting.plan import FitPlan, plan_fit
+from robustnmf.fitting.settings import FitSettings
 from robustnmf.passes import BlockState, Statistics
 from robustnmf.problem import Problem
+from robustnmf.solvers import SOLVERS
+from robustnmf.sources import Source
+from robustnmf.state import Fitted
 from robustnmf.weightings import Batch, Weighting
 
 STEPS = 3
 """Updates of the basis for what one minibatch has added."""
+
+FIRST_PASSES = 100
+"""Iterations that the first minibatch may take."""
 
 
 @dataclass(frozen=True)
 class Stream:
     """What is remembered of minibatches; in the units of their engine.
 
-    ``asked`` is the weighting as given, ``unit`` the size of a typical sample of the first one.
+    ``requested_weighting`` is the weighting as given, ``unit`` the size of a typical sample of
+    the first minibatch.
     """
 
     problem: Problem
@@ -87,6 +97,32 @@ class Stream:
             :, None, :
         ]
         return counts, self.requested_weighting.resolve_auto(histogram)
+
+
+def begin_stream(
+    settings: FitSettings, source: Source, W: Any, H: Any, sample_weight: Any
+) -> tuple[FitPlan, Fitted, Stream]:
+    """Fit the first minibatch, checked X, from the best of several starts; its sums come later.
+
+    Whatever solver: the sums of a stream are quadratic, and descent by coordinates finds their
+    minimum.
+    """
+    settings = replace(settings, max_iter=min(settings.max_iter, FIRST_PASSES))
+    plan = plan_fit(settings, source, W=W, H=H, sample_weight=sample_weight)
+    check_complete(plan.engine)
+    plan = replace(plan, problem=replace(plan.problem, solver=SOLVERS["hals"]()))
+    requested_weighting = settings.parts.weighting.rescaled(1.0 / plan.unit)
+    size = plan.engine.typical_size(plan.problem.loss.degree)
+    return plan, plan.best(plan.run()), Stream(plan.problem, requested_weighting, size)
+
+
+def check_complete(engine: Engine) -> None:
+    """Refuse a minibatch with missing values."""
+    if not engine.complete:
+        raise ValueError(
+            "X contains NaN, but partial_fit needs complete samples: sums over rows with missing "
+            "values do not add up over minibatches. Leave those rows out, or impute them."
+        )
 
 
 def _check_finite(statistics: Statistics) -> None:

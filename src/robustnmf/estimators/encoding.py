@@ -9,18 +9,18 @@ from sklearn.base import TransformerMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from robustnmf.arrays import host_dtype, namespace
+from robustnmf.arrays import eps, host_dtype, namespace, to_numpy
 from robustnmf.compatibility import ModelSpec
 from robustnmf.encoding import encode, entry_weights, objective
 from robustnmf.engine import Engine
-from robustnmf.estimators._explanation import explain_rows
-from robustnmf.estimators._input import check_weights
+from robustnmf.fitting import RankSelection, check_weights
 from robustnmf.losses import Loss
 from robustnmf.problem import Problem
 from robustnmf.screening import Neighbourhood, find_neighbourhood
-from robustnmf.sources import Source, source_for
+from robustnmf.sources import Source, in_memory_engine, source_for
 from robustnmf.structures import Free
 from robustnmf.weightings import Weighting
+from robustnmf.weightings._base import LOST
 from robustnmf.weightings.trimmed import FEWEST_SAMPLES
 
 try:
@@ -29,6 +29,10 @@ except ImportError:  # came with scikit-learn 1.9
 
     def check_same_namespace(X: Any, estimator: Any, *, attribute: str, method: str) -> None:
         """Do nothing: this scikit-learn does not dispatch."""
+
+
+MAX_HIDDEN = 3
+"""Most features that are hidden from an outlier to find out what makes it one."""
 
 
 def _weighs_entries(model: Any) -> bool:
@@ -49,9 +53,21 @@ class EncodingMixin(TransformerMixin):
     the class that defines it.
     """
 
-    # Of the estimator that this is mixed into.
+    # What a fit leaves, in the library of X.
     components_: Any
+    sample_importances_: Any
+    energies_: Any
+    outliers_: Any
+    effective_sample_size_: float
+    codes_overlap_: float
+    objective_history_: np.ndarray
+    reconstruction_err_: float
+    n_iter_: int
     weighting_: Weighting
+    mixing_: Any
+    rank_selection_: RankSelection
+    n_features_in_: int
+    feature_names_in_: np.ndarray
     _problem: Problem
     _scale: float
 
@@ -293,3 +309,91 @@ class EncodingMixin(TransformerMixin):
             self._problem, self.weighting_, self.components_.shape[0],
             scale=self._scale, sample_weight=sample_weight,
         )  # fmt: skip
+
+
+def find_outliers(model: EncodingMixin, energies: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    """Find the outliers among samples of these energies and sizes (n,), by the rule of the fit."""
+    weighting = model.weighting_
+    if weighting.uses_row_sizes:
+        ones = np.ones_like(energies)
+        return np.asarray(weighting.outliers(energies, ones, ones, sizes))
+    fitted = to_numpy(model.energies_)
+    if weighting.per_entry:  # energies of samples do not tell the weights of their entries
+        inside = fitted[~to_numpy(model.outliers_)]
+        return energies > (inside.max() if len(inside) else np.inf)
+    # Weights are compared with those of the fit: new samples alone may all be outliers.
+    weights = weighting.weights(np.concatenate([fitted, energies]))
+    return weights[len(fitted) :] < LOST * weights[: len(fitted)].mean()
+
+
+def explain_rows(model: EncodingMixin, rows: np.ndarray) -> np.ndarray:
+    """Split the energies of rows (n, m) among their features (n, m), signed; NaN where missing.
+
+    A bad entry of a feature that dominates the components determines the codes, so that the
+    residuals of all other features are large. Features of an outlier are therefore hidden, one
+    after the other, until it is not an outlier any more, and the energy is split by the residuals
+    under the codes from the other features. If `MAX_HIDDEN` features are not enough, the codes are
+    those from all features.
+    """
+    loss, basis = model._problem.loss, to_numpy(model.components_) / model._scale
+    known = ~np.isnan(rows)
+    codes, energies, is_outlier = _codes_and_outliers(model, rows, basis)
+    hidden = rows.copy()
+    remaining = np.flatnonzero(is_outlier)
+    trial = codes[remaining]
+    explained = np.zeros(len(rows), dtype=bool)
+    for _ in range(MAX_HIDDEN):
+        # What is left must determine the codes, and more.
+        has_spare = (~np.isnan(hidden[remaining])).sum(axis=1) > len(basis) + 1
+        remaining, trial = remaining[has_spare], trial[has_spare]
+        if not len(remaining):
+            break
+        for i, row_codes in zip(remaining, trial, strict=True):
+            hidden[i, _most_influential(loss, hidden[i] / model._scale, row_codes, basis)] = np.nan
+        trial, _, is_outlier = _codes_and_outliers(model, hidden[remaining], basis)
+        codes[remaining[~is_outlier]] = trial[~is_outlier]
+        explained[remaining[~is_outlier]] = True
+        remaining, trial = remaining[is_outlier], trial[is_outlier]
+    data = rows / model._scale
+    approximation = codes.astype(data.dtype) @ basis
+    entries = loss.entries(np.where(known, data, approximation), approximation).astype(np.float64)
+    # What is known stands for what is not, as in energies.
+    factors = model._unit * data.shape[1] / np.maximum(known.sum(axis=1), 1)
+    totals = np.where(known, entries, 0.0).sum(axis=1)
+    factors = np.where(
+        explained & (totals > 0), energies / np.where(totals > 0, totals, 1), factors
+    )
+    signed = np.sign(data - approximation) * entries * factors[:, None]
+    return np.where(known, signed, np.nan)
+
+
+def _codes_and_outliers(
+    model: EncodingMixin, rows: np.ndarray, basis: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return codes (n, k), energies (n,) in the user's units, and whether rows are outliers."""
+    engine = in_memory_engine(
+        rows, model._problem, model.weighting_, len(basis), scale=model._scale
+    )
+    codes, energies = encode(engine, model._problem, model._scaled_weighting, basis)
+    energies = to_numpy(energies) * model._unit
+    if not (model.weighting_.uses_row_sizes or hasattr(model, "energies_")):
+        return codes, energies, np.zeros(len(rows), dtype=bool)  # fitted by minibatches
+    sizes = to_numpy(engine.row_sizes(model._problem.loss.degree)) * model._unit
+    return codes, energies, find_outliers(model, energies, sizes)
+
+
+def _most_influential(loss: Loss, row: np.ndarray, codes: np.ndarray, basis: np.ndarray) -> int:
+    """Return the feature without which the energy of a row (m,) would be least.
+
+    Without a feature of leverage h, the energy is lower by its loss over 1 - h: exactly so for the
+    squared error, if the same codes stay positive.
+    """
+    approximation = codes @ basis
+    known = ~np.isnan(row)
+    row = np.where(known, row, approximation)
+    active = basis[codes > 0].astype(np.float64)
+    curvatures = np.where(known, loss.curvature(row, approximation), 0.0)
+    gram = (active * curvatures) @ active.T
+    leverages = curvatures * (active * (np.linalg.pinv(gram, hermitian=True) @ active)).sum(axis=0)
+    rest = np.maximum(1.0 - leverages, eps(row) ** 0.5)
+    return int(np.where(known, loss.entries(row, approximation) / rest, -1.0).argmax())

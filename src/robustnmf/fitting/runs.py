@@ -1,19 +1,23 @@
-"""Many fits of one table from random starts, as batches that fit into memory."""
+"""Many fits of one table, or of resamples of it, from random starts, as batches."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 
 from robustnmf import archive
-from robustnmf.arrays import Array, host_dtype, to_numpy
+from robustnmf.arrays import Array, has_holes, host_dtype, is_foreign, on_device_of, to_numpy
 from robustnmf.checkpoint import Checkpoint
 from robustnmf.compatibility import ModelSpec
-from robustnmf.estimators._plan import FitPlan
-from robustnmf.estimators._start import starts_from
+from robustnmf.fitting.plan import FitPlan, check_source, plan_fit
+from robustnmf.fitting.settings import FitSettings
+from robustnmf.fitting.starts import starts_from
+from robustnmf.sources import Source, source_for
 from robustnmf.weightings import Uniform
 
 CODES_BYTES = 2**30
@@ -36,6 +40,11 @@ NEAR = 0.01
 
 NORMAL = 1.4826
 """Standard deviation of a normal distribution over its median absolute deviation."""
+
+LARGEST_MEAN = 1e12
+"""Mean above which counts are drawn from normal distributions, which are the same to six digits.
+
+NumPy's Poisson distribution is too wide for means of 1e17, and refuses 1e19."""
 
 FORMAT = "robustnmf runs 1"
 
@@ -115,15 +124,15 @@ def write_runs(checkpoint: Checkpoint, runs: Runs) -> None:
     archive.write(checkpoint.path, dict(vars(runs)), record)
 
 
-def most_members(n_components: int | str | None, n_runs: int, on_device: bool) -> int:
+def most_members(settings: FitSettings, n_runs: int, source: Source) -> int:
     """Return how many members a batch has at most; on a CPU, no more than make it faster."""
-    rank = n_components if isinstance(n_components, int) else PLANNED_RANK
-    return n_runs if on_device else max(1, min(n_runs, BATCH_COLUMNS // rank))
+    rank = settings.n_components if isinstance(settings.n_components, int) else PLANNED_RANK
+    return n_runs if source.on_device else max(1, min(n_runs, BATCH_COLUMNS // rank))
 
 
-def fitting_members(plan: FitPlan, rank: int, most: int) -> int:
+def fitting_members(plan: FitPlan, most: int) -> int:
     """Return how many members of a batch fit into memory."""
-    row_bytes = rank * host_dtype(plan.engine.like).itemsize * CODES_ARRAYS
+    row_bytes = plan.rank * host_dtype(plan.engine.like).itemsize * CODES_ARRAYS
     return max(1, min(most, CODES_BYTES // (plan.engine.shape[0] * row_bytes)))
 
 
@@ -131,7 +140,7 @@ def fitting_members(plan: FitPlan, rank: int, most: int) -> int:
 class Settled:
     """What all runs share.
 
-    ``parts`` are those of the estimator with automatic parameters fixed, ``run_parts`` those of
+    ``parts`` are those of the settings with automatic parameters fixed, ``run_parts`` those of
     the runs, both in the user's units, and ``weights`` (samples,) those of the samples in all runs.
     ``reference`` is the basis of the screening of the entries in the user's units, if there is one.
     """
@@ -142,19 +151,19 @@ class Settled:
     reference: Array | None = None
 
 
-def settle(model: Any, plan: FitPlan, sample_weight: np.ndarray | None) -> Settled:
+def settle(plan: FitPlan) -> Settled:
     """Fit once, and fix the weights of the samples for all runs.
 
     Runs from random starts would each weight samples by their own first approximation, which is
     bad for all samples; one robust fit has a good start. With the weights given, all runs minimise
     one plain objective, and their values can be compared.
     """
-    loss = plan.problem.loss.rescaled(plan.engine.scale)
-    parts = plan.parts._replace(loss=loss)
-    reference = None if plan.reference is None else plan.reference * plan.engine.scale
+    sample_weight, scale = plan.sample_weight, plan.engine.scale
+    parts = plan.settings.parts._replace(loss=plan.problem.loss.rescaled(scale))
+    reference = None if plan.reference is None else plan.reference * scale
     if isinstance(parts.weighting, Uniform):
         return Settled(parts, parts, sample_weight, reference)
-    (member,) = plan.run([parts.weighting], model.max_iter, model.tol)
+    (member,) = plan.run()
     parts = parts._replace(weighting=member.weighting.rescaled(plan.unit))
     if parts.weighting.per_entry:  # their weights are no weights of samples
         return Settled(parts, parts, sample_weight)
@@ -167,15 +176,87 @@ def settle(model: Any, plan: FitPlan, sample_weight: np.ndarray | None) -> Settl
     return Settled(parts, parts._replace(weighting=Uniform()), weights, reference)
 
 
-def run_batch(model: Any, plan: FitPlan, runs: Runs, batch: np.ndarray) -> None:
+def run_batch(plan: FitPlan, runs: Runs, batch: np.ndarray) -> None:
     """Fit the runs of a batch and note their results."""
-    rank = runs.components.shape[1]
     with plan.engine.thread_pool():
         seeds = runs.seeds[batch].tolist()
-        start = starts_from("random", plan.engine, plan.problem, rank, seeds, plan.reference)
-        weighting = plan.parts.weighting
-        members = replace(plan, start=start).run([weighting], model.max_iter, model.tol)
+        start = starts_from("random", plan.engine, plan.problem, plan.rank, seeds, plan.reference)
+        members = replace(plan, start=start).run()
     for run, member in zip(batch, members, strict=True):
-        runs.components[run] = to_numpy(plan.encoder(member.basis, member.weighting)["components_"])
+        runs.components[run] = to_numpy(plan.encoder(member.basis, member.weighting).components)
         runs.objectives[run] = member.history[-1] * plan.unit**member.weighting.degree
         runs.n_iter[run] = member.n_iter
+
+
+def resampled_plans(
+    plan: FitPlan, settled: Settled, resample: str | None, members: int
+) -> Callable[[int], FitPlan]:
+    """Return a function that plans the runs of a resample of the X of a plan, given its seed.
+
+    The last plan is kept, as the batches of a resample follow each other.
+    """
+    settings = replace(
+        plan.settings, parts=settled.run_parts, init="random", n_components=plan.rank
+    )
+
+    def plan_runs(seed: int) -> FitPlan:
+        rng = np.random.default_rng(seed)
+        table, weights = plan.source, settled.weights
+        if resample == "rows":
+            # Among samples that count: others alone would teach nothing.
+            samples = table.shape[0]
+            counted = np.arange(samples) if weights is None else np.flatnonzero(weights > 0)
+            drawn = np.bincount(rng.choice(counted, size=len(counted)), minlength=samples)
+            weights = drawn * (1.0 if weights is None else weights)
+        elif resample == "poisson":
+            table = check_source(settings, source_for(draw_counts(table, rng), settings.name))
+        runs_plan = plan_fit(
+            settings, table, sample_weight=weights, weightings=members, screened=False
+        )
+        if settled.reference is None:
+            return runs_plan
+        return replace(runs_plan, reference=settled.reference / runs_plan.engine.scale)
+
+    return lru_cache(maxsize=1)(plan_runs)
+
+
+def draw_counts(source: Source, rng: np.random.Generator) -> Any:
+    """Draw every entry of checked X from a Poisson distribution of that mean; NaN stays NaN."""
+    table = counts_of(source)
+    if scipy.sparse.issparse(table):
+        drawn = table.copy()
+        drawn.data = _poisson(table.data, rng).astype(table.dtype)
+        drawn.eliminate_zeros()
+        return drawn
+    host = to_numpy(table)
+    missing = np.isnan(host)
+    new = _poisson(np.where(missing, 0.0, host), rng).astype(host_dtype(table))
+    new[missing] = np.nan
+    return on_device_of(table, new) if is_foreign(table) else new
+
+
+def _poisson(means: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Draw from Poisson distributions, or from normal ones if means are huge."""
+    drawn = rng.poisson(np.minimum(means, LARGEST_MEAN)).astype(np.float64)
+    is_huge = means > LARGEST_MEAN
+    huge = means[is_huge].astype(np.float64)
+    drawn[is_huge] = np.rint(rng.normal(huge, np.sqrt(huge)))
+    return drawn
+
+
+def counts_of(source: Source) -> Any:
+    """Return the table of a checked source, if it holds counts in memory."""
+    table = getattr(source, "table", None)
+    if table is None:
+        raise ValueError(
+            "resample='poisson' needs X in memory. Use resample='rows', or none, for X in files or "
+            "on clusters."
+        )
+    values = to_numpy(table.data if scipy.sparse.issparse(table) else table)
+    known = values[~np.isnan(values)] if has_holes(values) else values
+    if not np.array_equal(known, np.rint(known)):
+        raise ValueError(
+            "resample='poisson' draws counts, but X holds numbers that are no integers. Use "
+            "resample='rows', or give the counts themselves."
+        )
+    return table

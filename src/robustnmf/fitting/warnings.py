@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import scipy.sparse
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 
 from robustnmf._warn import warn
 from robustnmf.arrays import Array, namespace, to_numpy
-from robustnmf.engine import Engine, RowSample
+from robustnmf.engine import Engine
 from robustnmf.exceptions import OutlierWarning, WeightCollapseWarning
-from robustnmf.problem import Problem
+from robustnmf.fitting.plan import FitPlan, FitResult
+from robustnmf.fitting.runs import Runs
+from robustnmf.losses import Frobenius
 from robustnmf.screening import Screening, enough_components
 from robustnmf.solvers import nonnegative_least_squares
 from robustnmf.weightings import Weighting, effective_sample_size
@@ -36,44 +37,77 @@ FENCES, UNEXPLAINED, SCATTERED, CHECKED_ROWS = (1.5, 6.0), 0.5, 1 / 3, 500
 their feature; the latter if the approximation is less than half of them. Samples with more than a
 third of large entries do not count, as they are bad as a whole. This many rows are looked at."""
 
-FACTOR, HALVINGS = 4.0, 8
-"""Factor between the knobs that are tried first; its logarithm is then halved to below 1%."""
-
-LARGEST_KNOB = 1e300
+FACTOR, LARGEST_KNOB = 4.0, 1e300
+"""Factor between the knobs of a weighting that are tried against a collapse, and the largest."""
 
 SOFTER = "EWRNMF or RobustNMF (weighting='entropy' or 'trimmed')"
 SOFTEN = "Use the default weighting of RobustNMF, 'trimmed', or soften this one."
 """Advice for weights that collapsed, in words that serve in the shell too."""
 
 
-def warn_if_collapsed(
-    name: str, weighting: Weighting, energies: Array, engine: Engine, size: float, rank: int
-) -> None:
+def warn_of_fit(plan: FitPlan, result: FitResult, penalised_energies: Array) -> None:
+    """Warn of weights that collapsed, of too few samples, and of samples that were left out.
+
+    ``penalised_energies`` (samples,), in the user's units, are those that gave the weights.
+    """
+    warn_if_collapsed(plan, result, penalised_energies)
+    if plan.settings.parts.weighting.needs_screening:
+        warn_of_few_samples(plan)
+    if plan.screening is not None:
+        warn_of_outliers(plan, plan.screening, result)
+
+
+def warn_if_not_converged(plan: FitPlan, converged: bool, result: FitResult) -> None:
+    """Warn if a fit has ended before its tolerance was reached."""
+    settings = plan.settings
+    if settings.tol > 0 and not converged:
+        warn(
+            f"{settings.name} did not converge: after {result.n_iter} iterations the "
+            f"objective still falls by more than tol={settings.tol:g} of itself in each. "
+            "Raise max_iter or tol.",
+            ConvergenceWarning,
+        )
+
+
+def warn_of_stopped_runs(plan: FitPlan, runs: Runs) -> None:
+    """Warn if some runs of a consensus have ended before their tolerance was reached."""
+    settings = plan.settings
+    stopped = int((runs.n_iter >= settings.max_iter).sum())
+    if settings.tol > 0 and stopped:
+        warn(
+            f"{stopped} of {len(runs.n_iter)} runs of {settings.name} did not converge within "
+            f"max_iter={settings.max_iter} iterations. Raise max_iter or tol of its estimator.",
+            ConvergenceWarning,
+        )
+
+
+def warn_if_collapsed(plan: FitPlan, result: FitResult, penalised_energies: Array) -> None:
     """Warn when the effective sample size is below the rank.
 
     Where there are no more samples than components, that is so for any weights; half of the
     samples is then the bound.
     """
+    engine, size, rank = plan.engine, result.effective_sample_size, plan.rank
     counted = float(namespace(engine.full_row_weight).sum(engine.full_row_weight))
     bound = rank if rank < counted else counted / 2
     if size >= bound * (1 - 1e-6):
         return
+    wanted = min(2 * bound, (bound + counted) / 2)
     warn(
-        f"the weights of {name} collapsed: the effective sample size is {size:.3g}, below "
-        f"{'the rank' if rank < counted else 'half of the samples,'} {bound:g}, so the basis "
+        f"the weights of {plan.settings.name} collapsed: the effective sample size is {size:.3g}, "
+        f"below {'the rank' if rank < counted else 'half of the samples,'} {bound:g}, so the basis "
         f"describes a few of the {counted:g} samples only. "
-        + _remedy(weighting, energies, engine, min(2 * bound, (bound + counted) / 2)),
+        + _remedy(result.weighting, penalised_energies, engine, wanted),
         WeightCollapseWarning,
     )
 
 
-def warn_of_outliers(
-    name: str, learned: dict[str, Any], engine: Engine, screening: Screening, problem: Problem
-) -> None:
+def warn_of_outliers(plan: FitPlan, screening: Screening, result: FitResult) -> None:
     """Warn if many samples are left out, if they resemble each other, or if that helps little."""
+    engine, rank = plan.engine, plan.rank
     counted, xp = engine.full_row_weight, namespace(engine.full_row_weight)
     total = float(xp.sum(counted))
-    left_out = float(xp.sum(xp.where(learned["outliers_"], counted, 0 * counted)))
+    left_out = float(xp.sum(xp.where(result.outliers, counted, 0 * counted)))
     similar, gain = min(screening.similar, left_out), screening.gain  # may be NaN: not known
     if similar >= max(FEWEST_SIMILAR, SIMILAR * total):
         what = f"{similar:.0f} of {total:.0f} samples, which resemble each other"
@@ -83,40 +117,43 @@ def warn_of_outliers(
         what = f"{left_out:.0f} of {total:.0f} samples, which may be a group of good ones"
     else:
         return
-    rank = learned["components_"].shape[0]
     facts = "" if np.isnan(gain) else f" Others are predicted {gain:.0%} better without them."
     if screening.isolated:
         facts += " Samples that are far from all others did not shape the components."
-    enough = enough_components(screening.sample, problem, rank, engine.scale)
+    enough = enough_components(screening.sample, plan.problem, rank, engine.scale)
     advice = f"raise n_components (now {rank}" + (
         ")" if enough is None else f"; with {enough} components none is left out)"
     )
     warn(
-        f"{name} left out {what}; they are marked as outliers (outliers_).{facts} If they belong "
-        f"to the data, {advice}, or count all samples alike with weighting='uniform'.",
+        f"{plan.settings.name} left out {what}; they are marked as outliers (outliers_)."
+        f"{facts} If they belong to the data, {advice}, or count all samples alike with "
+        "weighting='uniform'.",
         OutlierWarning,
     )
 
 
-def warn_of_few_samples(name: str, engine: Engine) -> None:
+def warn_of_few_samples(plan: FitPlan) -> None:
     """Warn where samples are too few to reject some of them."""
-    count = engine.sample_count
+    count = plan.engine.sample_count
     if count < FEWEST_SAMPLES:
         warn(
             f"{count:.0f} sample{'s are' if count > 1 else ' is'} too few to tell bad ones from "
-            f"good ones: {name} counts all of them alike, as plain NMF does. It needs "
-            f"{FEWEST_SAMPLES} or more; in Python, a weighting with a parameter of your own, such "
-            "as weighting=Cauchy(...), works with fewer.",
+            f"good ones: {plan.settings.name} counts all of them alike, as plain NMF does. It "
+            f"needs {FEWEST_SAMPLES} or more; in Python, a weighting with a parameter of your own, "
+            "such as weighting=Cauchy(...), works with fewer.",
             OutlierWarning,
         )
 
 
-def warn_of_bad_entries(name: str, learned: dict[str, Any], sample: RowSample) -> None:
+def warn_of_bad_entries(plan: FitPlan, result: FitResult) -> None:
     """Warn if many samples contain a few entries that look bad."""
+    if plan.screening is None or type(plan.problem.loss) is not Frobenius:
+        return
+    sample = plan.screening.sample
     if scipy.sparse.issparse(sample.rows) or len(sample) < FEWEST_SAMPLES:
         return
     rows = np.asarray(sample.rows[:CHECKED_ROWS], dtype=np.float64)
-    basis = to_numpy(learned["components_"]).astype(np.float64)
+    basis = to_numpy(result.components).astype(np.float64)
     known = ~np.isnan(rows)
     filled = np.where(known, rows, 0.0)
     approximation = nonnegative_least_squares(filled @ basis.T, basis @ basis.T) @ basis
@@ -133,9 +170,9 @@ def warn_of_bad_entries(name: str, learned: dict[str, Any], sample: RowSample) -
     if share > BAD_ENTRIES:
         warn(
             f"{share:.1%} of the entries are far above the others of their feature, and the "
-            f"components of {name} do not explain them. Weights of samples do not help if many "
-            "samples have a few bad entries; loss='biweight' ignores such entries and reports "
-            "them (entry_weights).",
+            f"components of {plan.settings.name} do not explain them. Weights of samples do not "
+            "help if many samples have a few bad entries; loss='biweight' ignores such entries "
+            "and reports them (entry_weights).",
             OutlierWarning,
         )
 
@@ -172,23 +209,12 @@ def _size(weighting: Weighting, energies: Array, engine: Engine) -> float:
 
 
 def _softened(weighting: Weighting, energies: Array, engine: Engine, wanted: float) -> float | None:
-    """Smallest knob, to 1%, at which these energies leave the wanted sample size, if there is one.
-
-    Logarithms are halved a fixed number of times: products of knobs would leave the range of
-    floats for energies of 1e160 and more.
-    """
+    """Return the first of ever larger knobs that leaves the wanted sample size, if there is one."""
     knob = str(weighting.knob)
-
-    def enough(value: float) -> bool:
+    value = float(getattr(weighting, knob))
+    while value < LARGEST_KNOB:
+        value *= FACTOR
         softer = clone(weighting).set_params(**{knob: value})
-        return _size(softer, energies, engine) >= wanted
-
-    low = high = float(getattr(weighting, knob))
-    while not enough(high):
-        if high >= LARGEST_KNOB:
-            return None
-        low, high = high, high * FACTOR
-    for _ in range(HALVINGS):
-        middle = low**0.5 * high**0.5
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return high
+        if _size(softer, energies, engine) >= wanted:
+            return value
+    return None

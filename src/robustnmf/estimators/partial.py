@@ -3,29 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, Self
 
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import validate_data
 
 from robustnmf._warn import warn
-from robustnmf.compatibility import ModelSpec
-from robustnmf.engine import Engine
-from robustnmf.estimators._aliases import init_of
-from robustnmf.estimators._input import check_weights
-from robustnmf.estimators._plan import plan_fit
-from robustnmf.estimators._stream import Stream
-from robustnmf.estimators._summary import comparable_objective
-from robustnmf.solvers import SOLVERS
+from robustnmf.estimators.encoding import EncodingMixin
+from robustnmf.fitting import FitSettings, check_source, check_weights
+from robustnmf.fitting.stream import Stream, begin_stream, check_complete
 from robustnmf.sources import Source, library_of, source_for
 from robustnmf.structures import Free
 from robustnmf.weightings import Weighting
-
-FIRST_PASSES = 100
-"""Iterations that the first minibatch may take."""
-
-FORGET_FACTOR = 0.9
 
 
 def _streams(model: Any) -> bool:
@@ -38,23 +27,6 @@ def _streams(model: Any) -> bool:
             f"{structure!r}."
         )
     return True
-
-
-def _refuse_holes(engine: Engine) -> None:
-    if not engine.complete:
-        raise ValueError(
-            "X contains NaN, but partial_fit needs complete samples: sums over rows with missing "
-            "values do not add up over minibatches. Leave those rows out, or impute them."
-        )
-
-
-def _refuse_choice(model: Any) -> None:
-    """Refuse ``n_components="auto"``: one minibatch does not show how many components there are."""
-    if model.n_components == "auto":
-        raise ValueError(
-            "partial_fit needs a number of components, but n_components is 'auto': a minibatch is "
-            "too little to choose it from. Give a number; select_rank compares some."
-        )
 
 
 def _check_same_library(source: Source, components: Any) -> None:
@@ -85,21 +57,12 @@ def _check_same_model(model: Any, weighting: Weighting, before: Weighting) -> No
     )
 
 
-class PartialFit:
+class PartialFit(EncodingMixin):
     """What an estimator needs to learn from one minibatch after the other."""
 
-    # Of the estimator that this is mixed into.
-    max_iter: int
-    tol: float
-    components_: Any
-    weighting_: Weighting
     n_steps_: int
     n_samples_seen_: int
-    _scale: float
-    _unit: Any
-    _checked_parts: Callable[[], ModelSpec]
-    _checked: Callable[[Any], Source]
-    _engine: Callable[..., Engine]
+    _settings: Callable[[], FitSettings]  # of the estimator that this is mixed into
 
     @available_if(_streams)
     def partial_fit(
@@ -141,10 +104,13 @@ class PartialFit:
         >>> model.n_steps_, model.n_samples_seen_
         (5, 1000)
         """
-        parts = self._checked_parts()
-        if init_of(self) != "custom":
-            _refuse_choice(self)
-        source = source_for(X, type(self).__name__)
+        settings = self._settings()
+        if settings.chooses_rank:
+            raise ValueError(
+                "partial_fit needs a number of components, but n_components is 'auto': a minibatch "
+                "is too little to choose it from. Give a number; select_rank compares some."
+            )
+        source = source_for(X, settings.name)
         stream: Stream | None = getattr(self, "_stream", None)
         # Minibatches so far that held zeros and nothing else.
         empty = getattr(self, "n_steps_", 0) if stream is None else 0
@@ -152,22 +118,12 @@ class PartialFit:
             _check_same_library(source, self.components_)
             source.check_features(self)
         if stream is None:
-            plan = plan_fit(self, parts, source, W, H, sample_weight)
-            _refuse_holes(plan.engine)
-            # Whatever solver: the sums of a stream are quadratic, and descent by coordinates
-            # finds their minimum.
-            plan = replace(plan, problem=replace(plan.problem, solver=SOLVERS["hals"]()))
-            passes = min(self.max_iter, FIRST_PASSES)
-            members = plan.run([parts.weighting], passes, self.tol)
-            first = min(members, key=comparable_objective(members, plan.engine, plan.problem))
+            source = check_source(settings, source)
+            plan, first, stream = begin_stream(settings, source, W, H, sample_weight)
             engine, unit = plan.engine, plan.unit
             basis, weighting = first.basis, first.weighting
-            requested_weighting = parts.weighting.rescaled(1.0 / unit)
-            stream = Stream(
-                plan.problem, requested_weighting, engine.typical_size(parts.loss.degree)
-            )
             learned = {
-                **plan.encoder(basis, weighting),
+                **plan.encoder(basis, weighting).attributes(),
                 "n_steps_": empty,
                 "n_samples_seen_": self.n_samples_seen_ if empty else 0,
             }
@@ -175,13 +131,13 @@ class PartialFit:
             _check_same_library(source, self.components_)
             source = self._checked(source)
             engine = self._engine(source, check_weights(sample_weight, source.shape[0]))
-            _refuse_holes(engine)
+            check_complete(engine)
             basis = source.like(self.components_) / self._scale
             unit = self._unit
-            _check_same_model(self, parts.weighting, stream.requested_weighting.rescaled(unit))
+            before = stream.requested_weighting.rescaled(unit)
+            _check_same_model(self, settings.parts.weighting, before)
             weighting = self.weighting_.rescaled(1.0 / unit)
             learned = {"n_steps_": self.n_steps_, "n_samples_seen_": self.n_samples_seen_}
-        forget = float(getattr(self, "forget_factor", FORGET_FACTOR))
         if stream.statistics is None and engine.mean() == 0:
             # Neither a start nor the units of what is to come: components that are zero would
             # stay so.
@@ -192,7 +148,9 @@ class PartialFit:
             )
         else:
             with engine.thread_pool():
-                stream, basis, weighting = stream.after(engine, basis, weighting, forget)
+                stream, basis, weighting = stream.after(
+                    engine, basis, weighting, settings.forget_factor
+                )
             learned |= {
                 "components_": basis * engine.scale,
                 "weighting_": weighting.rescaled(unit),
@@ -204,7 +162,7 @@ class PartialFit:
         if learned["n_steps_"] == 1:
             self._forget()
             validate_data(self, source.header, skip_check_array=True, reset=True)
-        vars(self).update(learned)
+        self.__dict__.update(learned)
         return self
 
     def _forget(self) -> None:

@@ -1,4 +1,4 @@
-"""Groups of components that come back in several runs, and their medians.
+"""Components that come back in several runs: the runs, groups of their components, and medians.
 
 Components are compared at unit length. A run gives one component to each group: the components of
 every run are matched with the centres of the groups (assignment problem), the centres are the
@@ -8,10 +8,32 @@ neighbours among all runs are far away is stray, and counts for no median (Kotli
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
+from sklearn.utils import check_random_state
+
+from robustnmf.arrays import Array, host_dtype, on_device_of
+from robustnmf.checkpoint import Checkpoint
+from robustnmf.encoding import encoded_start
+from robustnmf.fit import fit
+from robustnmf.fitting.plan import Encoder, FitPlan
+from robustnmf.fitting.runs import (
+    Runs,
+    Settled,
+    counts_of,
+    fitting_members,
+    resampled_plans,
+    restore_runs,
+    run_batch,
+    settle,
+    write_runs,
+)
+from robustnmf.fitting.settings import FitSettings, Seed
+from robustnmf.state import Fitted
+from robustnmf.structures import Free
 
 ROUNDS = 50
 """Most rounds of matching; few are needed."""
@@ -40,6 +62,108 @@ class Groups:
     stability: np.ndarray
     silhouette: np.ndarray
     labels: np.ndarray
+
+
+Progress = Callable[[int, Callable[[], Encoder]], bool]
+"""Called after every batch with the number of runs done, and a function that returns the best run
+so far; returns whether the runs are to stop."""
+
+
+@dataclass(frozen=True)
+class ConsensusSettings:
+    """The parameters of :class:`ConsensusNMF` beside its estimator."""
+
+    n_runs: int
+    resample: str | None = None
+    n_resamples: int = 10
+    density_threshold: float = 0.5
+    neighborhood: float = 0.3
+    random_state: Seed = None
+
+
+@dataclass(frozen=True)
+class Consensus:
+    """Runs that are done, what they share, and the groups of their components."""
+
+    runs: Runs
+    settled: Settled
+    groups: Groups
+
+
+def screened_once(settings: FitSettings) -> FitSettings:
+    """Return the settings of the fit that precedes the runs, with one screening at most."""
+    init = "robust" if settings.parts.weighting.needs_screening else "random"
+    return replace(settings, n_init=1, random_state=0, init=init, verbose=0)
+
+
+def find_consensus(
+    plan: FitPlan,
+    options: ConsensusSettings,
+    most: int,
+    checkpoint: Checkpoint | None = None,
+    report: Callable[[int], Progress] | None = None,
+) -> Consensus:
+    """Fit all runs, and group their components.
+
+    ``most`` is the largest number of members of a batch. Runs that a checkpoint has are done
+    already. ``report`` returns the progress to call, given the number of batches.
+    """
+    if options.resample == "poisson":
+        counts_of(plan.source)
+    settled = settle(plan)
+    runs = _run_all(plan, settled, options, most, checkpoint, report)
+    groups = group_components(
+        runs.components, runs.objectives, runs.kept(),
+        options.density_threshold, options.neighborhood,
+    )  # fmt: skip
+    return Consensus(runs, settled, groups)
+
+
+def _run_all(
+    plan: FitPlan,
+    settled: Settled,
+    options: ConsensusSettings,
+    most: int,
+    checkpoint: Checkpoint | None,
+    report: Callable[[int], Progress] | None,
+) -> Runs:
+    """Fit all runs, batch by batch, until they are done or are to stop."""
+    resamples = 1 if options.resample is None else min(options.n_resamples, options.n_runs)
+    shape, dtype = (plan.rank, plan.engine.shape[1]), host_dtype(plan.engine.like)
+    rng = check_random_state(options.random_state)
+    runs = Runs.planned(options.n_runs, shape, dtype, rng, resamples)
+    if checkpoint is not None:
+        restore_runs(checkpoint, runs)
+
+    def best_encoder() -> Encoder:
+        best = int(np.argmin(np.where(runs.done, runs.objectives, np.inf)))
+        basis = on_device_of(plan.engine.like, runs.components[best] / plan.engine.scale)
+        return plan.encoder(basis, settled.parts.weighting.rescaled(1.0 / plan.unit))
+
+    plan_runs = resampled_plans(plan, settled, options.resample, most)
+    batches = list(runs.batches(fitting_members(plan, most)))
+    progress = None if report is None else report(len(batches))
+    for batch in batches:
+        run_batch(plan_runs(int(runs.resamples[batch[0]])), runs, batch)
+        if checkpoint is not None:
+            write_runs(checkpoint, runs)
+        if progress is not None and progress(int(runs.done.sum()), best_encoder):
+            break
+    return runs.finished()
+
+
+def encode_medians(plan: FitPlan, consensus: Consensus) -> tuple[FitPlan, Fitted]:
+    """Return the best codes for the medians as a member, and the plan that it belongs to."""
+    # Medians of components are no mixtures of samples: given a basis, structures do not matter.
+    if plan.problem.structure.mixes_samples:
+        plan = replace(plan, problem=replace(plan.problem, structure=Free()))
+    engine = plan.engine
+    medians: Array = consensus.groups.parts / engine.scale
+    basis = on_device_of(engine.like, medians, engine.like.dtype)
+    start = encoded_start(engine, plan.problem, basis[None, ...])
+    weighting = consensus.settled.parts.weighting.rescaled(1.0 / plan.unit)
+    (member,) = fit(engine, plan.problem, [weighting], start, max_iter=0, tol=1.0)
+    return plan, member
 
 
 def group_components(

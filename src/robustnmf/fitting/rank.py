@@ -1,0 +1,463 @@
+r"""Choosing the number of components: compare several by entries that are hidden and predicted.
+
+Entries are hidden at random, all over X ("speckled" masks: Wold, 1978; Owen and Perry, 2009), and
+every rank predicts them from the rest. Too few components miss structure, too many follow noise;
+both show in entries that were not seen. What an outlier contributes is capped, so that outliers
+do not choose the rank: the error of sample i is
+
+.. math:: \min\Big(\tfrac{1}{|H_i|} \sum_{j \in H_i} d(x_{ij}, (AC)_{ij}),\; c\Big)
+
+over its hidden entries :math:`H_i`, with c beyond the majority of samples at the best rank.
+
+Sparse X cannot say that an entry is missing, and is never made dense. There the hidden entries are
+those of some samples in some features (bi-cross-validation: Owen and Perry, 2009): the rest is
+factorised, the codes of these samples follow from the other features, the components in these
+features from the other samples, and their product predicts what is hidden.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from functools import partial
+from itertools import pairwise
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from sklearn.utils import check_random_state
+
+from robustnmf._warn import warn
+from robustnmf.arrays import Array
+from robustnmf.encoding import encode, encoded_start
+from robustnmf.engine import draw_rows
+from robustnmf.fit import fit
+from robustnmf.fitting.consensus import ConsensusSettings, find_consensus, screened_once
+from robustnmf.fitting.plan import FitPlan, check_source, plan_fit
+from robustnmf.fitting.rank_selection import RankSelection, has_risen, is_far_from_stable
+from robustnmf.fitting.runs import most_members
+from robustnmf.fitting.settings import FitSettings, check_weights
+from robustnmf.fitting.starts import draw_seeds, starts_from
+from robustnmf.losses import ReweightedLoss
+from robustnmf.problem import Problem
+from robustnmf.screening import screen_entries
+from robustnmf.sources import Source, in_memory_engine, source_for
+from robustnmf.state import Fitted, Start
+from robustnmf.structures import Free
+from robustnmf.weightings import Uniform
+
+NO_FILTER = 2.0
+"""Density threshold that leaves no component out: the largest distance of unit vectors is less."""
+
+BATCH_RANKS = 3
+"""Ranks that are fitted as one batch. All of them cost as much as the largest one."""
+
+SMALL = 100_000
+"""Entries of X up to which calls cost more than the arithmetic, and more ranks are a batch."""
+
+SMALL_BATCH_RANKS = 5
+"""Ranks of a batch then."""
+
+LEAST_RANKS = 2
+"""Ranks that are a batch of their own; fewer ones at the end are fitted with those before."""
+
+MAX_RANK = 15
+"""Largest number of components that ``n_components="auto"`` compares."""
+
+MAX_ROWS = 2000
+"""Samples by which it chooses; more do not choose better ones."""
+
+RUNS = 10
+"""Random starts of every number of components, to see whether components come back."""
+
+SHORT: dict[str, Any] = {"max_iter": 300, "tol": 1e-3}
+"""Parameters of the fits of a comparison, where none are given."""
+
+REACH = 2.5
+"""Robust standard deviations of log errors beyond the centre at which errors are capped."""
+
+DENSE_NUMBERS = 1_000_000
+"""Entries of sparse X that are looked at together as a dense table."""
+
+NORMAL = 1.4826
+"""Standard deviation of a normal distribution over its median absolute deviation."""
+
+
+def choose_components(
+    settings: FitSettings, source: Source, sample_weight: Any
+) -> tuple[FitSettings, RankSelection | None]:
+    """Return settings with a number of components, and the comparison if checked X chose it."""
+    if not settings.chooses_rank:
+        return settings, None
+    weights = check_weights(sample_weight, source.shape[0])
+    selection = choose_rank(settings, draw_rank_rows(settings, source, weights))
+    if selection.at_edge and selection.recommended == MAX_RANK:
+        warn(
+            f"n_components='auto' chose {MAX_RANK} components, the most that it compares; more may "
+            "be better. Compare more of them with select_rank(X, ranks) and give a number.",
+            UserWarning,
+        )
+    return replace(settings, n_components=selection.recommended), selection
+
+
+def draw_rank_rows(settings: FitSettings, source: Source, sample_weight: Any = None) -> Any:
+    """Return the rows (rows, features) of checked X by which the number is chosen, on the host.
+
+    All that have a weight, in their order, up to ``MAX_ROWS``; of more, the same ones for every
+    kind of X.
+    """
+    weighting = settings.parts.weighting
+    engine = source.engine(settings.problem(), weighting, 1, sample_weight=sample_weight)
+    with engine.thread_pool():
+        rows = draw_rows(engine, MAX_ROWS).rows
+    engine.close()
+    return rows
+
+
+def choose_rank(settings: FitSettings, rows: Any, max_rank: int = MAX_RANK) -> RankSelection:
+    """Compare numbers of components on rows (rows, features), for ``n_components="auto"``.
+
+    Without a seed it is zero: the number is the same for every fit of the same X. ``max_rank`` is
+    the largest number that is compared, if X allows so many.
+    """
+    if min(rows.shape) < 2:
+        raise ValueError(
+            "n_components='auto' needs at least two samples and two features, but X has "
+            f"n_samples={rows.shape[0]}, n_features={rows.shape[1]}. Use n_components=1."
+        )
+    fixed = settings.fixed_components
+    least = 1 if fixed is None else max(1, len(fixed))
+    ranks = range(least, max(least, min(max_rank, largest_rank(rows))) + 1)
+    seed = 0 if settings.random_state is None else settings.random_state
+    short = replace(settings, n_init=1, random_state=seed, **SHORT)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of the fits of other numbers than the one chosen
+            return compare_ranks(short, rows, ranks, n_runs=RUNS)
+    except ValueError as error:
+        raise ValueError(
+            f"n_components='auto' cannot compare numbers of components: {error} Give a number."
+        ) from error
+
+
+def compare_ranks(
+    settings: FitSettings,
+    table: Any,
+    ranks: Iterable[int],
+    *,
+    n_folds: int = 5,
+    hidden: float = 0.1,
+    n_runs: int | None = None,
+) -> RankSelection:
+    """Compare numbers of components by the errors of hidden entries of a table on the host.
+
+    As ``select_rank``, whose arguments these are; ``n_runs`` is None where stability is not asked
+    for.
+    """
+    checked_ranks = _checked_ranks(ranks, table, hidden)
+    rng = check_random_state(settings.random_state)
+    seed = int(rng.randint(2**31 - 1))
+    errors = _errors(settings, table, checked_ranks, n_folds, hidden, rng, seed)
+    count = errors.shape[1]
+    left_out = tuple(checked_ranks[count:].tolist())
+    selection = RankSelection(checked_ranks[:count], errors, left_out=left_out)
+    if n_runs is None:
+        return selection
+    # Ranks with larger errors are not recommended, however stable. The first of them shows how
+    # silhouettes go on.
+    last = int(np.flatnonzero(selection.is_near)[-1])
+    silhouette = np.full(count, np.nan)
+    silhouette[: last + 2] = _silhouettes(
+        replace(settings, random_state=seed), table, selection.ranks[: last + 2], n_runs
+    )
+    return replace(selection, silhouette=silhouette)
+
+
+def largest_rank(X: Any, hidden: float = 0.1) -> int:
+    """The largest rank that :func:`select_rank` can compare with others on this X."""
+    if not scipy.sparse.issparse(X):
+        return min(X.shape)
+    return min(n - held for n, held in zip(X.shape, held_counts(X.shape, hidden), strict=True))
+
+
+def _checked_ranks(ranks: Iterable[int], X: Any, hidden: float) -> np.ndarray:
+    given = list(ranks) if isinstance(ranks, Iterable) else [ranks]
+    most = largest_rank(X, hidden)
+    numbers = all(is_integer(k) for k in given)
+    different = sorted(set(given)) if numbers else []
+    if not different or not 1 <= different[0] <= different[-1] <= most:
+        kind = "sparse X" if scipy.sparse.issparse(X) else "X"
+        raise ValueError(
+            f"ranks is {given!r}, but numbers of components from 1 to {most} are needed for "
+            f"{kind} of shape {X.shape}."
+        )
+    return np.array(different, dtype=int)
+
+
+def _errors(
+    settings: FitSettings,
+    table: Any,
+    ranks: np.ndarray,
+    n_folds: int,
+    hidden: float,
+    rng: Any,
+    seed: int,
+) -> np.ndarray:
+    """Compute capped errors of hidden entries (folds, ranks), for ranks until errors have risen."""
+    is_sparse = scipy.sparse.issparse(table)
+    compute: list[Callable[..., np.ndarray]]  # errors (ranks, samples) of a fold
+    if is_sparse:
+        held = [hold_out(rng, table.shape, hidden) for _ in range(n_folds)]
+        compute = [partial(held_out_errors, table=table, rows=i, columns=j) for i, j in held]
+    else:
+        masks = hide_entries(table, n_folds, hidden, rng)
+        compute = [partial(hidden_errors, table=table, out=mask) for mask in masks]
+    fixed = settings.fixed_components
+    least = 1 if fixed is None else len(fixed)
+    of_samples = np.empty((n_folds, 0, table.shape[0]))
+    size = SMALL_BATCH_RANKS if (table.nnz if is_sparse else table.size) <= SMALL else BATCH_RANKS
+    for batch in _batches(ranks, size):
+        k = max(int(batch[-1]), least)
+        more = [
+            of_fold(replace(settings, n_components=k, random_state=seed + fold), ranks=batch)
+            for fold, of_fold in enumerate(compute)
+        ]
+        of_samples = np.concatenate([of_samples, np.stack(more)], axis=1)
+        errors = capped_mean(of_samples)
+        _say(settings, f"errors of {ranks[0]} to {batch[-1]} components, of up to {ranks[-1]}")
+        if has_risen(errors):
+            break
+    return errors
+
+
+def _batches(ranks: np.ndarray, size: int) -> list[np.ndarray]:
+    """Split ranks into those that are fitted together, in increasing order."""
+    edges = list(range(0, len(ranks) - LEAST_RANKS + 1, size)) or [0]
+    return [ranks[at:stop] for at, stop in pairwise([*edges, len(ranks)])]
+
+
+def _silhouettes(settings: FitSettings, table: Any, ranks: np.ndarray, n_runs: int) -> np.ndarray:
+    """Compute the mean silhouette (ranks,) of the components of several runs; NaN for rank one.
+
+    No component is left out: those that do not come back are what shows that a rank is too large.
+    NaN, too, for ranks above several that are far from stable.
+    """
+    options = ConsensusSettings(
+        n_runs, density_threshold=NO_FILTER, random_state=settings.random_state
+    )
+    means = np.full(len(ranks), np.nan)
+    for at, rank in enumerate(ranks):
+        if is_far_from_stable(means[:at]):
+            break
+        if rank == 1:
+            continue
+        with warnings.catch_warnings():
+            # They say nothing about the rank: runs are short, and every rank would repeat them.
+            warnings.simplefilter("ignore")
+            of_rank = screened_once(replace(settings, n_components=int(rank)))
+            source = check_source(of_rank, source_for(table, settings.name))
+            most = most_members(of_rank, n_runs, source)
+            plan = plan_fit(of_rank, source, weightings=most)
+            means[at] = float(np.mean(find_consensus(plan, options, most).groups.silhouette))
+            plan.engine.close()
+        _say(settings, f"stability of {rank} components, of up to {ranks[-1]}")
+    return means
+
+
+def _say(settings: FitSettings, text: str) -> None:
+    """Print how far a comparison is, if that is asked for."""
+    if settings.verbose:
+        print(f"  {text}", flush=True)
+
+
+def is_integer(value: object) -> bool:
+    """Return whether a value is a whole number, and no boolean."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def hide_entries(table: np.ndarray, n_folds: int, hidden: float, rng: Any) -> Iterator[np.ndarray]:
+    """Yield which entries (samples, features) each fold hides."""
+    first, copies = distinct_rows(table)
+    known = np.flatnonzero(~np.isnan(table[first]))
+    each = max(1, round(hidden * len(known)))
+    if n_folds * each > len(known):
+        raise ValueError(
+            f"X has {len(known)} known entries, too few to hide other ones in {n_folds} folds."
+        )
+    order = rng.permutation(known)
+    for fold in range(n_folds):
+        out = np.zeros((len(first), table.shape[1]), dtype=bool)
+        out.flat[order[fold * each : (fold + 1) * each]] = True
+        yield out[copies]
+
+
+def distinct_rows(table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the indices of distinct rows, and which of them every row (samples,) is equal to.
+
+    Equal rows have the same entries hidden: otherwise one would tell what is hidden in the other,
+    and the more components, the better (as in a bootstrap of X).
+    """
+    rows = np.ascontiguousarray(table)
+    keys = rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))).ravel()
+    _, first, copies = np.unique(keys, return_index=True, return_inverse=True)
+    order = np.argsort(first)  # in the order of X
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    return first[order], place[copies.ravel()]
+
+
+def held_counts(shape: tuple[int, ...], hidden: float) -> list[int]:
+    """How many samples and features to hold out, for this share of the entries to be hidden."""
+    return [max(1, round(n * hidden**0.5)) for n in shape]
+
+
+def hold_out(
+    rng: np.random.RandomState, shape: tuple[int, ...], hidden: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Samples and features to hold out, at random: True where held out."""
+    masks = []
+    for n, held in zip(shape, held_counts(shape, hidden), strict=True):
+        mask = np.zeros(n, dtype=bool)
+        mask[rng.permutation(n)[:held]] = True
+        masks.append(mask)
+    return masks[0], masks[1]
+
+
+def hidden_errors(
+    settings: FitSettings, table: np.ndarray, out: np.ndarray, ranks: np.ndarray
+) -> np.ndarray:
+    """Mean error of the hidden entries of every sample (ranks, samples); NaN where none is."""
+    seen = np.where(out, np.nan, table)
+    empty = np.asarray(np.isnan(seen).all(axis=1) & out.any(axis=1))
+    seen[empty], out = table[empty], out & ~empty[:, None]
+    if not out.any():
+        raise ValueError("all hidden entries are the only ones of their samples; X has too few.")
+    plan, fitted = _fit_ranks(settings, seen, ranks)
+    return np.stack([_error(plan, member, table, out) for member in fitted])
+
+
+def _fit_ranks(settings: FitSettings, X: Any, ranks: np.ndarray) -> tuple[FitPlan, list[Fitted]]:
+    """Fit all ranks as one batch; smaller ones have components that are zero."""
+    parts = settings.parts
+    if parts.structure.mixes_samples:
+        raise ValueError("select_rank is not for convex structures, which mix all samples.")
+    source = check_source(settings, source_for(X, settings.name))
+    plan = plan_fit(settings, source, weightings=len(ranks), screened=False)
+    engine, problem = plan.engine, plan.problem
+    is_screened = parts.loss.has_auto and settings.init == "robust" and problem.fixed is None
+
+    def start_of(rank: int) -> Start:
+        if is_screened:
+            return _screened_start(plan, rank) or plan.start
+        if rank == plan.rank:
+            return plan.start
+        seeds = draw_seeds(settings, problem.solver)
+        return starts_from(settings.init, engine, problem, rank, seeds, plan.reference)
+
+    with engine.thread_pool():
+        starts = [_padded(start_of(int(k)), plan.rank) for k in ranks]
+    weightings = [parts.weighting.rescaled(1.0 / plan.unit)] * len(ranks)
+    fitted = fit(
+        engine, problem, weightings, _stacked(starts), max_iter=settings.max_iter, tol=settings.tol
+    )
+    return plan, fitted
+
+
+def _screened_start(plan: FitPlan, rank: int) -> Start | None:
+    """Return the start of a rank that bad entries have not shaped, if there is one."""
+    assert isinstance(plan.problem.loss, ReweightedLoss)
+    basis = screen_entries(plan.engine, plan.problem.loss, rank, seed=0).basis
+    return None if basis is None else encoded_start(plan.engine, plan.problem, basis[None])
+
+
+def held_out_errors(
+    settings: FitSettings, table: Any, rows: np.ndarray, columns: np.ndarray, ranks: np.ndarray
+) -> np.ndarray:
+    """Mean error of sparse X in held-out columns, for held-out rows (ranks, samples); else NaN."""
+    if settings.fixed_components is not None:
+        raise ValueError("select_rank of sparse X cannot hold components. Leave them out.")
+    plan, fitted = _fit_ranks(settings, table[~rows][:, ~columns], ranks)
+    beside, below, corner = table[rows][:, ~columns], table[~rows][:, columns], table[rows]
+    corner = corner[:, columns]
+    errors = np.full((len(ranks), table.shape[0]), np.nan)
+    for at, (k, member) in enumerate(zip(ranks, fitted, strict=True)):
+        basis = member.basis[:k]
+        engine = in_memory_engine(
+            beside, plan.problem, member.weighting, int(k), scale=plan.engine.scale
+        )
+        codes, _ = encode(engine, plan.problem, member.weighting, basis)
+        other = _basis_of_columns(plan, member.codes[:, :k], member.importances, below)
+        errors[at, rows] = _sparse_error(plan, corner, codes, other)
+    return errors
+
+
+def _basis_of_columns(plan: FitPlan, codes: Array, importances: Array, table: Any) -> Array:
+    """Basis (k, columns) of further columns, for codes (samples, k) that stay.
+
+    The transposed problem: columns are encoded by the codes of the samples. A weight of a sample is
+    the loss of that many times its values, as losses are homogeneous.
+    """
+    loss = plan.settings.parts.loss
+    weights = np.asarray(importances / importances.max(), dtype=np.float64) ** (1.0 / loss.degree)
+    counted_samples = (weights > 0) & codes.any(axis=1)
+    factors = weights[counted_samples].astype(codes.dtype)
+    scaled = scipy.sparse.csr_array(
+        (scipy.sparse.diags_array(factors, dtype=codes.dtype) @ table[counted_samples]).T
+    )
+    problem, weighting = Problem(loss, Free(), plan.problem.solver), Uniform()
+    rank = codes.shape[1]
+    engine = in_memory_engine(scaled, problem, weighting, rank, scale=plan.engine.scale)
+    return encode(engine, problem, weighting, (codes[counted_samples] * factors[:, None]).T)[0].T
+
+
+def _sparse_error(plan: FitPlan, table: Any, codes: Array, basis: Array) -> np.ndarray:
+    """Mean error of the rows of a sparse table, a few of them at a time as a dense one."""
+    step = max(1, DENSE_NUMBERS // table.shape[1])
+    means = []
+    for at in range(0, table.shape[0], step):
+        dense = table[at : at + step].toarray() / plan.engine.scale
+        entries = plan.settings.parts.loss.entries(dense, codes[at : at + step] @ basis)
+        means.append(np.asarray(entries, dtype=np.float64).mean(axis=1))
+    return np.concatenate(means) * plan.unit
+
+
+def _padded(start: Start, k: int) -> Start:
+    """A start with components that are zero, and stay zero, up to k of them."""
+
+    def wider(array: Array, axis: int) -> Array:
+        width = [(0, 0)] * array.ndim
+        width[axis] = (0, k - array.shape[axis])
+        return np.pad(array, width)
+
+    return Start([wider(codes, 2) for codes in start.codes], wider(start.basis, 1))
+
+
+def _stacked(starts: list[Start]) -> Start:
+    """All starts as members of one batch."""
+    codes = [np.concatenate(rows) for rows in zip(*(s.codes for s in starts), strict=True)]
+    return Start(codes, np.concatenate([start.basis for start in starts]))
+
+
+def _error(plan: FitPlan, member: Fitted, table: np.ndarray, out: np.ndarray) -> np.ndarray:
+    """Mean error of the hidden entries of every sample."""
+    scale = plan.engine.scale
+    rows, columns = np.nonzero(out)
+    predicted = np.einsum("ij,ji->i", member.codes[rows], member.basis[:, columns])
+    loss = plan.problem.loss.of_features(columns)
+    entries = loss.entries(table[rows, columns] / scale, predicted)
+    count = out.sum(axis=1)
+    total = np.bincount(rows, np.asarray(entries, dtype=np.float64), len(table)) * plan.unit
+    return np.where(count > 0, total / np.maximum(count, 1), np.nan)
+
+
+def capped_mean(errors: np.ndarray) -> np.ndarray:
+    """Mean over samples (folds, ranks) of errors (folds, ranks, samples), outliers capped."""
+    medians = np.nanmedian(errors, axis=(0, 2))
+    at_best = errors[:, int(np.argmin(medians)), :]
+    logs = np.log(np.maximum(at_best[np.isfinite(at_best)], np.finfo(float).tiny))
+    centre = np.median(logs)
+    spread = NORMAL * np.median(np.abs(logs - centre))
+    cap = float(np.exp(centre + REACH * spread))
+    return np.nanmean(np.minimum(errors, cap), axis=2)

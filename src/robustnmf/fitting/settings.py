@@ -1,0 +1,150 @@
+"""All parameters of a fit in one record, and checks of what users give beside X."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import _check_sample_weight
+
+from robustnmf.archive import is_stream
+from robustnmf.arrays import fill_masked, is_foreign, to_numpy
+from robustnmf.compatibility import ModelSpec, fastest_solver, unsupported_solver_reason
+from robustnmf.inits import DETERMINISTIC
+from robustnmf.problem import Problem
+from robustnmf.solvers import SOLVERS
+from robustnmf.sources import Source
+from robustnmf.structures import Structure
+from robustnmf.weightings import Weighting
+
+Seed = int | np.random.RandomState | None
+
+SOLVER_ALIASES = {"cd": "hals"}
+"""Solvers under scikit-learn's names."""
+
+
+@dataclass(frozen=True, eq=False)
+class FitSettings:
+    """The parameters of an estimator, validated.
+
+    Estimators build it; planning, runs, comparisons of ranks and consensus read it. ``name`` is
+    that of the estimator, for messages, ``parts`` are loss, weighting and structure, and ``init``
+    is never None. The other fields are the parameters of the same name of :class:`RobustNMF`.
+    Estimators without some of them have the defaults.
+    """
+
+    name: str
+    parts: ModelSpec
+    n_components: int | str | None
+    solver: str
+    init: str
+    n_init: int
+    max_iter: int
+    tol: float
+    random_state: Seed
+    verbose: int
+    fixed_components: Any = None
+    alpha_W: float = 0.0
+    alpha_H: float | str = "same"
+    l1_ratio: float = 0.0
+    forget_factor: float = 0.9
+
+    def with_weighting(self, weighting: Weighting) -> FitSettings:
+        """Return the settings with another weighting."""
+        return replace(self, parts=self.parts._replace(weighting=weighting))
+
+    @property
+    def chooses_rank(self) -> bool:
+        """Whether X is to choose the number of components; a custom start fixes it."""
+        return self.n_components == "auto" and self.init != "custom"
+
+    @property
+    def n_starts(self) -> int:
+        """How many different starts there are."""
+        is_unique = self.init == "custom" or self.init in DETERMINISTIC
+        return 1 if is_unique else self.n_init
+
+    @property
+    def has_penalty(self) -> bool:
+        """Whether codes or basis are penalised."""
+        return self.alpha_W > 0 or self.basis_alpha > 0
+
+    @property
+    def basis_alpha(self) -> float:
+        """Strength of the penalty on the basis."""
+        return float(self.alpha_W if self.alpha_H == "same" else self.alpha_H)
+
+    def problem(self) -> Problem:
+        """Return the problem in the units of the user, without penalties and fixed components.
+
+        Raises if the solver does not go with the parts.
+        """
+        loss, _, structure = self.parts
+        solver = SOLVER_ALIASES.get(self.solver, self.solver)
+        if solver == "auto":
+            solver = fastest_solver(self.parts)
+        reason = unsupported_solver_reason(loss, structure, solver)
+        if reason is not None:
+            alias = "" if solver == self.solver else f"solver={self.solver!r} is {solver!r} here: "
+            raise ValueError(alias + reason)
+        return Problem(loss, structure, SOLVERS[solver]())
+
+
+PARAMETERS = tuple(f.name for f in fields(FitSettings) if f.name not in ("name", "parts"))
+"""Fields that are parameters of estimators, of the same name."""
+
+
+def check_weights(sample_weight: Any, samples: int) -> np.ndarray | None:
+    """Sample weights in float64, not negative and not all zero."""
+    if sample_weight is None:
+        return None
+    sample_weight = on_host(sample_weight)
+    table = np.broadcast_to(0.0, (samples, 1))  # for its length alone
+    weights = _check_sample_weight(sample_weight, table, dtype=np.float64, ensure_non_negative=True)
+    if not weights.any():  # older scikit-learn lets this pass
+        raise ValueError("sample_weight needs at least one non-zero number; all are zero.")
+    return weights
+
+
+def check_codes_path(
+    path: Any, source: Source, structure: Structure, checkpoint: Any = None
+) -> Path | None:
+    """The file that codes are to be in, if they can be."""
+    if path is None:
+        return None
+    if not isinstance(path, (str, os.PathLike)):
+        raise TypeError(f"codes_path is {path!r}, but the path of a file is needed.")
+    if source.codes_are_lazy:
+        raise ValueError(
+            "codes_path is for X in memory or in files. Codes of a Dask array stay on its workers; "
+            "write what fit_transform returns with to_zarr or to_npy_stack."
+        )
+    if structure.mixes_samples:
+        raise ValueError("codes_path is not for convex structures, which mix all samples at once.")
+    target = Path(os.path.expanduser(path))
+    if target.is_dir() or not target.parent.is_dir():
+        raise FileNotFoundError(f"codes_path is {target}, but a file in a folder is needed.")
+    if is_stream(target):
+        raise ValueError(
+            f"codes_path is {target}, a FIFO or a device, but a memory map needs a regular file. "
+            "Write what fit_transform returns to it instead."
+        )
+    for other, what in ((source.file, "X"), (checkpoint, "the checkpoint")):
+        if isinstance(other, (str, os.PathLike)) and _same_file(target, other):
+            raise ValueError(f"codes_path is the file of {what}, which codes would replace.")
+    with tempfile.TemporaryFile(dir=target.parent):
+        pass  # better before a fit than after it
+    return target
+
+
+def on_host(values: Any) -> Any:
+    """Return values as scikit-learn's checks read them: in NumPy, and NaN if masked."""
+    return to_numpy(values) if is_foreign(values) else fill_masked(values)
+
+
+def _same_file(one: Path, other: str | os.PathLike) -> bool:
+    return one.resolve() == Path(os.path.expanduser(other)).resolve()
