@@ -32,10 +32,8 @@ test: $(VENV)/.test
 	$(ALONE) $(BIN)/python -m pytest $(SHARED) -m "not extra"
 
 # What that leaves out: PyTorch, documentation, examples, a browser, further variants, the oldest releases.
-OF_TORCH = $(shell grep -rl torch tests --include="test_*.py")
 test-all: $(VENV)/.dev
-	$(ALONE) $(BIN)/python -m pytest $(SHARED) -m extra
-	$(ALONE) $(BIN)/python -m pytest $(SHARED) -m "not extra" $(OF_TORCH)
+	$(ALONE) $(BIN)/python -m pytest $(SHARED) -m "extra or torch"
 	$(MAKE) oldest
 
 # Which lines tests run. Tracing is slow, so the laws that have hundreds of cases each and the checks of

@@ -69,6 +69,16 @@ def noisy_low_rank(n=40, m=12, k=3, seed=0, noise=0.3, outliers=0):
     return X
 
 
+def narrow_table(n=300, bad=45, seed=0, size=2.0):
+    """Samples of two components with four features, and uniform noise; which ones are bad."""
+    rng = np.random.default_rng(seed)
+    X = rng.gamma(4.0, size=(n, 2)) @ np.array([[1.0, 0.8, 0.1, 0.0], [0.0, 0.2, 0.9, 1.0]])
+    X *= 1 + 0.05 * rng.standard_normal(X.shape)
+    is_bad = rng.permutation(n) < bad
+    X[is_bad] = size * X.max() * rng.random((bad, 4))
+    return X, is_bad
+
+
 def with_holes(X, share=0.15, seed=2):
     """The same with a share of the entries unknown, and half of one row."""
     holes = np.random.default_rng(seed).random(X.shape) < share
