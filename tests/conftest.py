@@ -16,8 +16,8 @@ STANDARD = array_api_strict.get_array_api_strict_flags()["api_version"]
 
 # Machines differ in speed, and a build must not depend on the draw: continuous integration
 # runs the same examples every time, developers get new ones.
-settings.register_profile("default", deadline=None)
-settings.register_profile("ci", deadline=None, derandomize=True)
+settings.register_profile("default", deadline=None, max_examples=50)
+settings.register_profile("ci", deadline=None, max_examples=50, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "default")
 
 

@@ -68,7 +68,9 @@ def test_plain_sparse_kl_is_scikit_learns():
     np.testing.assert_allclose(codes, reference.components_.T, rtol=1e-8, atol=1e-12)
 
 
-@pytest.mark.parametrize("loss", ["frobenius", "kullback-leibler"])
+@pytest.mark.parametrize(
+    "loss", ["frobenius", pytest.param("kullback-leibler", marks=pytest.mark.extra)]
+)
 def test_memory_goes_with_the_stored_entries(loss):
     n, m, k = 20_000, 10_000, 5
     rng = np.random.default_rng(0)
