@@ -10,6 +10,7 @@ ALONE := SCIPY_ARRAY_API=1 OPENBLAS_NUM_THREADS=1
 # Cases that share their fits (one xdist_group) run in one process.
 SHARED := -n $(JOBS) --dist loadgroup
 MANY := tests/estimators/test_checks.py \
+	tests/estimators/test_family.py::test_fit_transform_score_and_objective_agree \
 	tests/test_fit_laws.py::test_the_objective_never_rises \
 	tests/test_fit_laws.py::test_scaled_data_with_scaled_parameters_give_the_same_product \
 	tests/test_fit_laws.py::test_permuting_samples_permutes_the_result \
@@ -18,7 +19,7 @@ MANY := tests/estimators/test_checks.py \
 OLDEST := "numpy==2.1.*" "scipy==1.15.*" "scikit-learn==1.6.*" "numba==0.61.*" "array-api-compat==1.11.*" \
 	"threadpoolctl==3.5.*" "array-api-strict==2.3.*"
 
-# What older releases may do otherwise: arrays, engines, sparse data, checks of scikit-learn (of one estimator).
+# What older releases may do otherwise: arrays, engines, sparse data, checks of scikit-learn.
 OF_OLDEST := tests/arrays tests/engine tests/inits tests/solvers tests/losses tests/weightings tests/test_screening.py \
 	tests/test_sources.py tests/estimators/test_checks.py tests/estimators/test_behaviour.py README.md
 
@@ -31,11 +32,9 @@ demo: $(VENV)/.demo
 test: $(VENV)/.test
 	$(ALONE) $(BIN)/python -m pytest $(SHARED) -m "not extra"
 
-# What that leaves out: PyTorch, documentation, examples, a browser, further variants, the oldest releases.
-OF_TORCH = $(shell grep -rl torch tests --include="test_*.py")
+# What that leaves out: PyTorch, documentation, examples, a browser, the full product of laws, the oldest releases.
 test-all: $(VENV)/.dev
-	$(ALONE) $(BIN)/python -m pytest $(SHARED) -m extra
-	$(ALONE) $(BIN)/python -m pytest $(SHARED) -m "not extra" $(OF_TORCH)
+	$(ALONE) $(BIN)/python -m pytest $(SHARED) -m "extra or torch"
 	$(MAKE) oldest
 
 # Which lines tests run. Tracing is slow, so the laws that have hundreds of cases each and the checks of
@@ -102,7 +101,7 @@ installed:
 oldest:
 	rm -rf $(VENV)/oldest && $(PYTHON) -m venv $(VENV)/oldest
 	$(VENV)/oldest/bin/python -m pip install --quiet --editable ".[test-core]" $(OLDEST)
-	$(ALONE) $(VENV)/oldest/bin/python -m pytest $(SHARED) -m "not extra" -k "RobustNMF or not test_checks" $(OF_OLDEST)
+	$(ALONE) $(VENV)/oldest/bin/python -m pytest $(SHARED) -m "not extra" $(OF_OLDEST)
 
 # One stamp per set of extras, renewed when the project file changes. Python compiles what it imports; to
 # compile all that is installed takes as long as installing it.

@@ -1,5 +1,6 @@
 """Shared fixtures and the data they stand on."""
 
+import inspect
 import os
 from pathlib import Path
 
@@ -15,17 +16,33 @@ STANDARD = array_api_strict.get_array_api_strict_flags()["api_version"]
 
 # Machines differ in speed, and a build must not depend on the draw: continuous integration
 # runs the same examples every time, developers get new ones.
-settings.register_profile("default", deadline=None)
-settings.register_profile("ci", deadline=None, derandomize=True)
+settings.register_profile("default", deadline=None, max_examples=50)
+settings.register_profile("ci", deadline=None, max_examples=50, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "default")
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m picks
 def pytest_collection_modifyitems(items):
-    """What starts a browser is left to make test-all."""
+    """Mark what is left to make test-all: tests that start a browser, or that name PyTorch."""
     for item in items:
         if "browser" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.extra)
+        code = getattr(inspect.unwrap(getattr(item, "function", None)), "__code__", None)
+        names = (*code.co_names, *code.co_consts) if code else ()
+        in_id = "torch" in item.nodeid or "tensor" in item.nodeid
+        if in_id or "torch" in names or hasattr(getattr(item, "module", None), "torch"):
+            item.add_marker(pytest.mark.torch)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item):
+    """Fail tests that PyTorch is missing for but that are not marked: no command would run them."""
+    report = yield
+    reason = str(report.longrepr).lower()
+    if report.skipped and "torch" in reason and not item.get_closest_marker("torch"):
+        report.outcome = "failed"
+        report.longrepr = f"name torch in the test, or mark it with pytest.mark.torch: {reason}"
+    return report
 
 
 @pytest.fixture(scope="session")

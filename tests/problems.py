@@ -1,5 +1,6 @@
 """Small problems, and the pieces of the core put together for tests."""
 
+import itertools
 from importlib.util import find_spec
 from typing import NamedTuple
 
@@ -20,6 +21,45 @@ from robustnmf.weightings import WEIGHTINGS, EnergyHistogram, Weighting
 needs_cli = pytest.mark.skipif(find_spec("rich") is None, reason="needs robustnmf[cli]")
 
 
+def pairs_of(cell):
+    """Pairs of values of two axes of a cell: a tuple of values, or of tuples of them."""
+    parts = (part if isinstance(part, tuple) else (part,) for part in cell)
+    return frozenset(itertools.combinations(enumerate(itertools.chain(*parts)), 2))
+
+
+def pairwise(cells):
+    """Return few cells that have every pair of values of two axes that any of the cells has.
+
+    Combinations that do not exist are not among the cells. Always the first of those cells with
+    most pairs that are still missing is taken.
+    """
+    pairs = {cell: pairs_of(cell) for cell in cells}
+    missing = frozenset().union(*pairs.values())
+    chosen = []
+    while missing:
+        chosen.append(max(pairs, key=lambda cell: len(pairs[cell] & missing)))
+        missing -= pairs[chosen[-1]]
+    return chosen
+
+
+def law_over(names, cells, extra=lambda *cell: False, group=lambda *cell: None):
+    """Parametrise a law: a pairwise cover of the cells in make test, the rest in make test-all.
+
+    Cells for which `extra` is true are left to make test-all, too. Cells with the same `group`
+    share their fits, and run in one process.
+    """
+    cells = list(cells)
+    quick = set(pairwise([cell for cell in cells if not extra(*cell)]))
+
+    def case(cell):
+        marks = [] if cell in quick else [pytest.mark.extra]
+        marks += [pytest.mark.xdist_group(group(*cell))] if group(*cell) else []
+        words = ("-".join(map(str, p)) if isinstance(p, tuple) else str(p) for p in cell)
+        return pytest.param(*cell, id="-".join(words), marks=marks)
+
+    return pytest.mark.parametrize(names, [case(cell) for cell in cells])
+
+
 def noisy_low_rank(n=40, m=12, k=3, seed=0, noise=0.3, outliers=0):
     """Gamma factors and gamma noise; the first rows may be replaced by junk."""
     rng = np.random.default_rng(seed)
@@ -27,6 +67,16 @@ def noisy_low_rank(n=40, m=12, k=3, seed=0, noise=0.3, outliers=0):
     X += noise * rng.gamma(1.0, size=(n, m))
     X[:outliers] = 4 * X.mean() * rng.random((outliers, m))
     return X
+
+
+def narrow_table(n=300, bad=45, seed=0, size=2.0):
+    """Samples of two components with four features, and uniform noise; which ones are bad."""
+    rng = np.random.default_rng(seed)
+    X = rng.gamma(4.0, size=(n, 2)) @ np.array([[1.0, 0.8, 0.1, 0.0], [0.0, 0.2, 0.9, 1.0]])
+    X *= 1 + 0.05 * rng.standard_normal(X.shape)
+    is_bad = rng.permutation(n) < bad
+    X[is_bad] = size * X.max() * rng.random((bad, 4))
+    return X, is_bad
 
 
 def with_holes(X, share=0.15, seed=2):

@@ -10,16 +10,7 @@ from sklearn.ensemble import IsolationForest as SklearnForest
 from robustnmf import OutlierWarning, RobustNMF
 from robustnmf.arrays.forest import USUAL, IsolationForest
 from robustnmf.metrics import squared_errors
-
-
-def narrow_table(n=300, bad=45, seed=0):
-    """Samples of two components with four features, and uniform noise; which ones are bad."""
-    rng = np.random.default_rng(seed)
-    X = rng.gamma(4.0, size=(n, 2)) @ np.array([[1.0, 0.8, 0.1, 0.0], [0.0, 0.2, 0.9, 1.0]])
-    X *= 1 + 0.05 * rng.standard_normal(X.shape)
-    is_bad = rng.permutation(n) < bad
-    X[is_bad] = 2.0 * X.max() * rng.random((bad, 4))
-    return X, is_bad
+from tests.problems import narrow_table
 
 
 def relative_error(model, good):

@@ -1,11 +1,10 @@
-"""Laws of the loop, over the product weighting x structure x solver x dtype x namespace.
+"""Laws of the loop, over the product loss x weighting x structure x data x solver.
 
-A cell is one such combination, and every law has one case for it. Members of all weightings that
-read X alike are fitted as one batch, and laws that look at the same fits share them; that a batch
-is its single fits is a law itself.
+Members of all weightings that read X alike are fitted as one batch, which is one case of a law;
+laws that look at the same fits share them. That a batch is its single fits is a law itself. Every
+pair of values of two axes is tried by make test, and the full product by make test-all.
 """
 
-import itertools
 from functools import cache
 from typing import NamedTuple
 
@@ -22,13 +21,16 @@ from robustnmf.solvers import SOLVERS
 from robustnmf.state import Fitted
 from robustnmf.structures import STRUCTURES
 from robustnmf.weightings import WEIGHTINGS, Weighting
+from tests import problems
 from tests.problems import (
-    KINDS,
     assert_same_fit,
+    law_over,
     loss_of,
     made_of_rounding,
     noisy_low_rank,
     numbers,
+    pairs_of,
+    pairwise,
     positive_start,
     run,
     variants,
@@ -42,7 +44,7 @@ TYPICAL = 5.0  # about the median energy of X once fitted
 # FWRNMF would then be made of rounding, and nothing could be compared.
 SOFT = (10.0, 30.0)
 
-TABLES = {kind: make(X) for kind, make in KINDS.items()}
+TABLES = {data: make(X) for data, make in problems.KINDS.items()}
 NAMESPACES = {"numpy": xnp, "strict": array_api_strict}
 EVERY_ROW = tuple(range(N))
 SHUFFLED = tuple(np.random.default_rng(5).permutation(N).tolist())
@@ -58,22 +60,6 @@ class Kind(NamedTuple):
     solver: str
 
 
-class Cell(NamedTuple):
-    """One combination of parts and data."""
-
-    loss: str
-    weighting: str
-    structure: str
-    data: str
-    solver: str
-
-    @property
-    def kind(self) -> Kind:
-        return Kind(
-            self.loss, WEIGHTINGS[self.weighting].per_entry, self.structure, self.data, self.solver
-        )
-
-
 class Member(NamedTuple):
     """A weighting that was asked for, and its fit."""
 
@@ -81,58 +67,52 @@ class Member(NamedTuple):
     fitted: Fitted
 
 
-CELLS = [
-    Cell(part.loss, part.weighting, part.structure, part.data, solver)
-    for part in combinations()
-    if part.supported
-    for solver in SOLVERS
-    if unsupported_solver_reason(LOSSES[part.loss](), STRUCTURES[part.structure](), solver) is None
-]
+def all_kinds() -> dict[Kind, list[str]]:
+    """Every kind of batch that there is, with the names of the weightings of its members."""
+    kinds = {}
+    for part in combinations():
+        loss, structure = LOSSES[part.loss](), STRUCTURES[part.structure]()
+        per_entry = WEIGHTINGS[part.weighting].per_entry
+        for solver in SOLVERS:
+            if part.supported and not unsupported_solver_reason(loss, structure, solver):
+                kind = Kind(part.loss, per_entry, part.structure, part.data, solver)
+                kinds.setdefault(kind, []).append(part.weighting)
+    return kinds
+
+
+KINDS = all_kinds()
 MAY_ROUND = {
-    cell
-    for cell in CELLS
-    if cell.weighting == "fuzzy"
+    kind
+    for kind in KINDS
+    if "fuzzy" in KINDS[kind]
     and (
-        cell.data == "sparse"
-        or cell.solver == "hals"
-        or (cell.loss, cell.structure, cell.data) == ("huber", "free", "missing")
+        kind.data == "sparse"
+        or kind.solver == "hals"
+        or (kind.loss, kind.structure, kind.data) == ("huber", "free", "missing")
     )
 }
-"""Where fits may be made of rounding after all, and laws on their numbers are skipped."""
+"""Where fits of fuzzy weights may be made of rounding after all, and are not compared."""
 
 
-def is_variant(cell):
-    """Return whether the parts of a cell, each for itself, are in other cells of make test too."""
-    plain = cell.data == "dense" and not LOSSES[cell.loss].weighs_entries
-    return cell.structure != "free" and not plain
+def each(names, cells, extra=lambda *cell: False):
+    """Cases of a law, the first value of a cell being a kind of batch."""
+    return law_over(names, cells, extra, group=lambda kind, *rest: str(kind))
 
 
-def each(cells, extra=lambda cell: False):
-    """One case for every cell, those of a batch in one process, some in make test-all only."""
-
-    def case(cell):
-        marks = [pytest.mark.xdist_group(str(cell.kind))]
-        marks += [pytest.mark.extra] if is_variant(cell) or extra(cell) else []
-        return pytest.param(cell, id="-".join(cell), marks=marks)
-
-    return pytest.mark.parametrize("cell", [case(cell) for cell in cells])
+every_kind = each("kind", [(kind,) for kind in KINDS])
 
 
-every_cell = each(CELLS)
-every_structure = pytest.mark.parametrize("structure", STRUCTURES)
-every_loss = pytest.mark.parametrize("loss", LOSSES)
+def test_few_fits_are_not_compared():
+    assert len(MAY_ROUND) <= 0.05 * sum(map(len, KINDS.values()))
 
 
-def members(names, seeds, factors):
-    """Every variant of these weightings from every seed, as one batch."""
-    weightings, codes, basis = [], [], []
-    for name, seed in itertools.product(names, seeds):
-        for weighting in variants(name, TYPICAL, factors):
-            start = positive_start(N, M, K, seed)
-            weightings.append(weighting)
-            codes.append(start[0])
-            basis.append(start[1])
-    return weightings, np.stack(codes), np.stack(basis)
+def test_a_few_kinds_have_every_pair_of_parts():
+    def pairs(kinds):
+        return {pair for kind in kinds for name in KINDS[kind] for pair in pairs_of((kind, name))}
+
+    few = pairwise(KINDS)
+    assert len(few) < 0.3 * len(KINDS)
+    assert pairs(few) == pairs(KINDS)
 
 
 def given(data):
@@ -141,16 +121,22 @@ def given(data):
 
 
 @cache
-def batch(
-    kind, seeds, factors, *, rows=EVERY_ROW, unit=1.0, as_dense=False, namespace="numpy", **options
-) -> list[Member]:
-    """Fits of every weighting of this kind to some rows, with X and all that scales in a unit."""
-    names = [cell.weighting for cell in CELLS if cell.kind == kind]
-    weightings, codes, basis = members(names, seeds, factors)
+def fits(
+    kind, *, seed=1, factors=SOFT, rows=EVERY_ROW, unit=1.0, as_dense=False, namespace="numpy",
+    **options,
+) -> list[Member]:  # fmt: skip
+    """Fit every weighting of this kind to some rows as one batch; all that scales is in a unit."""
+    weightings = [
+        weighting.rescaled(unit ** LOSSES[kind.loss]().degree)
+        for name in KINDS[kind]
+        for weighting in variants(name, TYPICAL, factors)
+    ]
+    codes, basis = (
+        np.repeat(factor[None], len(weightings), axis=0) for factor in positive_start(N, M, K, seed)
+    )
     table = unit * TABLES[kind.data][list(rows)]
     if kind.data == "sparse" and not as_dense:
         table = scipy.sparse.csr_array(table)
-    weightings = [w.rescaled(unit ** LOSSES[kind.loss]().degree) for w in weightings]
     fitted = run(
         table, weightings, codes[:, rows], unit * basis, xp=NAMESPACES[namespace],
         loss=loss_of(kind.loss, unit), structure=kind.structure, solver=kind.solver, **options,
@@ -158,28 +144,15 @@ def batch(
     return list(map(Member, weightings, fitted))
 
 
-def fits(cell, seeds=(1,), factors=SOFT, **options) -> list[Member]:
-    """The members of this cell, out of the batch in which they are fitted."""
-    together = batch(cell.kind, seeds, factors, **options)
-    found = [one for one in together if type(one.weighting) is WEIGHTINGS[cell.weighting]]
-    assert found
-    return found
-
-
-def test_few_laws_may_be_skipped():
-    assert len(MAY_ROUND) <= 0.05 * len(CELLS)
-
-
-def pairs_beyond_rounding(cell, one, other):
-    """Pairs of two lists of fits that are not made of rounding; skips a law that has none left."""
-    pairs = [
-        (left.fitted, right.fitted)
-        for left, right in zip(one, other, strict=True)
-        if not made_of_rounding(left.fitted)
-    ]
-    assert len(pairs) == len(one) or cell in MAY_ROUND
-    if not pairs:
-        pytest.skip("a sample is fitted to the last digit, and weighed by it")
+def pairs_beyond_rounding(kind, one, other):
+    """Pairs of two lists of fits that are not made of rounding."""
+    pairs = []
+    for left, right in zip(one, other, strict=True):
+        if not made_of_rounding(left.fitted):
+            pairs.append((left.fitted, right.fitted))
+        else:
+            assert kind in MAY_ROUND
+            assert isinstance(left.weighting, WEIGHTINGS["fuzzy"])
     return pairs
 
 
@@ -209,66 +182,51 @@ def rounding(weighting, energies, dtype, degree=2.0, table=X):
     return 8 * float(np.finfo(dtype).eps) * (float(weights @ sizes) + beyond)
 
 
-@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.extra)])
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
-@every_cell
-def test_the_objective_never_rises(cell, dtype, seed):
-    found = fits(cell, seeds=(seed,), factors=(0.5, 1.0, 3.0), dtype=dtype, max_iter=60)
+@each(
+    "kind, dtype, seed",
+    [(kind, dtype, seed) for kind in KINDS for dtype in ("float64", "float32") for seed in (1, 2)],
+)
+def test_the_objective_never_rises(kind, dtype, seed):
+    found = fits(kind, seed=seed, factors=(0.5, 1.0, 3.0), dtype=dtype, max_iter=60)
     for weighting, fitted in found:
         values = numbers(fitted)
         assert len(values.history) == 61
-        degree = LOSSES[cell.loss]().degree
-        slack = rounding(weighting, values.energies, dtype, degree, TABLES[cell.data])
-        assert np.all(np.diff(values.history) <= slack)
-        assert values.history[-1] < values.history[0]
+        degree = LOSSES[kind.loss]().degree
+        slack = rounding(weighting, values.energies, dtype, degree, TABLES[kind.data])
+        assert np.all(np.diff(values.history) <= slack), weighting
+        assert values.history[-1] < values.history[0], weighting
 
 
-@every_cell
-def test_the_final_codes_do_not_raise_the_objective(cell):
-    for weighting, fitted in fits(cell, factors=(1.0, 3.0), max_iter=40, tol=1e-4):
+@every_kind
+def test_the_final_codes_do_not_raise_the_objective(kind):
+    for weighting, fitted in fits(kind, factors=(1.0, 3.0), max_iter=40, tol=1e-4):
         values = numbers(fitted)
-        degree = LOSSES[cell.loss]().degree
-        slack = rounding(weighting, values.energies, "float64", degree, TABLES[cell.data])
-        assert values.history[-1] <= values.history[-2] + slack
+        degree = LOSSES[kind.loss]().degree
+        slack = rounding(weighting, values.energies, "float64", degree, TABLES[kind.data])
+        assert values.history[-1] <= values.history[-2] + slack, weighting
 
 
-@pytest.mark.parametrize(
-    "block_rows",
-    [13, pytest.param(1, marks=pytest.mark.extra)],  # of 40 rows: the last block has one
-)
-@every_cell
-def test_block_size_never_changes_the_result(cell, block_rows):
-    whole = fits(cell, max_iter=15)
-    blocks = fits(cell, block_rows=block_rows, max_iter=15)
-    for one, other in pairs_beyond_rounding(cell, whole, blocks):
-        assert_same_fit(one, other, same(cell.solver))
+# Of 40 rows: the last of four blocks has one.
+@each("kind, block_rows", [(kind, rows) for kind in KINDS for rows in (13, 1)])
+def test_block_size_never_changes_the_result(kind, block_rows):
+    whole = fits(kind, max_iter=15)
+    blocks = fits(kind, block_rows=block_rows, max_iter=15)
+    for one, other in pairs_beyond_rounding(kind, whole, blocks):
+        assert_same_fit(one, other, same(kind.solver))
 
 
-@each([cell for cell in CELLS if cell.data == "sparse"])
-def test_sparse_data_give_the_numbers_of_dense_data(cell):
-    dense = fits(cell, as_dense=True, max_iter=40, tol=1e-3)
-    sparse = fits(cell, block_rows=16, max_iter=40, tol=1e-3)
-    for one, other in pairs_beyond_rounding(cell, dense, sparse):
-        assert_same_fit(one, other, same(cell.solver))
+@each("kind", [(kind,) for kind in KINDS if kind.data == "sparse"])
+def test_sparse_data_give_the_numbers_of_dense_data(kind):
+    dense = fits(kind, as_dense=True, max_iter=40, tol=1e-3)
+    sparse = fits(kind, block_rows=16, max_iter=40, tol=1e-3)
+    for one, other in pairs_beyond_rounding(kind, dense, sparse):
+        assert_same_fit(one, other, same(kind.solver))
 
 
-def batches():
-    """Every kind of batch that there is; solvers other than the plain one in make test-all only."""
-    return [
-        pytest.param(
-            kind,
-            id="-".join(map(str, kind)),
-            marks=[pytest.mark.extra] * (kind.solver != "mu" or is_variant(kind)),
-        )
-        for kind in dict.fromkeys(cell.kind for cell in CELLS)
-    ]
-
-
-@pytest.mark.parametrize("kind", batches())
+@every_kind
 def test_a_batch_of_members_is_its_single_fits(kind):
-    names = [cell.weighting for cell in CELLS if cell.kind == kind]
     factors = (3.0, 10.0, 30.0, 90.0) if kind.per_entry else SOFT
-    weightings = [one for name in names for one in variants(name, TYPICAL, factors)]
+    weightings = [one for name in KINDS[kind] for one in variants(name, TYPICAL, factors)]
     starts = [positive_start(N, M, K, seed) for seed, _ in enumerate(weightings)]
     codes, basis = (np.stack(factor) for factor in zip(*starts, strict=True))
     options = {"loss": kind.loss, "structure": kind.structure, "solver": kind.solver}
@@ -277,7 +235,7 @@ def test_a_batch_of_members_is_its_single_fits(kind):
     if kind.data == "dense" and kind.structure == "free":
         assert len({one.n_iter for one in together}) > 1, "they should leave at different times"
     left_out = 0
-    for i, member in enumerate(together):
+    for i, member in list(enumerate(together))[::2]:
         pick = slice(i, i + 1)
         (single,) = run(given(kind.data), weightings[pick], codes[pick], basis[pick], **options)
         if made_of_rounding(single):
@@ -287,58 +245,58 @@ def test_a_batch_of_members_is_its_single_fits(kind):
         slack = 10 if LOSSES[kind.loss].weighs_entries else 1  # flat where entries lose weight
         assert_same_fit(single, member, slack * same(kind.solver))
         assert single.n_iter == member.n_iter
-    assert left_out <= 0.2 * len(together)
+    assert left_out <= 0.1 * len(together)
 
 
-@every_cell
-def test_permuting_samples_permutes_the_result(cell):
-    plain = fits(cell, max_iter=15)
-    shuffled = fits(cell, rows=SHUFFLED, max_iter=15)
+@every_kind
+def test_permuting_samples_permutes_the_result(kind):
+    plain = fits(kind, max_iter=15)
+    shuffled = fits(kind, rows=SHUFFLED, max_iter=15)
     order = list(SHUFFLED)
-    for one, other in pairs_beyond_rounding(cell, plain, shuffled):
+    for one, other in pairs_beyond_rounding(kind, plain, shuffled):
         expected, found = numbers(one), numbers(other)
         # An entry that is the small difference of large ones has their rounding.
         for field, values in expected._asdict().items():
             wanted = values if field in ("basis", "history") else values[order]
             slack = 0.0 if field == "importances" else 1e-12 * np.abs(values).max()
-            rtol = 1e-8 if SOLVERS[cell.solver].extrapolates else 1e-9
+            rtol = 1e-8 if SOLVERS[kind.solver].extrapolates else 1e-9
             np.testing.assert_allclose(getattr(found, field), wanted, rtol=rtol, atol=slack)
 
 
-@pytest.mark.parametrize("factor", [1e-3, 1e4])
-@every_cell
-def test_scaled_data_with_scaled_parameters_give_the_same_product(cell, factor):
-    plain = fits(cell, max_iter=15)
-    scaled = fits(cell, unit=factor, max_iter=15)
-    for one, other in pairs_beyond_rounding(cell, plain, scaled):
+@each("kind, factor", [(kind, factor) for kind in KINDS for factor in (1e-3, 1e4)])
+def test_scaled_data_with_scaled_parameters_give_the_same_product(kind, factor):
+    plain = fits(kind, max_iter=15)
+    scaled = fits(kind, unit=factor, max_iter=15)
+    for one, other in pairs_beyond_rounding(kind, plain, scaled):
         expected, found = numbers(one), numbers(other)
-        degree = LOSSES[cell.loss]().degree * one.weighting.degree
+        degree = LOSSES[kind.loss]().degree * one.weighting.degree
         product = factor * (expected.codes @ expected.basis)
         np.testing.assert_allclose(found.codes @ found.basis, product, rtol=1e-9)
         np.testing.assert_allclose(found.importances, expected.importances, rtol=1e-8)
         np.testing.assert_allclose(found.history, factor**degree * expected.history, rtol=1e-8)
 
 
-OF_ONE_SOLVER = [cell for cell in CELLS if cell.data != "sparse" and cell.solver == "mu"]
+OF_ONE_SOLVER = [(kind,) for kind in KINDS if kind.data != "sparse" and kind.solver == "mu"]
 
 
-@each(OF_ONE_SOLVER, extra=lambda cell: cell.data == "missing" and cell.structure != "free")
-def test_every_namespace_gives_the_same_numbers(cell):
+@each("kind", OF_ONE_SOLVER)
+def test_every_namespace_gives_the_same_numbers(kind):
     options = {"factors": (1.0, 3.0), "block_rows": 16, "max_iter": 10, "tol": 0.0}
-    plain, strict = fits(cell, **options), fits(cell, namespace="strict", **options)
-    for one, other in pairs_beyond_rounding(cell, plain, strict):
+    plain, strict = fits(kind, **options), fits(kind, namespace="strict", **options)
+    for one, other in pairs_beyond_rounding(kind, plain, strict):
         assert_same_fit(one, other, rtol=1e-11)
 
 
 @each(
-    [cell for cell in OF_ONE_SOLVER if cell.data == "dense" and cell.structure == "free"],
+    "kind",
+    [(kind,) for (kind,) in OF_ONE_SOLVER if kind.data == "dense" and kind.structure == "free"],
     # Newton's method by single array calls takes up to a minute for other losses.
-    extra=lambda cell: cell.loss not in ("frobenius", "kullback-leibler"),
+    extra=lambda kind: kind.loss not in ("frobenius", "kullback-leibler"),
 )
-def test_final_codes_are_the_same_in_every_namespace(cell):
+def test_final_codes_are_the_same_in_every_namespace(kind):
     options = {"factors": (3.0,), "max_iter": 10, "tol": 1e-6}
-    plain, strict = fits(cell, **options), fits(cell, namespace="strict", **options)
-    for one, other in pairs_beyond_rounding(cell, plain, strict):
+    plain, strict = fits(kind, **options), fits(kind, namespace="strict", **options)
+    for one, other in pairs_beyond_rounding(kind, plain, strict):
         assert_same_fit(one, other, rtol=1e-11)
 
 

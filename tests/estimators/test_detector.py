@@ -10,7 +10,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
 
 from robustnmf import RobustNMF, RobustNMFDetector, load
-from tests.problems import noisy_low_rank
+from tests.problems import narrow_table, noisy_low_rank
 
 BAD = 8
 X = noisy_low_rank(120, 20, 3, noise=0.1, outliers=BAD)
@@ -144,19 +144,9 @@ def test_an_explanation_names_a_bad_entry_that_determines_the_codes(errors, loss
     assert np.abs(contributions).sum() == pytest.approx(-model.score_samples(table)[100])
 
 
-def narrow_table(seed=0):
-    """Two components with four features, a seventh of the samples noise; which ones are bad."""
-    rng = np.random.default_rng(seed)
-    table = rng.gamma(4.0, size=(300, 2)) @ np.array([[1, 0.8, 0.1, 0], [0, 0.2, 0.9, 1.0]])
-    table *= 1 + 0.05 * rng.standard_normal(table.shape)
-    is_bad = rng.permutation(300) < 43
-    table[is_bad] = 1.5 * table.max() * rng.random((43, 4))
-    return table, is_bad
-
-
 def test_isolation_counts_as_much_as_energies_miss():
     assert RobustNMFDetector(3, random_state=0).fit(X).neighbourhood_ is None
-    table, is_bad = narrow_table()
+    table, is_bad = narrow_table(bad=43, size=1.5)
     detector = RobustNMFDetector(3, random_state=0).fit(table)  # of four features: most samples fit
     energies = detector.estimator_.score_samples(table)
     assert 0 < detector.missed_ <= 1
@@ -165,7 +155,7 @@ def test_isolation_counts_as_much_as_energies_miss():
 
 
 def test_a_loaded_detector_compares_with_the_same_samples(tmp_path):
-    table, _ = narrow_table()
+    table, _ = narrow_table(bad=43, size=1.5)
     detector = RobustNMFDetector(2, random_state=0).fit(table)
     detector.save(tmp_path / "detector.rnmf")
     again = load(tmp_path / "detector.rnmf")

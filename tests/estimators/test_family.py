@@ -7,38 +7,42 @@ import pytest
 import scipy.sparse as sp
 
 from robustnmf import RobustNMF, combinations
-from tests.problems import KINDS, noisy_low_rank
+from tests.problems import KINDS, law_over, noisy_low_rank
 
 X = noisy_low_rank(40, 12, 3, outliers=4)
 
 
-def case(cell):
-    """One combination; weightings of samples have no say in the codes of a basis, so that beyond
-    free factors all but one of them are left to make test-all."""
-    repeats = cell.structure != "free" and cell.weighting not in ("trimmed", "huber")
-    return pytest.param(*cell[:4], marks=[pytest.mark.extra] * repeats)
+PENALTIES = {"alpha_W": 0.01, "alpha_H": 0.02, "l1_ratio": 0.5}
+PARTS = [cell[:4] for cell in combinations() if cell.supported]
+CELLS = [(*parts, "plain") for parts in PARTS] + [
+    (*parts, option)
+    for parts in PARTS
+    if parts[2:] == ("free", "dense")
+    for option in ("penalties", "sample weights")
+]
 
 
-@pytest.mark.parametrize(
-    ("loss", "weighting", "structure", "data"),
-    [case(cell) for cell in combinations() if cell.supported],
-)
-def test_fit_transform_score_and_objective_agree(loss, weighting, structure, data):
+@law_over("loss, weighting, structure, data, option", CELLS)
+def test_fit_transform_score_and_objective_agree(loss, weighting, structure, data, option):
     table = KINDS[data](X)
     table = sp.csr_array(table) if data == "sparse" else table
+    weights = None
+    if option == "sample weights":
+        weights = np.random.default_rng(0).integers(1, 4, size=len(X))
     model = RobustNMF(
-        3, loss=loss, weighting=weighting, structure=structure, random_state=0, max_iter=60
-    )
+        3, loss=loss, weighting=weighting, structure=structure, random_state=0, max_iter=60,
+        **(PENALTIES if option == "penalties" else {}),
+    )  # fmt: skip
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        codes = model.fit_transform(table)
+        codes = model.fit_transform(table, sample_weight=weights)
     rest = np.abs(model.transform(table) - codes).max(axis=1) <= 1e-6 * codes.max()
     # Where the loss of a row has several minima, iterating may have found a better one.
     convex = structure != "orthogonal" and loss not in ("itakura-saito", "biweight")
     both = structure == "orthogonal" and loss == "biweight"  # two reasons for several minima
     assert rest.all() if convex else rest.mean() >= (0.5 if both else 0.85)
-    assert model.objective(table) == pytest.approx(
-        model.objective_history_[-1], rel=1e-6 if convex else 0.15 if both else 0.05
+    assert model.objective(table, sample_weight=weights) == pytest.approx(
+        model.objective_history_[-1], rel=1e-9 if convex else 0.15 if both else 0.05
     )
     scores = model.score_samples(table)
     assert np.isfinite(scores).all()

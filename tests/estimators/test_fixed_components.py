@@ -55,16 +55,6 @@ def test_bad_fixed_components_are_refused(parameters, message):
         RobustNMF(4, **parameters).fit(X)
 
 
-@pytest.mark.parametrize(("loss", "weighting"), PAIRS)
-def test_the_objective_of_the_data_is_the_end_of_the_history(loss, weighting):
-    data = 30 * noisy_low_rank(60, 12, 3, noise=0.5)
-    weights = rng.integers(1, 4, size=60)
-    model = RobustNMF(3, loss=loss, weighting=weighting, tol=1e-3).fit(data, sample_weight=weights)
-    value = model.objective(data, sample_weight=weights)
-    slack = 1e-9 * np.abs(model.objective_history_[0])
-    assert value == pytest.approx(model.objective_history_[-1], rel=1e-6, abs=slack)
-
-
 def test_the_objective_of_other_data():
     data = noisy_low_rank(60, 12, 3)
     model = EucNMF(3, random_state=0).fit(data[:40])

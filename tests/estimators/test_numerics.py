@@ -1,5 +1,6 @@
 """Finite, correct results for every size, shape and dtype that X may have."""
 
+import itertools
 import warnings
 
 import numpy as np
@@ -14,7 +15,7 @@ from robustnmf import EWRNMF, Alpha, Beta, EucNMF, HuberRNMF, RobustNMF, WeightC
 from robustnmf.estimators import ESTIMATORS
 from robustnmf.losses import LOSSES
 from robustnmf.structures import STRUCTURES
-from tests.problems import PAIRS, noisy_low_rank
+from tests.problems import PAIRS, law_over, noisy_low_rank
 
 every_estimator = pytest.mark.parametrize("name", ESTIMATORS)
 
@@ -120,9 +121,7 @@ DEGENERATE = {
 }
 
 
-@every_estimator
-@pytest.mark.parametrize("data", DEGENERATE)
-@pytest.mark.parametrize("rank", ["one", "full"])
+@law_over("name, data, rank", itertools.product(ESTIMATORS, DEGENERATE, ("one", "full")))
 def test_degenerate_data_give_finite_answers(name, data, rank):
     X = DEGENERATE[data]
     k = 1 if rank == "one" else min(X.shape)
@@ -261,12 +260,12 @@ def error_of_good_samples(X, huge, loss, container=np.asarray):
     return np.abs(np.delete(approximation - X, 7, axis=0)).mean()
 
 
-@pytest.mark.parametrize("huge", [1e40, 1e60, 1e140])
 @pytest.mark.parametrize("loss", DIVERGENCES, ids=str)
-def test_one_huge_entry_does_not_matter_to_divergences(loss, huge):
+def test_one_huge_entry_does_not_matter_to_divergences(loss):
     X = 0.1 + noisy_low_rank(200, 20, 3, noise=0.05)
     usual = error_of_good_samples(X, 1e3, loss)
-    assert error_of_good_samples(X, huge, loss) == pytest.approx(usual, rel=0.05)
+    for huge in (1e40, 1e140):
+        assert error_of_good_samples(X, huge, loss) == pytest.approx(usual, rel=0.05)
 
 
 @pytest.mark.parametrize("loss", DIVERGENCES, ids=str)

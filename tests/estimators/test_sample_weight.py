@@ -4,12 +4,13 @@ import warnings
 
 import numpy as np
 import pytest
+import scipy.sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from robustnmf import EWRNMF, EucNMF, RobustNMF, WeightCollapseWarning
 from robustnmf.estimators import ESTIMATORS
 from robustnmf.losses import LOSSES
-from tests.problems import noisy_low_rank
+from tests.problems import KINDS, noisy_low_rank
 
 X = noisy_low_rank(30, 8, 3)
 WEIGHTS = np.random.default_rng(0).integers(0, 4, size=30)
@@ -53,6 +54,29 @@ def test_weights_are_repetitions_for_every_loss(loss):
     np.testing.assert_allclose(weighted.components_, repeated.components_, rtol=1e-3, atol=1e-8)
     cutoffs = weighted.weighting_.cutoff, repeated.weighting_.cutoff
     assert cutoffs[0] == pytest.approx(cutoffs[1], rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        ("missing", {"init": "random"}),
+        ("missing", {"init": "nndsvda", "structure": "convex"}),
+        ("sparse", {"loss": "kullback-leibler"}),
+        ("dense", {"alpha_W": 0.01, "alpha_H": 0.02}),
+    ],
+    ids=str,
+)
+def test_weights_are_repetitions_in_every_kind_of_table(kind, options):
+    table = KINDS[kind](noisy_low_rank(40, 15, 3))
+    weights = np.random.default_rng(0).integers(0, 4, size=40)
+    rows = np.repeat(np.arange(40), weights)
+    tables = [scipy.sparse.csr_array(t) if kind == "sparse" else t for t in (table, table[rows])]
+    weighted, repeated = (
+        RobustNMF(3, random_state=0, max_iter=8, tol=0, **options) for _ in range(2)
+    )
+    codes = quiet(weighted, tables[0], sample_weight=weights)
+    np.testing.assert_allclose(codes[rows], quiet(repeated, tables[1]), rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(weighted.components_, repeated.components_, rtol=1e-6, atol=1e-9)
 
 
 def test_convex_components_are_weighted_mixtures():

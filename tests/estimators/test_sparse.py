@@ -1,5 +1,6 @@
 """Sparse X: the numbers of dense X, and never a dense copy."""
 
+import itertools
 import tracemalloc
 import warnings
 
@@ -19,12 +20,14 @@ from robustnmf import (
     select_rank,
 )
 from robustnmf.engine import stored
-from tests.problems import noisy_low_rank, positive_start, with_zeros
+from tests.problems import law_over, noisy_low_rank, positive_start, with_zeros
 
 X = with_zeros(noisy_low_rank(60, 20, 3), share=0.6)
-FORMATS = [
-    sp.csr_array, sp.csc_array, sp.coo_array, sp.csr_matrix, sp.csc_matrix, sp.lil_matrix,
-]  # fmt: skip
+FORMATS = ["csr_array", "csc_array", "coo_array", "csr_matrix", "csc_matrix", "lil_matrix"]
+SPARSE_LOSSES = {
+    "frobenius": "frobenius", "kullback-leibler": "kullback-leibler",
+    "Beta(1)": Beta(1), "Beta(2)": Beta(2), "Beta(1.5)": Beta(1.5),
+}  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
@@ -34,12 +37,9 @@ def _quiet():
         yield
 
 
-@pytest.mark.parametrize("form", FORMATS, ids=lambda form: form.__name__)
-@pytest.mark.parametrize(
-    "loss", ["frobenius", "kullback-leibler", Beta(1), Beta(2), Beta(1.5)], ids=str
-)
-@pytest.mark.parametrize("init", ["random", "nndsvda"])
+@law_over("form, loss, init", itertools.product(FORMATS, SPARSE_LOSSES, ("random", "nndsvda")))
 def test_every_format_gives_the_numbers_of_dense_data(form, loss, init):
+    form, loss = getattr(sp, form), SPARSE_LOSSES[loss]
     arguments = {"loss": loss, "init": init, "random_state": 0, "max_iter": 60}
     dense, sparse = RobustNMF(3, **arguments), RobustNMF(3, **arguments)
     codes = dense.fit_transform(X)
@@ -68,7 +68,9 @@ def test_plain_sparse_kl_is_scikit_learns():
     np.testing.assert_allclose(codes, reference.components_.T, rtol=1e-8, atol=1e-12)
 
 
-@pytest.mark.parametrize("loss", ["frobenius", "kullback-leibler"])
+@pytest.mark.parametrize(
+    "loss", ["frobenius", pytest.param("kullback-leibler", marks=pytest.mark.extra)]
+)
 def test_memory_goes_with_the_stored_entries(loss):
     n, m, k = 20_000, 10_000, 5
     rng = np.random.default_rng(0)
@@ -101,16 +103,6 @@ def test_entries_stored_twice_or_as_zeros_are_what_they_add_up_to():
         model = RobustNMF(3, loss="kullback-leibler", random_state=0, max_iter=20).fit(same)
         np.testing.assert_allclose(model.components_, reference.components_, rtol=1e-9, atol=1e-12)
         assert same.nnz == stored, "what users hand in stays as it was"
-
-
-def test_weights_are_repetitions_for_sparse_data_too():
-    weights = np.random.default_rng(0).integers(0, 4, size=len(X))
-    rows = np.repeat(np.arange(len(X)), weights)
-    arguments = {"loss": "kullback-leibler", "random_state": 0, "max_iter": 8, "tol": 0}
-    one, other = RobustNMF(3, **arguments), RobustNMF(3, **arguments)
-    one.fit(sp.csr_array(X), sample_weight=weights)
-    other.fit(sp.csr_array(X[rows]))
-    np.testing.assert_allclose(one.components_, other.components_, rtol=1e-6, atol=1e-9)
 
 
 def test_integers_and_float32():

@@ -159,6 +159,7 @@ def test_notes_say_which_goals_are_met():
         assert last[2].number == pytest.approx(ours)
 
 
+@pytest.mark.extra  # fits of all methods; test_contamination.py has the command with fewer
 @needs_cli
 def test_the_command_writes_its_files(tmp_path, monkeypatch, capsys):
     monkeypatch.setitem(benchmark.QUICK, "shares", {"large": (0.1,)})

@@ -148,6 +148,7 @@ def test_finished_trials_are_not_run_again(small, tmp_path, monkeypatch):
 
 
 def test_what_else_is_in_the_store_changes_nothing(small, tmp_path):
+    small = replace(small, datasets=("balance",))
     store = Store(tmp_path / "trials.sqlite")
     run_plan = plan(["table2"], small)
     first = reproduce(run_plan, store)
