@@ -9,12 +9,12 @@ import pytest
 import scipy.sparse
 
 from robustnmf.arrays import to_numpy
-from robustnmf.fit import fit
+from robustnmf.loop.fit import fit
+from robustnmf.loop.problem import Problem
+from robustnmf.loop.state import Start
 from robustnmf.losses import LOSSES, Loss
-from robustnmf.problem import Problem
 from robustnmf.solvers import SOLVERS
 from robustnmf.sources import in_memory_engine
-from robustnmf.state import Start
 from robustnmf.structures import STRUCTURES
 from robustnmf.weightings import WEIGHTINGS, EnergyHistogram, Weighting
 

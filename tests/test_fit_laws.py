@@ -15,10 +15,10 @@ import pytest
 import scipy.sparse
 
 from robustnmf import combinations
-from robustnmf.compatibility import unsupported_solver_reason
+from robustnmf.loop.compatibility import unsupported_solver_reason
+from robustnmf.loop.state import Fitted
 from robustnmf.losses import LOSSES
 from robustnmf.solvers import SOLVERS
-from robustnmf.state import Fitted
 from robustnmf.structures import STRUCTURES
 from robustnmf.weightings import WEIGHTINGS, Weighting
 from tests import problems

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
         tables as tables,
         weightings as weightings,
     )
-    from robustnmf.compatibility import combinations as combinations
+    from robustnmf.loop.compatibility import combinations as combinations
     from robustnmf.estimators import (
         EWRNMF as EWRNMF,
         FWRNMF as FWRNMF,

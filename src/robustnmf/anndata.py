@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from robustnmf._version import __version__
 from robustnmf.archive import path_beside
 
 if TYPE_CHECKING:
@@ -99,8 +100,6 @@ def result_slots(
 
     Codes are (samples, k), components (k, features).
     """
-    from robustnmf import __version__
-
     given = {"layer": layer, **model.get_params(deep=False)}
     kept = {name: _as_plain(value) for name, value in given.items() if value is not None}
     record = {

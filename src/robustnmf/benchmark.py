@@ -18,6 +18,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from robustnmf._version import __version__
 from robustnmf._warn import warn
 from robustnmf.experiments.contamination.benchmark import plan
 from robustnmf.experiments.contamination.benchmark import run as run_plan
@@ -187,8 +188,6 @@ def run(
     _check_names(rows, estimators)
     for text in failures([row for row in rows if row[1].method in estimators]):
         warn(text, UserWarning)
-    from robustnmf import __version__
-
     record = {
         "date": datetime.now(UTC).date().isoformat(),
         "robustnmf": __version__,

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-import robustnmf.iteration
+import robustnmf.loop.iteration
 from robustnmf import Entropy, Huber, RobustNMF, Trimmed
 from robustnmf.arrays import repeat_on_device, residuals
 
@@ -36,11 +36,11 @@ def test_passes_repeated_on_the_device_are_the_same(weighting, structure, monkey
         repeated.append(0 if result is None else times)
         return result
 
-    monkeypatch.setattr(robustnmf.iteration, "repeat_on_device", counted)
+    monkeypatch.setattr(robustnmf.loop.iteration, "repeat_on_device", counted)
     on_device = fitted(weighting, structure=structure)
     assert sum(repeated) >= ENOUGH  # otherwise two fits of the host's loop are compared
     repeated.clear()
-    monkeypatch.setattr(robustnmf.iteration, "WORTH_RECORDING", 10**9)
+    monkeypatch.setattr(robustnmf.loop.iteration, "WORTH_RECORDING", 10**9)
     on_host = fitted(weighting, structure=structure)
     assert repeated == []
     assert on_device.n_iter_ == on_host.n_iter_
@@ -54,7 +54,7 @@ def test_a_fit_in_doubt_runs_in_the_loop_of_the_host(monkeypatch):
     on_device = fitted(Entropy(0.1))
     calls = []
     monkeypatch.setattr(
-        robustnmf.iteration, "repeat_on_device", lambda *arguments: calls.append(arguments)
+        robustnmf.loop.iteration, "repeat_on_device", lambda *arguments: calls.append(arguments)
     )
     np.testing.assert_allclose(
         fitted(Entropy(0.1)).objective_history_, on_device.objective_history_, rtol=1e-10

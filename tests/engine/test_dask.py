@@ -14,7 +14,7 @@ from sklearn.utils._testing import ignore_warnings
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from robustnmf import ConvexNMF, HuberRNMF, RobustNMF
-from robustnmf.passes import Pass
+from robustnmf.loop.passes import Pass
 from tests.problems import noisy_low_rank
 
 dask = pytest.importorskip("dask", reason="needs Dask: pip install robustnmf[dask]")

@@ -12,7 +12,7 @@ import pytest
 from sklearn.utils._testing import ignore_warnings
 
 from robustnmf import ConvexNMF, HuberRNMF, RobustNMF
-from robustnmf.checkpoint import Checkpoint
+from robustnmf.loop.checkpoint import Checkpoint
 from tests.problems import noisy_low_rank
 
 X = noisy_low_rank(300, 20, 3, outliers=10)
@@ -70,7 +70,7 @@ SCRIPT = """
 import sys, time
 import numpy as np
 from robustnmf import RobustNMF
-from robustnmf.checkpoint import Checkpoint
+from robustnmf.loop.checkpoint import Checkpoint
 offer = Checkpoint.offer
 def slowly(self, *args):
     offer(self, *args)

@@ -17,7 +17,7 @@ from robustnmf import (
     RobustNMF,
     Uniform,
 )  # fmt: skip
-from robustnmf.compatibility import ModelSpec, fastest_solver
+from robustnmf.loop.compatibility import ModelSpec, fastest_solver
 from robustnmf.losses import LOSSES
 from robustnmf.structures import STRUCTURES
 from tests.problems import noisy_low_rank, positive_start

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 
-from robustnmf import __version__
+from robustnmf._version import __version__
 from robustnmf.cli import experiments, fit, transform
 from robustnmf.cli._shared import UsageError
 

@@ -15,10 +15,8 @@ from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import validate_data
 
-from robustnmf.compatibility import ModelSpec, unsupported_reason
 from robustnmf.estimators.partial import PartialFit
 from robustnmf.estimators.saving import SaveMixin
-from robustnmf.fit import Callback
 from robustnmf.fitting import (
     Encoder,
     FitPlan,
@@ -33,10 +31,12 @@ from robustnmf.fitting.consensus import Progress
 from robustnmf.fitting.settings import PARAMETERS, SOLVER_ALIASES
 from robustnmf.fitting.warnings import warn_if_not_converged, warn_of_bad_entries, warn_of_fit
 from robustnmf.inits import INITS
+from robustnmf.loop.compatibility import ModelSpec, unsupported_reason
+from robustnmf.loop.fit import Callback
+from robustnmf.loop.state import State
 from robustnmf.losses import LOSSES
 from robustnmf.solvers import SOLVERS
 from robustnmf.sources import source_for
-from robustnmf.state import State
 from robustnmf.structures import STRUCTURES
 from robustnmf.weightings import WEIGHTINGS
 

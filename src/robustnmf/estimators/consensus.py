@@ -14,7 +14,6 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from robustnmf.arrays import on_device_of
-from robustnmf.compatibility import ModelSpec
 from robustnmf.estimators.base import (
     BaseRobustNMF,
     CallbackSupportMixin,
@@ -34,6 +33,7 @@ from robustnmf.fitting.consensus import (
 )
 from robustnmf.fitting.runs import most_members
 from robustnmf.fitting.warnings import warn_of_fit, warn_of_stopped_runs
+from robustnmf.loop.compatibility import ModelSpec
 from robustnmf.sources import source_for
 
 FOUND = ("stability_", "silhouette_", "spread_", "labels_", "objectives_", "n_runs_kept_")

@@ -10,12 +10,12 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from robustnmf.arrays import eps, host_dtype, namespace, to_numpy
-from robustnmf.compatibility import ModelSpec
-from robustnmf.encoding import encode, entry_weights, objective
 from robustnmf.engine import Engine
 from robustnmf.fitting import RankSelection, check_weights
+from robustnmf.loop.compatibility import ModelSpec
+from robustnmf.loop.encoding import encode, entry_weights, objective
+from robustnmf.loop.problem import Problem
 from robustnmf.losses import Loss
-from robustnmf.problem import Problem
 from robustnmf.screening import Neighbourhood, find_neighbourhood
 from robustnmf.sources import Source, in_memory_engine, source_for
 from robustnmf.structures import Free

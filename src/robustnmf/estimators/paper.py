@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from robustnmf.compatibility import ModelSpec
 from robustnmf.estimators.base import BaseRobustNMF, documented
+from robustnmf.loop.compatibility import ModelSpec
 from robustnmf.losses import Frobenius
 from robustnmf.structures import Convex, Free, Structure
 from robustnmf.weightings import L21, Entropy, Fuzzy, Huber, Uniform, Weighting

@@ -13,8 +13,8 @@ from sklearn.utils import check_random_state
 from robustnmf.estimators.base import progress_of
 from robustnmf.estimators.robust import RobustNMF
 from robustnmf.fitting import FitPlan, check_source, plan_fit
+from robustnmf.loop.state import Fitted
 from robustnmf.sources import source_for
-from robustnmf.state import Fitted
 from robustnmf.weightings import WEIGHTINGS, Weighting
 
 

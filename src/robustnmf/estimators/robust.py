@@ -9,9 +9,9 @@ from typing import Any, ClassVar, Self, TypeVar
 
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from robustnmf.compatibility import ModelSpec
 from robustnmf.estimators.base import REGISTRIES, BaseRobustNMF, documented
 from robustnmf.fitting import FitSettings
+from robustnmf.loop.compatibility import ModelSpec
 from robustnmf.losses import LOSSES, Beta, Loss
 from robustnmf.structures import STRUCTURES, Structure
 from robustnmf.weightings import WEIGHTINGS, Weighting

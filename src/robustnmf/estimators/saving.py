@@ -21,9 +21,9 @@ from robustnmf._version import __version__
 from robustnmf._warn import warn
 from robustnmf.fitting import RankSelection
 from robustnmf.fitting.stream import Stream
+from robustnmf.loop.passes import Statistics
+from robustnmf.loop.problem import ElasticNet, Problem
 from robustnmf.losses import LOSSES
-from robustnmf.passes import Statistics
-from robustnmf.problem import ElasticNet, Problem
 from robustnmf.screening import Neighbourhood
 from robustnmf.solvers import SOLVERS
 from robustnmf.structures import STRUCTURES

@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import ClassVar
 
-import robustnmf
+from robustnmf import _version
 
 APPLICATION_ID = 0x524E4D46
 LOCK_TIMEOUT = 120.0
@@ -38,7 +38,7 @@ def code_version(*names: str, root: Path | None = None) -> str:
     That is the package without its ``PRESENTATION`` and, of the experiments, the named files
     (relative to ``root``, the folder of the package) with those that they import.
     """
-    root = Path(robustnmf.__file__).parent if root is None else root
+    root = Path(_version.__file__).parent if root is None else root
     files = {
         path
         for path in root.rglob("*")
@@ -49,7 +49,7 @@ def code_version(*names: str, root: Path | None = None) -> str:
     digest = hashlib.sha256()
     for path in sorted(files | _with_imports({root / name for name in names}, root)):
         digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes())
-    return f"{robustnmf.__version__}+{digest.hexdigest()[:12]}"
+    return f"{_version.__version__}+{digest.hexdigest()[:12]}"
 
 
 def _with_imports(files: set[Path], root: Path) -> set[Path]:

@@ -16,9 +16,6 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.utils import check_random_state
 
 from robustnmf.arrays import Array, host_dtype, on_device_of
-from robustnmf.checkpoint import Checkpoint
-from robustnmf.encoding import encoded_start
-from robustnmf.fit import fit
 from robustnmf.fitting.plan import Encoder, FitPlan
 from robustnmf.fitting.runs import (
     Runs,
@@ -32,7 +29,10 @@ from robustnmf.fitting.runs import (
     write_runs,
 )
 from robustnmf.fitting.settings import FitSettings, Seed
-from robustnmf.state import Fitted
+from robustnmf.loop.checkpoint import Checkpoint
+from robustnmf.loop.encoding import encoded_start
+from robustnmf.loop.fit import fit
+from robustnmf.loop.state import Fitted
 from robustnmf.structures import Free
 
 ROUNDS = 50

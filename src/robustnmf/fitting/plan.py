@@ -20,18 +20,18 @@ from robustnmf.arrays import (
     on_device_of,
     to_numpy,
 )
-from robustnmf.checkpoint import Checkpoint, samples_of, to_json
-from robustnmf.encoding import objective
 from robustnmf.engine import Engine, InMemory, in_parts, written
-from robustnmf.fit import Callback, fit
 from robustnmf.fitting.rank_selection import RankSelection
 from robustnmf.fitting.settings import FitSettings, check_weights
 from robustnmf.fitting.starts import begin, check_fixed, rank_of
+from robustnmf.loop.checkpoint import Checkpoint, samples_of, to_json
+from robustnmf.loop.encoding import objective
+from robustnmf.loop.fit import Callback, fit
+from robustnmf.loop.problem import ElasticNet, Problem
+from robustnmf.loop.state import Fitted, Start
 from robustnmf.losses import Loss
-from robustnmf.problem import ElasticNet, Problem
 from robustnmf.screening import Screening
 from robustnmf.sources import Source
-from robustnmf.state import Fitted, Start
 from robustnmf.weightings import Weighting, effective_sample_size
 
 

@@ -31,20 +31,20 @@ from sklearn.utils import check_random_state
 
 from robustnmf._warn import warn
 from robustnmf.arrays import Array
-from robustnmf.encoding import encode, encoded_start
 from robustnmf.engine import draw_rows
-from robustnmf.fit import fit
 from robustnmf.fitting.consensus import ConsensusSettings, find_consensus, screened_once
 from robustnmf.fitting.plan import FitPlan, check_source, plan_fit
 from robustnmf.fitting.rank_selection import RankSelection, has_risen, is_far_from_stable
 from robustnmf.fitting.runs import most_members
 from robustnmf.fitting.settings import FitSettings, check_weights
 from robustnmf.fitting.starts import draw_seeds, starts_from
+from robustnmf.loop.encoding import encode, encoded_start
+from robustnmf.loop.fit import fit
+from robustnmf.loop.problem import Problem
+from robustnmf.loop.state import Fitted, Start
 from robustnmf.losses import ReweightedLoss
-from robustnmf.problem import Problem
 from robustnmf.screening import screen_entries
 from robustnmf.sources import Source, in_memory_engine, source_for
-from robustnmf.state import Fitted, Start
 from robustnmf.structures import Free
 from robustnmf.weightings import Uniform
 

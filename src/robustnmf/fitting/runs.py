@@ -12,11 +12,11 @@ import scipy.sparse
 
 from robustnmf import archive
 from robustnmf.arrays import Array, has_holes, host_dtype, is_foreign, on_device_of, to_numpy
-from robustnmf.checkpoint import Checkpoint
-from robustnmf.compatibility import ModelSpec
 from robustnmf.fitting.plan import FitPlan, check_source, plan_fit
 from robustnmf.fitting.settings import FitSettings
 from robustnmf.fitting.starts import starts_from
+from robustnmf.loop.checkpoint import Checkpoint
+from robustnmf.loop.compatibility import ModelSpec
 from robustnmf.sources import Source, source_for
 from robustnmf.weightings import Uniform
 

@@ -13,9 +13,9 @@ from sklearn.utils.validation import _check_sample_weight
 
 from robustnmf.archive import is_stream
 from robustnmf.arrays import fill_masked, is_foreign, to_numpy
-from robustnmf.compatibility import ModelSpec, fastest_solver, unsupported_solver_reason
 from robustnmf.inits import DETERMINISTIC
-from robustnmf.problem import Problem
+from robustnmf.loop.compatibility import ModelSpec, fastest_solver, unsupported_solver_reason
+from robustnmf.loop.problem import Problem
 from robustnmf.solvers import SOLVERS
 from robustnmf.sources import Source
 from robustnmf.structures import Structure

@@ -11,15 +11,15 @@ from sklearn.utils import check_array, check_random_state
 
 from robustnmf._warn import warn
 from robustnmf.arrays import Array, Block, host_dtype, namespace, on_device_of
-from robustnmf.encoding import encoded_start
 from robustnmf.engine import Engine
 from robustnmf.fitting.settings import FitSettings, on_host
 from robustnmf.inits import FROM_SVD, INITS
+from robustnmf.loop.encoding import encoded_start
+from robustnmf.loop.problem import Problem
+from robustnmf.loop.state import Start
 from robustnmf.losses import Loss, ReweightedLoss
-from robustnmf.problem import Problem
 from robustnmf.screening import Screening, fit_good_entries, screen, screen_entries
 from robustnmf.solvers import Solver
-from robustnmf.state import Start
 from robustnmf.structures import Free
 from robustnmf.weightings import Trimmed
 

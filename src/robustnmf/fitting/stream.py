@@ -22,11 +22,11 @@ from robustnmf.arrays import Array, Block, host_dtype, namespace
 from robustnmf.engine import Engine
 from robustnmf.fitting.plan import FitPlan, plan_fit
 from robustnmf.fitting.settings import FitSettings
-from robustnmf.passes import BlockState, Statistics
-from robustnmf.problem import Problem
+from robustnmf.loop.passes import BlockState, Statistics
+from robustnmf.loop.problem import Problem
+from robustnmf.loop.state import Fitted
 from robustnmf.solvers import SOLVERS
 from robustnmf.sources import Source
-from robustnmf.state import Fitted
 from robustnmf.weightings import Batch, Weighting
 
 STEPS = 3

@@ -19,11 +19,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from robustnmf.arrays import Array, to_numpy
-from robustnmf.encoding import encoded_start
 from robustnmf.engine import InMemory, RowSample, split_place
-from robustnmf.fit import fit
 from robustnmf.inits import INITS
-from robustnmf.problem import Problem
+from robustnmf.loop.encoding import encoded_start
+from robustnmf.loop.fit import fit
+from robustnmf.loop.problem import Problem
 from robustnmf.screening.neighbourhood import Neighbourhood, block_of_all, first_rows
 from robustnmf.weightings import Batch, Separable, Uniform
 

@@ -32,14 +32,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from robustnmf.arrays import Array, on_device_of, to_numpy, weighted_quantile, weighted_quantiles
-from robustnmf.encoding import encode
 from robustnmf.engine import Engine, InMemory, RowSample, draw_rows
-from robustnmf.fit import fit
 from robustnmf.inits import FROM_SVD, INITS
+from robustnmf.loop.encoding import encode
+from robustnmf.loop.fit import fit
+from robustnmf.loop.problem import Problem
+from robustnmf.loop.state import Fitted, Start
 from robustnmf.losses import Biweight, Frobenius, ReweightedLoss
-from robustnmf.problem import Problem
 from robustnmf.solvers import SOLVERS
-from robustnmf.state import Fitted, Start
 from robustnmf.structures import Free
 from robustnmf.weightings import Uniform
 from robustnmf.weightings.trimmed import FEWEST_SAMPLES

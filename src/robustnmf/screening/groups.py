@@ -22,11 +22,11 @@ import numpy as np
 import scipy.sparse
 
 from robustnmf.arrays import as_dense
-from robustnmf.encoding import encode, least_codes
 from robustnmf.engine import RowSample, split_place
-from robustnmf.fit import fit
-from robustnmf.problem import Problem
-from robustnmf.state import Start
+from robustnmf.loop.encoding import encode, least_codes
+from robustnmf.loop.fit import fit
+from robustnmf.loop.problem import Problem
+from robustnmf.loop.state import Start
 from robustnmf.weightings import L21, Trimmed, Uniform
 
 ROUNDS = 2

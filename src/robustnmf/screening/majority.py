@@ -9,10 +9,10 @@ import numpy as np
 
 from robustnmf.arrays import to_numpy
 from robustnmf.engine import InMemory
-from robustnmf.fit import fit
 from robustnmf.inits import INITS
-from robustnmf.problem import Problem
-from robustnmf.state import WARMUP_PASSES, Fitted, Start, State
+from robustnmf.loop.fit import fit
+from robustnmf.loop.problem import Problem
+from robustnmf.loop.state import WARMUP_PASSES, Fitted, Start, State
 from robustnmf.weightings import Trimmed
 
 PASSES = 100

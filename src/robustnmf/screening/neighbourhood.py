@@ -11,7 +11,7 @@ import numpy as np
 from robustnmf.arrays import Array, Block, as_dense, on_device_of, to_numpy, weighted_quantile
 from robustnmf.arrays.forest import USUAL, IsolationForest
 from robustnmf.engine import Engine, InMemory, RowSample, draw_rows
-from robustnmf.passes import BlockState
+from robustnmf.loop.passes import BlockState
 
 REFERENCES, REFERENCE_NUMBERS = 500, 1_000_000
 """Most rows that distances are measured to, and most entries of these rows."""

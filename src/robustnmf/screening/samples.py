@@ -27,15 +27,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from robustnmf.arrays import Array, Block, namespace, on_device_of, to_numpy
-from robustnmf.encoding import encoded_start
 from robustnmf.engine import Engine, InMemory, RowSample, draw_rows
-from robustnmf.fit import fit
 from robustnmf.inits import INITS
-from robustnmf.problem import Problem
+from robustnmf.loop.encoding import encoded_start
+from robustnmf.loop.fit import fit
+from robustnmf.loop.problem import Problem
+from robustnmf.loop.state import Start
 from robustnmf.screening.decision import decide
 from robustnmf.screening.groups import find_groups
 from robustnmf.screening.majority import Majority, fit_majority
-from robustnmf.state import Start
 from robustnmf.weightings import Batch, EnergyHistogram, Trimmed, Uniform
 from robustnmf.weightings.trimmed import FEWEST_SAMPLES
 

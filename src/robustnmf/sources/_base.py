@@ -13,9 +13,9 @@ import scipy.sparse
 from sklearn.utils.validation import validate_data
 
 from robustnmf.arrays import Array, to_numpy
-from robustnmf.compatibility import ModelSpec, needs_dense_rows, unsupported_reason
 from robustnmf.engine import DataSummary, Engine, InMemory, Occurrences, SparseReader, Stored
-from robustnmf.problem import Problem
+from robustnmf.loop.compatibility import ModelSpec, needs_dense_rows, unsupported_reason
+from robustnmf.loop.problem import Problem
 from robustnmf.weightings import Weighting
 
 ARRAYS_OF_A_PASS = 4

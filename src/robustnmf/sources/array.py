@@ -21,8 +21,8 @@ from robustnmf.arrays import (
     on_device_of,
     to_numpy,
 )
-from robustnmf.compatibility import ModelSpec
 from robustnmf.engine import DataSummary, Engine, scan, scan_sparse
+from robustnmf.loop.compatibility import ModelSpec
 from robustnmf.sources._base import PassNeeds, Source, check_nonempty, check_summary
 
 ACCEPTED = {

@@ -11,8 +11,8 @@ import numpy as np
 from array_api_compat import is_dask_array
 
 from robustnmf.arrays import Array, to_numpy
-from robustnmf.compatibility import ModelSpec
 from robustnmf.engine import Engine, one_of_many
+from robustnmf.loop.compatibility import ModelSpec
 from robustnmf.sources._base import PassNeeds, Source, check_nonempty, check_number_dtype
 from robustnmf.structures import Structure
 

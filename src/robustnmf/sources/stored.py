@@ -17,8 +17,8 @@ from weakref import finalize
 import numpy as np
 
 from robustnmf.archive import read_full
-from robustnmf.compatibility import ModelSpec
 from robustnmf.engine import Engine, RowReader, SlicedReader, Stored, as_floats
+from robustnmf.loop.compatibility import ModelSpec
 from robustnmf.sources._base import PassNeeds, Source, check_nonempty, check_number_dtype
 
 WORTH_STORING = 2**30

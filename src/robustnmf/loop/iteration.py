@@ -14,11 +14,11 @@ from robustnmf.arrays import (
     to_device_of,
     to_numpy,
 )
-from robustnmf.auto_parameters import objective_values, objectives
 from robustnmf.engine import Engine
-from robustnmf.passes import BlockState, Statistics
-from robustnmf.problem import Problem
-from robustnmf.state import ObjectiveValue, State
+from robustnmf.loop.auto_parameters import objective_values, objectives
+from robustnmf.loop.passes import BlockState, Statistics
+from robustnmf.loop.problem import Problem
+from robustnmf.loop.state import ObjectiveValue, State
 
 WORTH_RECORDING = 5
 """Number of passes left from which on capturing one as a CUDA graph is worth it."""

@@ -19,10 +19,10 @@ from robustnmf.arrays import (
 )
 from robustnmf.engine import Engine, in_parts
 from robustnmf.exceptions import OUT_OF_RANGE
-from robustnmf.iteration import record
-from robustnmf.passes import BlockState, Statistics
-from robustnmf.problem import Problem
-from robustnmf.state import Fitted, State
+from robustnmf.loop.iteration import record
+from robustnmf.loop.passes import BlockState, Statistics
+from robustnmf.loop.problem import Problem
+from robustnmf.loop.state import Fitted, State
 
 
 def finish(

@@ -14,8 +14,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from robustnmf.arrays import Array, Block, at_least, energy_rounding, namespace
+from robustnmf.loop.passes._approximation import ApproximationPass
 from robustnmf.losses import ReweightedLoss
-from robustnmf.passes._approximation import ApproximationPass
 from robustnmf.solvers import Ratio
 from robustnmf.weightings import Batch
 

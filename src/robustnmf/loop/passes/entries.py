@@ -19,8 +19,8 @@ from typing import Any
 
 from robustnmf.arrays import Array, Block, EntryLoop, energy_rounding, namespace
 from robustnmf.engine import BlockState
-from robustnmf.passes._approximation import ApproximationPass
-from robustnmf.passes._statistics import Statistics
+from robustnmf.loop.passes._approximation import ApproximationPass
+from robustnmf.loop.passes._statistics import Statistics
 from robustnmf.solvers import Ratio
 from robustnmf.weightings import Batch, ObjectiveSums
 

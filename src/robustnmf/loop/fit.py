@@ -11,14 +11,14 @@ from collections.abc import Callable, Sequence
 from threading import Event
 
 from robustnmf.arrays import on_device_of
-from robustnmf.auto_parameters import end_warmup, energies_only, update_auto_parameters
-from robustnmf.checkpoint import Checkpoint
 from robustnmf.engine import Engine
-from robustnmf.finish import finish
-from robustnmf.iteration import record, run_captured, run_pass, update_basis
-from robustnmf.passes import Statistics
-from robustnmf.problem import Problem
-from robustnmf.state import WARMUP_PASSES, Fitted, MemberProgress, Start, State
+from robustnmf.loop.auto_parameters import end_warmup, energies_only, update_auto_parameters
+from robustnmf.loop.checkpoint import Checkpoint
+from robustnmf.loop.finish import finish
+from robustnmf.loop.iteration import record, run_captured, run_pass, update_basis
+from robustnmf.loop.passes import Statistics
+from robustnmf.loop.problem import Problem
+from robustnmf.loop.state import WARMUP_PASSES, Fitted, MemberProgress, Start, State
 from robustnmf.weightings import Weighting
 
 Callback = Callable[[int, State], bool]

@@ -24,7 +24,7 @@ from typing import NamedTuple
 import numpy as np
 
 from robustnmf.arrays import Array, Block, MaskedBlock, as_float64, namespace
-from robustnmf.passes._approximation import ApproximationPass
+from robustnmf.loop.passes._approximation import ApproximationPass
 from robustnmf.solvers import Quadratic, Ratio
 from robustnmf.weightings import Batch
 

@@ -20,7 +20,7 @@ from robustnmf.arrays import (
     masked_scatter,
     namespace,
 )
-from robustnmf.passes._base import Pass
+from robustnmf.loop.passes._base import Pass
 from robustnmf.solvers import CHUNK_NUMBERS, Ratio, by_coordinates, nonnegative_least_squares
 from robustnmf.weightings import Batch
 

@@ -21,7 +21,7 @@ from robustnmf.arrays import (
     masked_scatter,
     namespace,
 )
-from robustnmf.passes._base import Pass
+from robustnmf.loop.passes._base import Pass
 from robustnmf.solvers import (
     CHUNK_NUMBERS,
     Penalty,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from robustnmf.arrays import Array, Block, MaskedBlock, floored, namespace
 from robustnmf.engine import Engine
+from robustnmf.loop.passes import BlockState, Statistics
+from robustnmf.loop.problem import Problem
+from robustnmf.loop.state import Start
 from robustnmf.losses import ReweightedLoss
-from robustnmf.passes import BlockState, Statistics
-from robustnmf.problem import Problem
-from robustnmf.state import Start
 from robustnmf.weightings import Batch, Uniform, Weighting
 
 LEAST_CODE = 1e-6

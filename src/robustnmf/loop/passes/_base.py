@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 from robustnmf._replace import replaced
 from robustnmf.arrays import Array, Block, active_components, namespace, to_device_of
 from robustnmf.engine import BlockState
+from robustnmf.loop.passes._statistics import Statistics
 from robustnmf.losses import Loss
-from robustnmf.passes._statistics import Statistics
 from robustnmf.solvers import Penalty, Update
 from robustnmf.weightings import Batch
 

@@ -7,10 +7,10 @@ needs too, is passed on as ``cache``.
 """
 
 from robustnmf.engine import BlockState
-from robustnmf.passes._approximation import DivergencePass
-from robustnmf.passes._base import Pass
-from robustnmf.passes._statistics import Statistics
-from robustnmf.passes.entries import EntryPass
-from robustnmf.passes.gram import GramPass
-from robustnmf.passes.masked import MaskedPass
-from robustnmf.passes.reweighted import ReweightedPass
+from robustnmf.loop.passes._approximation import DivergencePass
+from robustnmf.loop.passes._base import Pass
+from robustnmf.loop.passes._statistics import Statistics
+from robustnmf.loop.passes.entries import EntryPass
+from robustnmf.loop.passes.gram import GramPass
+from robustnmf.loop.passes.masked import MaskedPass
+from robustnmf.loop.passes.reweighted import ReweightedPass

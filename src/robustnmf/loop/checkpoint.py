@@ -18,8 +18,8 @@ import numpy as np
 from robustnmf import archive
 from robustnmf.arrays import Array, Block, host_dtype, is_foreign, on_device_of, to_numpy
 from robustnmf.engine import Engine
-from robustnmf.passes import BlockState
-from robustnmf.state import Fitted, MemberProgress, ObjectiveValue, State
+from robustnmf.loop.passes import BlockState
+from robustnmf.loop.state import Fitted, MemberProgress, ObjectiveValue, State
 from robustnmf.weightings import WEIGHTINGS, WarmupWeights, Weighting
 
 FORMAT = "robustnmf checkpoint 3"

@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 from robustnmf._replace import replaced
 from robustnmf.arrays import Array, as_float64, at_least, at_most, namespace
 from robustnmf.engine import Engine
-from robustnmf.losses import Loss
-from robustnmf.passes import (
+from robustnmf.loop.passes import (
     DivergencePass,
     EntryPass,
     GramPass,
@@ -20,6 +19,7 @@ from robustnmf.passes import (
     ReweightedPass,
     Statistics,
 )
+from robustnmf.losses import Loss
 from robustnmf.solvers import Penalty, Solver
 from robustnmf.structures import Structure
 from robustnmf.weightings import Batch, ObjectiveSums, Weighting

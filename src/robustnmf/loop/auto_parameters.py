@@ -7,9 +7,9 @@ from dataclasses import replace
 from robustnmf._replace import replaced
 from robustnmf.arrays import Array, Block, namespace, on_device_of, to_numpy
 from robustnmf.engine import Engine
-from robustnmf.passes import BlockState
-from robustnmf.problem import Problem
-from robustnmf.state import ObjectiveValue, State
+from robustnmf.loop.passes import BlockState
+from robustnmf.loop.problem import Problem
+from robustnmf.loop.state import ObjectiveValue, State
 from robustnmf.weightings import Batch, EnergyHistogram, ObjectiveSums, WarmupWeights
 
 
