@@ -3,7 +3,7 @@ Bad pixels in good images
 =========================
 
 A tenth of all pixels of scikit-learn's digits is set to one to five times the largest value, so
-that every image has bad pixels. Weights of samples cannot help. ``loss="biweight"`` ignores pixels
+that every image has bad pixels. Weights of samples cannot help. ``loss="truncated"`` ignores pixels
 that are far off, learns the parts from the others, and repairs the images.
 """
 
@@ -28,7 +28,7 @@ X = np.where(bad, clean.max() * rng.uniform(1, 5, clean.shape), clean)
 models = {
     "plain NMF": RobustNMF(16, weighting="uniform", random_state=0).fit(X),
     "huber": RobustNMF(16, loss="huber", random_state=0).fit(X),
-    "biweight": RobustNMF(16, loss="biweight", random_state=0).fit(X),
+    "truncated": RobustNMF(16, loss="truncated", random_state=0).fit(X),
 }
 
 # %%
@@ -61,7 +61,7 @@ figure.tight_layout()
 # Which pixels were ignored: dark ones have no weight.
 
 figure, ax = plt.subplots(figsize=(8, 1.6), layout="constrained")
-display = plot_entry_weights(models["biweight"], X[shown], image_shape=(8, 8), ax=ax)
+display = plot_entry_weights(models["truncated"], X[shown], image_shape=(8, 8), ax=ax)
 
 # %%
 # Squared error of the repaired images, relative to that of plain NMF of the clean ones.

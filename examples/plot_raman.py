@@ -3,7 +3,7 @@ Cosmic rays beside bad samples
 ==============================
 
 Raman spectra suffer twice: cosmic rays leave spikes in single channels of good spectra, and some
-spectra are bad altogether (the detector lost its lock and counted noise). ``loss="biweight"``
+spectra are bad altogether (the detector lost its lock and counted noise). ``loss="truncated"``
 ignores the channels that are far off, those of bad spectra among them; the weights of samples,
 which ``RobustNMF`` has by default, apply to what is left.
 """
@@ -55,7 +55,7 @@ warnings.filterwarnings("ignore", category=OutlierWarning)
 models = {
     "plain": RobustNMF(3, weighting="uniform", random_state=0).fit(X),
     "weights of samples": RobustNMF(3, random_state=0).fit(X),
-    "weights of samples and channels": RobustNMF(3, loss="biweight", random_state=0).fit(X),
+    "weights of samples and channels": RobustNMF(3, loss="truncated", random_state=0).fit(X),
 }
 
 

@@ -62,14 +62,14 @@ print(
 
 # %%
 # **Every sample has some bad entries.** A sample counts or does not; here all would have to go.
-# That is what ``loss="biweight"`` is for.
+# That is what ``loss="truncated"`` is for.
 
 spoiled = half[0].copy()
 spikes = rng.random(spoiled.shape) < 0.1
 spoiled[spikes] = rng.uniform(16, 60, size=spikes.sum())
 by_loss = {
     loss: error(RobustNMF(10, loss=loss, random_state=0, tol=1e-3).fit(spoiled), half[1])
-    for loss in ("frobenius", "biweight")
+    for loss in ("frobenius", "truncated")
 }
 print("error on clean digits:", {name: round(float(e), 2) for name, e in by_loss.items()})
 

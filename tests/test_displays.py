@@ -88,7 +88,7 @@ def test_an_explanation_shows_the_features_that_add_most(model):
 
 
 def test_weights_of_entries_are_a_table_or_images():
-    model = RobustNMF(3, loss="biweight", random_state=0).fit(X)
+    model = RobustNMF(3, loss="truncated", random_state=0).fit(X)
     table = plot_entry_weights(model, X)
     np.testing.assert_array_equal(table.image_.get_array(), model.entry_weights(X))
     images = plot_entry_weights(model, X[:9], image_shape=(3, 4))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import robustnmf
-from robustnmf import Biweight, HuberLoss, RobustNMF, select_rank
+from robustnmf import HuberLoss, RobustNMF, TruncatedLoss, select_rank
 from robustnmf.arrays import weighted_quantiles
 from robustnmf.engine import memory
 from robustnmf.exceptions import OutlierWarning
@@ -22,7 +22,7 @@ def spoiled(share=0.05, n=200, m=24, seed=0, factor=8.0):
     return clean, np.where(bad, factor * clean.max() * rng.random(clean.shape), clean), bad
 
 
-def fitted(X, loss="biweight", **options):
+def fitted(X, loss="truncated", **options):
     return RobustNMF(3, loss=loss, **{"random_state": 0} | options).fit(X)
 
 
@@ -65,7 +65,7 @@ def test_clusters_are_not_taken_for_bad_entries():
 
 def test_the_objective_is_fixed_and_never_rises():
     _, dirty, _ = spoiled(0.1)
-    for loss in ("biweight", "huber"):
+    for loss in ("truncated", "huber"):
         history = fitted(dirty, loss).objective_history_
         assert np.all(np.diff(history) <= 1e-9 * history[0])
 
@@ -105,7 +105,7 @@ def test_units_of_x_do_not_matter():
 def test_weights_of_samples_count_as_repetitions():
     _, dirty, _ = spoiled(0.1, n=60)
     weight = np.random.default_rng(0).integers(0, 3, len(dirty))
-    weighted = RobustNMF(3, loss="biweight", random_state=0).fit(dirty, sample_weight=weight)
+    weighted = RobustNMF(3, loss="truncated", random_state=0).fit(dirty, sample_weight=weight)
     repeated = fitted(np.repeat(dirty, weight, axis=0))
     np.testing.assert_allclose(weighted.loss_.cutoff, repeated.loss_.cutoff, rtol=1e-6)
     np.testing.assert_allclose(weighted.components_, repeated.components_, rtol=1e-4, atol=1e-4)
@@ -138,7 +138,7 @@ def test_torch_agrees_with_numpy():
 @pytest.mark.parametrize("cutoff", [0.5, [0.5] * 24], ids=["number", "by feature"])
 def test_cutoffs_may_be_given_and_models_saved(cutoff, tmp_path):
     _, dirty, _ = spoiled(0.05)
-    model = fitted(dirty, Biweight(cutoff))
+    model = fitted(dirty, TruncatedLoss(cutoff))
     np.testing.assert_allclose(model.loss_.cutoff, 0.5)
     path = tmp_path / "model.rnmf"
     model.save(path)
@@ -159,7 +159,7 @@ def test_entry_weights_need_parts_that_weigh_entries():
     clean, _, _ = spoiled()
     with pytest.raises(AttributeError) as failure:
         fitted(clean, "frobenius").entry_weights(clean)
-    assert "loss='biweight'" in str(failure.value.__cause__)
+    assert "loss='truncated'" in str(failure.value.__cause__)
     weights = RobustNMF(3, weighting="huber", random_state=0).fit(clean).entry_weights(clean)
     assert weights.shape == clean.shape
     assert weights.max() <= 1.0
@@ -177,7 +177,7 @@ def test_sparse_x_is_refused_with_the_reason():
 def test_the_rank_is_found_in_spite_of_bad_entries():
     _, dirty, _ = spoiled(0.05)
     selection = select_rank(
-        dirty, [1, 2, 3, 4], loss="biweight", weighting="uniform", n_folds=2, random_state=0
+        dirty, [1, 2, 3, 4], loss="truncated", weighting="uniform", n_folds=2, random_state=0
     )
     assert selection.best == 3
 
@@ -185,7 +185,7 @@ def test_the_rank_is_found_in_spite_of_bad_entries():
 @pytest.mark.parametrize("share", [0.05, 0.2])
 def test_the_default_says_where_entries_are_bad(share):
     clean, dirty, _ = spoiled(share)
-    with pytest.warns(OutlierWarning, match="loss='biweight'"):
+    with pytest.warns(OutlierWarning, match="loss='truncated'"):
         RobustNMF(3, random_state=0).fit(dirty)
     with warnings.catch_warnings():
         warnings.simplefilter("error", OutlierWarning)
@@ -233,25 +233,27 @@ def with_noise_rows(seed=0, n=100, rank=4, m=20, count=6):
 )
 def test_bad_rows_shape_no_start(start, cutoff):
     X, bad = with_noise_rows()
-    model = RobustNMF(4, loss=Biweight(cutoff), random_state=0, **start)
+    model = RobustNMF(4, loss=TruncatedLoss(cutoff), random_state=0, **start)
     residuals = X - model.fit_transform(X) @ model.components_
     assert np.linalg.norm(residuals[~bad]) < 0.01 * np.linalg.norm(X[~bad])
 
 
-@pytest.mark.parametrize("loss", ["biweight", "huber", Biweight(5.0), HuberLoss(0.5)], ids=str)
+@pytest.mark.parametrize(
+    "loss", ["truncated", "huber", TruncatedLoss(5.0), HuberLoss(0.5)], ids=str
+)
 def test_outliers_are_found_under_losses_that_bad_entries_cannot_raise(loss):
     for seed in range(4):
         X, bad = with_noise_rows(seed, n=200, count=10)
         np.testing.assert_array_equal(RobustNMF(4, loss=loss).fit(X).outliers_, bad)
 
 
-@pytest.mark.parametrize("loss", ["biweight", "huber"])
+@pytest.mark.parametrize("loss", ["truncated", "huber"])
 def test_a_few_gross_entries_make_no_row_an_outlier(loss):
     _, dirty, _ = spoiled(0.05)
     assert fitted(dirty, loss).outliers_.mean() <= 0.02
 
 
-@pytest.mark.parametrize("loss", [Biweight(1e6), HuberLoss(1e6)], ids=str)
+@pytest.mark.parametrize("loss", [TruncatedLoss(1e6), HuberLoss(1e6)], ids=str)
 def test_the_reconstruction_error_is_the_norm_where_residuals_are_small(loss):
     clean, _, _ = spoiled()
     model = RobustNMF(3, loss=loss, random_state=0)
@@ -264,13 +266,13 @@ def test_good_entries_of_features_that_nothing_predicts_stay():
     rng = np.random.default_rng(0)
     X = rng.random((300, 2)) @ rng.random((2, 6))
     X = np.column_stack([X / X.max(axis=0), rng.random(300) < 0.2])
-    weights = RobustNMF(2, loss="biweight", random_state=0).fit(X).entry_weights(X)
+    weights = RobustNMF(2, loss="truncated", random_state=0).fit(X).entry_weights(X)
     assert (weights[:, -1] > 0.9).all()
 
 
 def test_usual_values_are_kept_in_a_saved_model(tmp_path):
     _, dirty, _ = spoiled(0.05)
-    model = fitted(dirty, "biweight")
+    model = fitted(dirty, "truncated")
     assert np.asarray(model.loss_.usual).shape == (2, dirty.shape[1])
     model.save(tmp_path / "model.rnmf")
     again = robustnmf.load(tmp_path / "model.rnmf")
@@ -292,7 +294,7 @@ def test_users_are_warned_of_scattered_bad_entries_although_their_samples_are_le
     assert "far above" not in warnings_of(clean, 2)
     bad = rng.random(clean.shape) < 0.03
     dirty = np.where(bad, clean.max() * rng.uniform(1, 5, clean.shape), clean)
-    assert "loss='biweight'" in warnings_of(dirty, 2)
+    assert "loss='truncated'" in warnings_of(dirty, 2)
     noise = np.where(rng.random((300, 1)) < 0.1, 3 * clean.max() * rng.random(clean.shape), clean)
     assert "far above" not in warnings_of(noise, 2)
 

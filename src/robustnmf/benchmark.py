@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from robustnmf._version import __version__
-from robustnmf._warn import warn
+from robustnmf.exceptions import warn
 from robustnmf.experiments.contamination.benchmark import plan
 from robustnmf.experiments.contamination.benchmark import run as run_plan
 from robustnmf.experiments.contamination.cells import Row, failures, rows_of

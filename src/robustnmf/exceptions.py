@@ -1,4 +1,10 @@
-"""Warnings that users may want to filter or turn into errors, and a message of several errors."""
+"""Warnings that users may want to filter or turn into errors, how to warn, and a message."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from types import FrameType
 
 OUT_OF_RANGE = (
     "the factorisation left the range of its floating-point numbers. Give X as float64, or scale "
@@ -20,3 +26,16 @@ class OutlierWarning(UserWarning):
     Many or similar samples may be a group that belongs to the data. The message says how many there
     are, and what to do if they are.
     """
+
+
+INSIDE = ("robustnmf.", "sklearn.")
+"""Modules that warnings do not point at."""
+
+
+def warn(message: str, category: type[Warning]) -> None:
+    """Warn at the line of the user: the first frame outside this library and scikit-learn."""
+    level = 1
+    frame: FrameType | None = sys._getframe()
+    while frame is not None and frame.f_globals.get("__name__", "").startswith(INSIDE):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)

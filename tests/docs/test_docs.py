@@ -155,7 +155,7 @@ TASKS = {
     "a weighting of one's own": {"Separable"},
     "topics": {"CountVectorizer", "kullback-leibler"},
     "audio": {"stft", "itakura-saito"},
-    "spikes and bad samples": {"biweight", "entry_weights"},
+    "spikes and bad samples": {"truncated", "entry_weights"},
     "beside scikit-learn": {"NMF"},
 }
 """What users come for, and the names that an example of it has in its code."""

@@ -9,13 +9,13 @@ from sklearn.utils.validation import check_is_fitted
 from robustnmf import (
     EWRNMF,
     FWRNMF,
-    Biweight,
     ConvexNMF,
     Entropy,
     EucNMF,
     HuberLoss,
     HuberRNMF,
     RobustNMF,
+    TruncatedLoss,
 )
 from robustnmf.estimators import ESTIMATORS
 from tests.problems import noisy_low_rank, positive_start
@@ -245,13 +245,16 @@ def test_data_beyond_the_range_of_the_fit_are_refused(loss):
 @pytest.mark.parametrize(
     ("loss", "message"),
     [
-        (Biweight([1.0, 2.0]), r"cutoff of Biweight has the shape \(2,\), but X has 8 features"),
+        (
+            TruncatedLoss([1.0, 2.0]),
+            r"cutoff of TruncatedLoss has the shape \(2,\), but X has 8 features",
+        ),
         (HuberLoss(np.ones((1, 8))), r"has the shape \(1, 8\)"),
-        (Biweight([-1.0] * 8), "holds -1, but cutoffs are positive"),
-        (Biweight(["a"] * 8), "not finite numbers"),
-        (Biweight([np.nan] * 8), "not finite numbers"),
-        (Biweight(1.0, highest=[1.0]), "highest of Biweight has the shape"),
-        (Biweight(1.0, usual=[1.0] * 8), "usual of Biweight has the shape"),
+        (TruncatedLoss([-1.0] * 8), "holds -1, but cutoffs are positive"),
+        (TruncatedLoss(["a"] * 8), "not finite numbers"),
+        (TruncatedLoss([np.nan] * 8), "not finite numbers"),
+        (TruncatedLoss(1.0, highest=[1.0]), "highest of TruncatedLoss has the shape"),
+        (TruncatedLoss(1.0, usual=[1.0] * 8), "usual of TruncatedLoss has the shape"),
     ],
 )
 def test_cutoffs_that_are_not_one_for_every_feature_are_refused(loss, message):

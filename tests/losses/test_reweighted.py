@@ -4,8 +4,9 @@ import array_api_strict
 import numpy as np
 import pytest
 
+from robustnmf import RobustNMF
 from robustnmf.arrays import DenseBlock, MaskedBlock
-from robustnmf.losses import LOSSES, Biweight, HuberLoss, ReweightedLoss
+from robustnmf.losses import LOSSES, HuberLoss, ReweightedLoss, TruncatedLoss
 
 KINDS = [kind for kind in LOSSES.values() if issubclass(kind, ReweightedLoss)]
 every = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
@@ -79,11 +80,11 @@ def test_an_automatic_cutoff_must_be_set_first(kind):
 def test_far_entries_have_bounded_and_no_influence():
     x, y = np.array([1e6]), np.zeros(1)
     assert HuberLoss(2.0).entry_weights(x, y)[0] * 1e6 == pytest.approx(2.0)
-    assert Biweight(2.0).entry_weights(x, y)[0] == 0.0
-    assert Biweight(2.0).entries(x, y)[0] == 4.0
+    assert TruncatedLoss(2.0).entry_weights(x, y)[0] == 0.0
+    assert TruncatedLoss(2.0).entries(x, y)[0] == 4.0
 
 
-@pytest.mark.parametrize("loss_type", [Biweight, HuberLoss])
+@pytest.mark.parametrize("loss_type", [TruncatedLoss, HuberLoss])
 def test_usual_entries_count_in_full_whatever_their_residual(loss_type):
     loss = loss_type(1.0, usual=[[0.0, 0.0], [2.0, 9.0]])
     X, approximation = np.array([[8.0, 8.0], [2.0, 2.0]]), np.zeros((2, 2))
@@ -94,7 +95,7 @@ def test_usual_entries_count_in_full_whatever_their_residual(loss_type):
     assert loss.entries(X, approximation)[0, 0] < 16.0
 
 
-@pytest.mark.parametrize("loss_type", [Biweight, HuberLoss])
+@pytest.mark.parametrize("loss_type", [TruncatedLoss, HuberLoss])
 def test_compiled_residuals_of_usual_entries_are_those_of_numpy(loss_type):
     rng = np.random.default_rng(0)
     X, basis, codes = rng.random((30, 5)) * 4, rng.random((1, 2, 5)), rng.random((1, 30, 2))
@@ -109,8 +110,15 @@ def test_compiled_residuals_of_usual_entries_are_those_of_numpy(loss_type):
 
 
 def test_usual_values_follow_units_and_features():
-    loss = Biweight([1.0, 2.0], usual=[[0.0, 1.0], [2.0, 3.0]])
+    loss = TruncatedLoss([1.0, 2.0], usual=[[0.0, 1.0], [2.0, 3.0]])
     np.testing.assert_array_equal(loss.rescaled(10.0).usual, [[0.0, 10.0], [20.0, 30.0]])
     chosen = loss.of_features(np.array([1]))
     np.testing.assert_array_equal(chosen.usual, [[1.0], [3.0]])
     np.testing.assert_array_equal(chosen.cutoff, [2.0])
+
+
+def test_the_former_name_of_truncated_squares_is_understood():
+    X = np.random.default_rng(0).random((30, 5))
+    models = [RobustNMF(2, loss=name, random_state=0).fit(X) for name in ("truncated", "biweight")]
+    assert type(models[1].loss_) is TruncatedLoss
+    np.testing.assert_array_equal(models[0].components_, models[1].components_)

@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from robustnmf._version import __version__
+
 if TYPE_CHECKING:
     from robustnmf.tables import Table
 
@@ -204,10 +206,8 @@ def surroundings(device: str | None) -> dict[str, Any]:
     import scipy
     import sklearn
 
-    import robustnmf
-
-    modules = (robustnmf, numpy, scipy, sklearn)
-    versions = {"python": platform.python_version()}
+    modules = (numpy, scipy, sklearn)
+    versions = {"python": platform.python_version(), "robustnmf": __version__}
     versions |= {module.__name__: module.__version__ for module in modules}
     machine = f"{platform.machine()}, {os.cpu_count()} cores"
     if device is not None:

@@ -14,6 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from robustnmf._version import __version__
 from robustnmf.cli._shared import (
     Commands,
     UsageError,
@@ -54,7 +55,7 @@ EXAMPLES = """examples:
 """
 MAX_RANKS = 15
 LOSSES = (
-    "frobenius", "kullback-leibler", "itakura-saito", "beta", "alpha", "huber", "biweight",
+    "frobenius", "kullback-leibler", "itakura-saito", "beta", "alpha", "huber", "truncated",
 )  # fmt: skip
 WEIGHTINGS = ("uniform", "l21", "huber", "fuzzy", "entropy", "cauchy", "trimmed")
 INITS = ("random", "nndsvd", "nndsvda", "nndsvdar", "robust")
@@ -68,7 +69,7 @@ MAX_ROWS = 5000
 NOTEWORTHY_RATIO = 100
 """How many times the median feature the largest one is, for features to have several units."""
 
-SQUARED_LOSSES = {"frobenius", "huber", "biweight"}
+SQUARED_LOSSES = {"frobenius", "huber", "truncated"}
 """Losses that the features of the largest numbers dominate."""
 
 CLASS_NAMES = {"class", "classes", "label", "labels", "target", "cluster", "group", "category", "y"}
@@ -93,9 +94,9 @@ def add(commands: Commands) -> None:
                         help="AnnData file to write: that which is read, with the results in it; "
                         "-o is not needed then")  # fmt: skip
     model = parser.add_argument_group("model")
-    model.add_argument("--loss", default="frobenius", choices=LOSSES, metavar="LOSS",
+    model.add_argument("--loss", default="frobenius", choices=(*LOSSES, "biweight"), metavar="LOSS",
                        help=f"{', '.join(LOSSES)} (default frobenius; kullback-leibler for "
-                       "counts, biweight where single entries are bad)")  # fmt: skip
+                       "counts, truncated where single entries are bad)")  # fmt: skip
     model.add_argument("--weighting", default="trimmed", choices=WEIGHTINGS, metavar="WEIGHTING",
                        help=f"weights of samples: {', '.join(WEIGHTINGS)} (default "
                        "trimmed; uniform is plain NMF)")  # fmt: skip
@@ -367,8 +368,6 @@ def _choose_rank(
 
 def run_record(options: argparse.Namespace, fit: Fit, numbers: dict[str, Any]) -> dict[str, Any]:
     """Return what ``run.json`` holds: what was run, on what, and what was left out."""
-    import robustnmf
-
     left_out = ("columns_left_out", "cells_made_missing", "short_lines")
     results = ("samples", "features", "components", "iterations", "objective", "seconds")
     chosen = {
@@ -378,7 +377,7 @@ def run_record(options: argparse.Namespace, fit: Fit, numbers: dict[str, Any]) -
     }
     return {
         "command": options.arguments,
-        "version": robustnmf.__version__,
+        "version": __version__,
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "input": {"path": str(options.data), "text_format": numbers["text_format"]},
         "options": chosen,

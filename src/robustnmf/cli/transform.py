@@ -53,7 +53,7 @@ def add(commands: Commands) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Read the model and the table, compute codes and energies, write them, print a summary."""
-    import robustnmf
+    from robustnmf.estimators import load
     from robustnmf.report.files import output_file
     from robustnmf.report.fitted import encode_samples, read_summary, write_codes
 
@@ -63,7 +63,7 @@ def run(options: argparse.Namespace) -> int:
     if not to_stdout:
         inputs = [options.data, options.model]
         check_output("--output", options.output, [options.output], inputs, force=options.force)
-    model = robustnmf.load(options.model)
+    model = load(options.model)
     if not hasattr(model, "transform"):
         raise ValueError(f"{options.model} is a {type(model).__name__}, which has no codes.")
     messages = sys.stderr if to_stdout else sys.stdout

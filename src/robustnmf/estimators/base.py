@@ -34,7 +34,7 @@ from robustnmf.inits import INITS
 from robustnmf.loop.compatibility import ModelSpec, unsupported_reason
 from robustnmf.loop.fit import Callback
 from robustnmf.loop.state import State
-from robustnmf.losses import LOSSES
+from robustnmf.losses import FORMER_NAMES, LOSSES
 from robustnmf.solvers import SOLVERS
 from robustnmf.sources import source_for
 from robustnmf.structures import STRUCTURES
@@ -287,7 +287,7 @@ def finished(model: Any) -> None:
 Class = TypeVar("Class", bound=type)
 
 REGISTRIES: dict[str, Mapping[str, type]] = {
-    "loss": LOSSES,
+    "loss": LOSSES | FORMER_NAMES,
     "weighting": WEIGHTINGS,
     "structure": STRUCTURES,
 }

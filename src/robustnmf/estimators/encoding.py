@@ -41,7 +41,7 @@ def _weighs_entries(model: Any) -> bool:
     if loss.weighs_entries or weighting.per_entry:
         return True
     raise AttributeError(
-        f"entries have no weights with {loss!r} and {weighting!r}. Use loss='biweight', which "
+        f"entries have no weights with {loss!r} and {weighting!r}. Use loss='truncated', which "
         "ignores entries that are far off, or loss='huber'."
     )
 
@@ -170,7 +170,7 @@ class EncodingMixin(TransformerMixin):
         """Weight of every entry of X: 1 for good ones down to 0 for bad ones.
 
         ``inverse_transform(transform(X))`` is the table without the bad ones. Only with a loss of
-        entries (``loss="biweight"``, ``"huber"``) or a weighting of entries.
+        entries (``loss="truncated"``, ``"huber"``) or a weighting of entries.
 
         Parameters
         ----------
@@ -188,7 +188,7 @@ class EncodingMixin(TransformerMixin):
         >>> rng = np.random.default_rng(0)
         >>> X = rng.random((80, 2)) @ rng.random((2, 12)) + 0.01 * rng.random((80, 12))
         >>> X[3, 5] = 40.0  # a typing error
-        >>> model = RobustNMF(2, loss="biweight", random_state=0).fit(X)
+        >>> model = RobustNMF(2, loss="truncated", random_state=0).fit(X)
         >>> np.argwhere(model.entry_weights(X) < 0.1)
         array([[3, 5]])
         """

@@ -11,9 +11,9 @@ import numpy as np
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
-from robustnmf._warn import warn
 from robustnmf.arrays import to_numpy
 from robustnmf.estimators.robust import RobustNMF
+from robustnmf.exceptions import warn
 from robustnmf.fitting import RankSelection
 from robustnmf.fitting.rank import SHORT, compare_ranks, is_integer
 from robustnmf.sources.array import readable

@@ -8,8 +8,8 @@ from typing import Any, Self
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import validate_data
 
-from robustnmf._warn import warn
 from robustnmf.estimators.encoding import EncodingMixin
+from robustnmf.exceptions import warn
 from robustnmf.fitting import FitSettings, check_source, check_weights
 from robustnmf.fitting.stream import Stream, begin_stream, check_complete
 from robustnmf.sources import Source, library_of, source_for

@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from robustnmf.estimators.base import REGISTRIES, BaseRobustNMF, documented
 from robustnmf.fitting import FitSettings
 from robustnmf.loop.compatibility import ModelSpec
-from robustnmf.losses import LOSSES, Beta, Loss
+from robustnmf.losses import FORMER_NAMES, LOSSES, Beta, Loss
 from robustnmf.structures import STRUCTURES, Structure
 from robustnmf.weightings import WEIGHTINGS, Weighting
 
@@ -116,7 +116,7 @@ class RobustNMF(BaseRobustNMF):
     _parameter_constraints: ClassVar[dict[str, list]] = {
         **BaseRobustNMF._parameter_constraints,
         "weighting": [StrOptions(set(WEIGHTINGS)), Weighting],
-        "loss": [StrOptions(set(LOSSES)), Loss],
+        "loss": [StrOptions({*LOSSES, *FORMER_NAMES}), Loss],
         "beta_loss": [StrOptions(set(NAMED_BETAS.values())), Real, None],
         "structure": [StrOptions(set(STRUCTURES)), Structure],
         "fixed_components": ["array-like", None],

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from robustnmf import archive
 from robustnmf._version import __version__
-from robustnmf._warn import warn
+from robustnmf.exceptions import warn
 from robustnmf.fitting import RankSelection
 from robustnmf.fitting.stream import Stream
 from robustnmf.loop.passes import Statistics

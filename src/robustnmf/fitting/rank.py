@@ -29,9 +29,9 @@ import numpy as np
 import scipy.sparse
 from sklearn.utils import check_random_state
 
-from robustnmf._warn import warn
 from robustnmf.arrays import Array
 from robustnmf.engine import draw_rows
+from robustnmf.exceptions import warn
 from robustnmf.fitting.consensus import ConsensusSettings, find_consensus, screened_once
 from robustnmf.fitting.plan import FitPlan, check_source, plan_fit
 from robustnmf.fitting.rank_selection import RankSelection, has_risen, is_far_from_stable

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_array, check_random_state
 
-from robustnmf._warn import warn
 from robustnmf.arrays import Array, Block, host_dtype, namespace, on_device_of
 from robustnmf.engine import Engine
+from robustnmf.exceptions import warn
 from robustnmf.fitting.settings import FitSettings, on_host
 from robustnmf.inits import FROM_SVD, INITS
 from robustnmf.loop.encoding import encoded_start

@@ -7,10 +7,9 @@ import scipy.sparse
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from robustnmf._warn import warn
 from robustnmf.arrays import Array, namespace, to_numpy
 from robustnmf.engine import Engine
-from robustnmf.exceptions import OutlierWarning, WeightCollapseWarning
+from robustnmf.exceptions import OutlierWarning, WeightCollapseWarning, warn
 from robustnmf.fitting.plan import FitPlan, FitResult
 from robustnmf.fitting.runs import Runs
 from robustnmf.losses import Frobenius
@@ -171,7 +170,7 @@ def warn_of_bad_entries(plan: FitPlan, result: FitResult) -> None:
         warn(
             f"{share:.1%} of the entries are far above the others of their feature, and the "
             f"components of {plan.settings.name} do not explain them. Weights of samples do not "
-            "help if many samples have a few bad entries; loss='biweight' ignores such entries "
+            "help if many samples have a few bad entries; loss='truncated' ignores such entries "
             "and reports them (entry_weights).",
             OutlierWarning,
         )

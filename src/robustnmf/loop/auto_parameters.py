@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from robustnmf._replace import replaced
 from robustnmf.arrays import Array, Block, namespace, on_device_of, to_numpy
 from robustnmf.engine import Engine
+from robustnmf.loop._replace import replaced
 from robustnmf.loop.passes import BlockState
 from robustnmf.loop.problem import Problem
 from robustnmf.loop.state import ObjectiveValue, State

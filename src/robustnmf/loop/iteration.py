@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from robustnmf._replace import replaced
 from robustnmf.arrays import (
     Array,
     Block,
@@ -15,6 +14,7 @@ from robustnmf.arrays import (
     to_numpy,
 )
 from robustnmf.engine import Engine
+from robustnmf.loop._replace import replaced
 from robustnmf.loop.auto_parameters import objective_values, objectives
 from robustnmf.loop.passes import BlockState, Statistics
 from robustnmf.loop.problem import Problem

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
-from robustnmf._replace import replaced
 from robustnmf.arrays import Array, as_float64, at_least, at_most, namespace
 from robustnmf.engine import Engine
+from robustnmf.loop._replace import replaced
 from robustnmf.loop.passes import (
     DivergencePass,
     EntryPass,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from robustnmf._replace import replaced
 from robustnmf.arrays import (
     Array,
     Block,
@@ -14,6 +13,7 @@ from robustnmf.arrays import (
     on_device_of,
 )
 from robustnmf.engine import Engine
+from robustnmf.loop._replace import replaced
 from robustnmf.weightings import Batch, EnergyHistogram, WarmupWeights, Weighting
 
 WINDOW = 10

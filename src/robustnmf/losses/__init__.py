@@ -3,7 +3,7 @@
 from robustnmf.losses._base import Loss
 from robustnmf.losses.alpha import Alpha
 from robustnmf.losses.beta import Beta, Frobenius, ItakuraSaito, KullbackLeibler
-from robustnmf.losses.reweighted import Biweight, HuberLoss, ReweightedLoss
+from robustnmf.losses.reweighted import HuberLoss, ReweightedLoss, TruncatedLoss
 
 LOSSES: dict[str, type[Loss]] = {
     "frobenius": Frobenius,
@@ -12,18 +12,22 @@ LOSSES: dict[str, type[Loss]] = {
     "beta": Beta,
     "alpha": Alpha,
     "huber": HuberLoss,
-    "biweight": Biweight,
+    "truncated": TruncatedLoss,
 }
 
+FORMER_NAMES: dict[str, type[Loss]] = {"biweight": TruncatedLoss}
+"""Names of losses that are still understood."""
+
 __all__ = [
+    "FORMER_NAMES",
     "LOSSES",
     "Alpha",
     "Beta",
-    "Biweight",
     "Frobenius",
     "HuberLoss",
     "ItakuraSaito",
     "KullbackLeibler",
     "Loss",
     "ReweightedLoss",
+    "TruncatedLoss",
 ]

@@ -1,4 +1,4 @@
-"""Losses of entries that grow more slowly than their squared residual: Huber's, the biweight."""
+"""Losses of entries that grow more slowly than squared residuals: Huber's, and truncated squares."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ EFFICIENT = 1.345
 """Cutoff of Huber's loss in standard deviations: 95% efficient for normal residuals."""
 
 WIDEST, NARROWEST = 6.6, 2.5
-"""Automatic cutoffs of the biweight in robust standard deviations, where few and where many entries
-are bad."""
+"""Automatic cutoffs of truncated squares in robust standard deviations, where few and where many
+entries are bad."""
 
 FEW_BAD, MANY_BAD = 0.01, 0.05
 """Shares of bad entries up to which the widest, and from which the narrowest cutoffs are taken.
@@ -203,7 +203,7 @@ class HuberLoss(ReweightedLoss):
         \qquad \omega = \min\left(1, \frac{c_j}{|r|}\right)
 
     The loss is convex in each factor. Large residuals have a bounded influence, but keep it:
-    :class:`Biweight` ignores entries that are far off.
+    :class:`TruncatedLoss` ignores entries that are far off.
 
     Parameters
     ----------
@@ -212,10 +212,10 @@ class HuberLoss(ReweightedLoss):
         one for each. "auto" is 1.345 robust standard deviations of the residuals of each feature,
         read off a robust fit of a few thousand samples.
     highest : array-like (n_features,) or None, default=None
-        Largest good value of every feature; see :class:`Biweight`.
+        Largest good value of every feature; see :class:`TruncatedLoss`.
     usual : array-like (2, n_features) or None, default=None
         Smallest and largest usual value of every feature, between which entries count as squares;
-        see :class:`Biweight`.
+        see :class:`TruncatedLoss`.
 
     Examples
     --------
@@ -245,7 +245,7 @@ class HuberLoss(ReweightedLoss):
         return xp.where(is_small, one, cutoffs / xp.where(is_small, one, at_least(residuals, 0.0)))
 
 
-class Biweight(ReweightedLoss):
+class TruncatedLoss(ReweightedLoss):
     r"""Squared error of good entries, and a constant for bad ones, with any weighting of samples.
 
     .. math::
@@ -277,8 +277,8 @@ class Biweight(ReweightedLoss):
     Examples
     --------
     >>> import numpy as np
-    >>> from robustnmf import Biweight
-    >>> Biweight(2.0).entry_weights(np.array([1.0, 2.0, 9.0]), np.ones(3))
+    >>> from robustnmf import TruncatedLoss
+    >>> TruncatedLoss(2.0).entry_weights(np.array([1.0, 2.0, 9.0]), np.ones(3))
     array([1., 1., 0.])
     """
 

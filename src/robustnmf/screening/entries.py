@@ -1,6 +1,6 @@
 r"""Decide from which residual on an entry is bad, on a few thousand rows, before the fit.
 
-Losses with automatic cutoffs (:class:`Biweight`, :class:`HuberLoss`) need a robust standard
+Losses with automatic cutoffs (:class:`TruncatedLoss`, :class:`HuberLoss`) need a robust standard
 deviation of the residuals of every feature, and a start that bad entries have not shaped: the loss
 of an entry that is far off is flat, so that a fit from a bad start keeps what it started with.
 
@@ -38,7 +38,7 @@ from robustnmf.loop.encoding import encode
 from robustnmf.loop.fit import fit
 from robustnmf.loop.problem import Problem
 from robustnmf.loop.state import Fitted, Start
-from robustnmf.losses import Biweight, Frobenius, ReweightedLoss
+from robustnmf.losses import Frobenius, ReweightedLoss, TruncatedLoss
 from robustnmf.solvers import SOLVERS
 from robustnmf.structures import Free
 from robustnmf.weightings import Uniform
@@ -295,7 +295,7 @@ class _Table:
         if decides:
             if not counted._predicts_better(good):
                 largest = float(np.max(self.rows, where=self.known, initial=0.0))
-                loss, good = Biweight(NO_CUTOFF * largest), self.known
+                loss, good = TruncatedLoss(NO_CUTOFF * largest), self.known
             member = counted._fit_good(good)
             member = counted._run(loss, member.codes, member.basis, 1)
             good = self._good(loss, member)
@@ -396,7 +396,7 @@ class _Table:
         member = self._run(Frobenius(), np.concatenate(codes), basis, FIRST_PASSES, good)
         for deviations in narrowing:
             scales = self._scales(self.rows - member.codes @ member.basis, LEAST_SCALE)
-            loss = Biweight(deviations * scales)
+            loss = TruncatedLoss(deviations * scales)
             member = self._run(loss, member.codes, member.basis, PASSES)
         scales = self._scales(self.rows - member.codes @ member.basis, LEAST_SCALE)
         return _Fit(member.codes, member.basis, self._good(loss, member), scales)

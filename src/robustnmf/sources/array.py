@@ -10,7 +10,6 @@ from array_api_compat import is_torch_array
 from sklearn.utils import check_array
 from sklearn.utils.validation import _get_feature_names, validate_data
 
-from robustnmf._warn import warn
 from robustnmf.arrays import (
     Array,
     device_of,
@@ -22,6 +21,7 @@ from robustnmf.arrays import (
     to_numpy,
 )
 from robustnmf.engine import DataSummary, Engine, scan, scan_sparse
+from robustnmf.exceptions import warn
 from robustnmf.loop.compatibility import ModelSpec
 from robustnmf.sources._base import PassNeeds, Source, check_nonempty, check_summary
 

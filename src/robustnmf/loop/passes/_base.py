@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
-from robustnmf._replace import replaced
 from robustnmf.arrays import Array, Block, active_components, namespace, to_device_of
 from robustnmf.engine import BlockState
+from robustnmf.loop._replace import replaced
 from robustnmf.loop.passes._statistics import Statistics
 from robustnmf.losses import Loss
 from robustnmf.solvers import Penalty, Update

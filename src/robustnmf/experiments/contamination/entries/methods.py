@@ -28,14 +28,14 @@ from robustnmf.metrics import residuals
 from robustnmf.weightings import Huber
 
 PLAIN, HUBER, SCIKIT = "plain NMF", "HuberRNMF", "scikit-learn NMF"
-OURS = "RobustNMF biweight"
+OURS = "RobustNMF truncated"
 """Method that the goals are for."""
 
 ENTRY_METHODS: dict[str, Callable[[int], Any]] = {
     PLAIN: lambda rank: RobustNMF(rank, weighting="uniform", init="nndsvda", random_state=0),
     "RobustNMF": lambda rank: RobustNMF(rank, random_state=0),
     "RobustNMF huber": lambda rank: RobustNMF(rank, loss="huber", random_state=0),
-    OURS: lambda rank: RobustNMF(rank, loss="biweight", random_state=0),
+    OURS: lambda rank: RobustNMF(rank, loss="truncated", random_state=0),
     f"{HUBER} auto": lambda rank: RobustNMF(rank, weighting=Huber("auto"), **SETTINGS),
     SCIKIT: lambda rank: NMF(rank, init="nndsvda", random_state=0),
 }

@@ -1,6 +1,6 @@
 """The benchmark of bad entries on real tables: every suitable table of R, spoiled in several ways.
 
-``loss="biweight"`` is compared with what users do without it, and with published methods.
+``loss="truncated"`` is compared with what users do without it, and with published methods.
 """
 
 from __future__ import annotations
