@@ -1,4 +1,4 @@
-"""Losses of entries that grow more slowly than squared residuals: Huber's, and truncated squares."""
+"""Losses of entries that grow more slowly than squared residuals: Huber's and truncated squares."""
 
 from __future__ import annotations
 
