@@ -53,8 +53,17 @@ RECORDS: dict[str, type] = {
 }
 
 
+ESTIMATORS: dict[str, Any] = {}
+"""Estimators of this library by name, the only ones that a file may hold."""
+
+
 class SaveMixin:
     """The method ``save`` of estimators."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if cls.__module__.startswith("robustnmf.") and "._" not in cls.__module__:
+            ESTIMATORS[cls.__name__] = cls
 
     def save(self, path: str | os.PathLike) -> None:
         """Write the fitted estimator to a file that :func:`robustnmf.load` reads.
@@ -151,7 +160,7 @@ class _ModelCodec(archive.Codec):
 
     def _estimator_to_json(self, model: Any) -> dict[str, Any]:
         name = type(model).__name__
-        if _estimators().get(name) is not type(model):
+        if ESTIMATORS.get(name) is not type(model):
             raise TypeError(
                 f"a model of your own class {name} cannot be saved: files keep estimators of "
                 "this library alone. Use joblib.dump."
@@ -177,7 +186,7 @@ class _ModelCodec(archive.Codec):
         return part
 
     def _build_estimator(self, record: dict[str, Any]) -> Any:
-        kind = _estimators()[record["name"]]
+        kind = ESTIMATORS[record["name"]]
         model = kind(**self.fields_of(record))
         model._validate_params()
         if record.get("output") is not None:
@@ -195,15 +204,6 @@ def _texts(record: dict[str, Any]) -> np.ndarray:
     if not all(isinstance(item, str) for item in record["items"]):
         raise archive.Broken("names of features are no texts")
     return np.array(record["items"], dtype=object)
-
-
-def _estimators() -> dict[str, Any]:
-    """Return the classes of estimators that a file may hold, by name."""
-    from robustnmf import estimators
-
-    public = (getattr(estimators, name) for name in estimators.__all__)
-    return {kind.__name__: kind for kind in public
-            if isinstance(kind, type) and issubclass(kind, SaveMixin)}  # fmt: skip
 
 
 def _check_loaded(model: Any) -> None:
