@@ -268,6 +268,7 @@ def test_no_worker_spills(cluster):
         assert spilled == 0
 
 
+@pytest.mark.extra
 @pytest.mark.xdist_group("cluster")
 @ignore_warnings
 def test_a_fit_survives_the_death_of_a_worker(cluster):
