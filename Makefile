@@ -4,9 +4,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 # Tests run on all cores; BLAS threads would only fight with them for the same ones. With
-# SCIPY_ARRAY_API scikit-learn lets arrays of other libraries through.
+# SCIPY_ARRAY_API scikit-learn lets arrays of other libraries through. Bytecode is kept whatever the
+# environment says: every worker collects all tests, and many tests start Python.
 JOBS ?= auto
-ALONE := SCIPY_ARRAY_API=1 OPENBLAS_NUM_THREADS=1
+ALONE := PYTHONDONTWRITEBYTECODE= SCIPY_ARRAY_API=1 OPENBLAS_NUM_THREADS=1
 # Cases that share their fits (one xdist_group) run in one process.
 SHARED := -n $(JOBS) --dist loadgroup
 MANY := tests/estimators/test_checks.py \

@@ -217,8 +217,8 @@ def test_block_size_never_changes_the_result(kind, block_rows):
 
 @each("kind", [(kind,) for kind in KINDS if kind.data == "sparse"])
 def test_sparse_data_give_the_numbers_of_dense_data(kind):
-    dense = fits(kind, as_dense=True, max_iter=40, tol=1e-3)
-    sparse = fits(kind, block_rows=16, max_iter=40, tol=1e-3)
+    dense = fits(kind, as_dense=True, max_iter=15)
+    sparse = fits(kind, max_iter=15)
     for one, other in pairs_beyond_rounding(kind, dense, sparse):
         assert_same_fit(one, other, same(kind.solver))
 
@@ -234,8 +234,8 @@ def test_a_batch_of_members_is_its_single_fits(kind):
     together = run(given(kind.data), weightings, codes, basis, **options)
     if kind.data == "dense" and kind.structure == "free":
         assert len({one.n_iter for one in together}) > 1, "they should leave at different times"
-    left_out = 0
-    for i, member in list(enumerate(together))[::2]:
+    left_out, compared = 0, list(enumerate(together))[::2]
+    for i, member in compared:
         pick = slice(i, i + 1)
         (single,) = run(given(kind.data), weightings[pick], codes[pick], basis[pick], **options)
         if made_of_rounding(single):
@@ -245,7 +245,7 @@ def test_a_batch_of_members_is_its_single_fits(kind):
         slack = 10 if LOSSES[kind.loss].weighs_entries else 1  # flat where entries lose weight
         assert_same_fit(single, member, slack * same(kind.solver))
         assert single.n_iter == member.n_iter
-    assert left_out <= 0.1 * len(together)
+    assert left_out <= 0.2 * len(compared)
 
 
 @every_kind
@@ -290,8 +290,8 @@ def test_every_namespace_gives_the_same_numbers(kind):
 @each(
     "kind",
     [(kind,) for (kind,) in OF_ONE_SOLVER if kind.data == "dense" and kind.structure == "free"],
-    # Newton's method by single array calls takes up to a minute for other losses.
-    extra=lambda kind: kind.loss not in ("frobenius", "kullback-leibler"),
+    # By single array calls, the codes of losses with weights of entries take up to a minute.
+    extra=lambda kind: LOSSES[kind.loss].weighs_entries,
 )
 def test_final_codes_are_the_same_in_every_namespace(kind):
     options = {"factors": (3.0,), "max_iter": 10, "tol": 1e-6}

@@ -57,7 +57,13 @@ def test_the_fit_is_the_same_as_in_memory(name):
 
 
 @ignore_warnings
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.extra] * (name not in ("trimmed", "divergence")))
+        for name in MODELS
+    ],
+)
 def test_large_chunks_are_visited_in_tiles(name, monkeypatch):
     expected = fitted(MODELS[name], X).components_
     monkeypatch.setattr(clustered, "BLOCK_BYTES", 30 * 8 * 16)  # sixteen rows
@@ -262,6 +268,7 @@ def test_no_worker_spills(cluster):
         assert spilled == 0
 
 
+@pytest.mark.extra
 @pytest.mark.xdist_group("cluster")
 @ignore_warnings
 def test_a_fit_survives_the_death_of_a_worker(cluster):

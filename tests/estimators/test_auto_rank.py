@@ -76,6 +76,7 @@ def test_no_number_is_the_default(name):
     assert clone(model.set_params(n_components="auto")).n_components == "auto"
 
 
+@pytest.mark.extra
 def test_one_choice_in_estimator_detector_and_shell(tmp_path, capsys):
     pandas = pytest.importorskip("pandas")
     pytest.importorskip("plotly")

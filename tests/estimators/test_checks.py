@@ -1,5 +1,5 @@
-"""scikit-learn's own checks: in make test for those estimators that differ in kind, in make
-test-all for the others, and with parts that no estimator has as its own.
+"""scikit-learn's own checks: in make test for RobustNMF and the detector, in make test-all for the
+others, and with parts that no estimator has as its own.
 
 Of a given rank: the default reads it off the shape of X, so that weighted and repeated samples
 could be fitted with different ranks.
@@ -26,11 +26,8 @@ pytestmark = [
 # The methods of the paper take up to a thousand passes, of which a check learns nothing;
 # scikit-learn lowers max_iter of its own estimators for these checks, too.
 PAPER = [cls(2, max_iter=20) for cls in ESTIMATORS.values() if cls is not RobustNMF]
-ONCE = [
-    RobustNMF(2),
-    RobustNMFDetector(2),
-    ConsensusNMF(RobustNMF(2, max_iter=100), n_runs=3, random_state=0),
-]
+ALWAYS = [RobustNMF(2), RobustNMFDetector(2)]
+CONSENSUS = ConsensusNMF(RobustNMF(2, max_iter=100), n_runs=3, random_state=0)
 
 OF_PAPER = {"uniform", "l21", "huber", "fuzzy", "entropy", "convex"}
 """Weightings and structures of these estimators, which are not checked again."""
@@ -62,12 +59,14 @@ def run_check(estimator, check):
     check(estimator)
 
 
-@parametrize_with_checks(ONCE, expected_failed_checks=expected_failures)
+@parametrize_with_checks(
+    [RobustNMF(2), RobustNMFDetector(2)], expected_failed_checks=expected_failures
+)
 def test_scikit_learn_checks(estimator, check):
     run_check(estimator, check)
 
 
 @pytest.mark.extra
-@parametrize_with_checks(PAPER + VARIANTS, expected_failed_checks=expected_failures)
+@parametrize_with_checks([CONSENSUS, *PAPER, *VARIANTS], expected_failed_checks=expected_failures)
 def test_scikit_learn_checks_of_other_estimators_and_parts(estimator, check):
     run_check(estimator, check)

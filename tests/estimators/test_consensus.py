@@ -179,7 +179,7 @@ model.fit(np.load(sys.argv[1]), checkpoint=sys.argv[2])
 """
 
 
-@pytest.mark.parametrize("batches", [0, 1])
+@pytest.mark.parametrize("batches", [pytest.param(0, marks=pytest.mark.extra), 1])
 def test_a_fit_that_is_killed_early_continues(batches, tmp_path, monkeypatch):
     """Before the first batch is done there is no checkpoint, and the fit starts over."""
     X, _ = planted()

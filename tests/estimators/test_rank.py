@@ -108,7 +108,8 @@ def planted_counts(k, seed, shape=(200, 60)):
 
 
 @pytest.mark.parametrize("loss", ["frobenius", "kullback-leibler"])
-@pytest.mark.parametrize(("k", "seed"), [(2, 0), pytest.param(4, 1, marks=pytest.mark.extra)])
+@pytest.mark.parametrize(("k", "seed"), [(2, 0), (4, 1)])
+@pytest.mark.extra
 def test_planted_ranks_of_sparse_data(k, seed, loss):
     selection = select_rank(planted_counts(k, seed), range(1, 7), random_state=0, loss=loss)
     assert selection.recommended == k

@@ -29,6 +29,7 @@ def test_the_command_runs_the_demo(tmp_path, monkeypatch):
     assert [row.method for row in runs[0].rows] == [demo.REFERENCE, *demo.METHODS]
 
 
+@pytest.mark.extra
 @pytest.mark.xdist_group("demo")
 @needs_cli
 def test_the_demo_prints_a_table_and_writes_a_page(short_run, tmp_path, capsys, monkeypatch):
@@ -45,6 +46,7 @@ def test_the_demo_prints_a_table_and_writes_a_page(short_run, tmp_path, capsys, 
     assert sorted(path.name for path in tmp_path.iterdir()) == ["demo.png", "report.html"]
 
 
+@pytest.mark.extra
 @pytest.mark.xdist_group("demo")
 def test_adaptive_weights_beat_plain_nmf(short_run):
     rows = {row.method: row for row in short_run.rows}

@@ -94,6 +94,7 @@ def change(path):
     path.write_bytes(path.read_bytes() + b"\n# changed\n")
 
 
+@pytest.mark.extra  # three processes that import a copy of the package
 def test_trials_of_changed_code_are_not_known(copied_package, tmp_path):
     def known():
         done = subprocess.run(
