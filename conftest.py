@@ -4,8 +4,7 @@ from importlib.util import find_spec
 
 NEEDS = {
     "src/robustnmf/engine/dask.py": "dask",
-    "src/robustnmf/arrays/gpu_kernels.py": "triton",
-    "src/robustnmf/arrays/gpu_sweep_kernels.py": "triton",
+    "src/robustnmf/arrays/kernels/gpu_kernels.py": "triton",
 }
 collect_ignore = [path for path, extra in NEEDS.items() if find_spec(extra) is None]
 if find_spec("matplotlib") is None:

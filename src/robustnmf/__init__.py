@@ -74,7 +74,7 @@ _FOLDERS = (
 # Not in ``__all__``: it has the name of the package that it works with.
 _UNLISTED = ("anndata",)
 _HOMES = {
-    "compatibility": ["combinations"],
+    "loop.compatibility": ["combinations"],
     "estimators": [
         "EWRNMF",
         "FWRNMF",

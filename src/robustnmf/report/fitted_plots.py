@@ -16,8 +16,7 @@ from robustnmf.displays import mosaic
 from robustnmf.estimators import RankSelection
 from robustnmf.report.fitted import Fit
 from robustnmf.report.page import Content, Picture, Plot, Row, counted, display_name, figure_bytes
-from robustnmf.tables import Table
-from robustnmf.text_format import to_number
+from robustnmf.tables import Table, to_number
 
 MAX_FEATURES, MAX_PARTS = 12, 60
 """Bars of a component, and components that are drawn."""
