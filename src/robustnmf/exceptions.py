@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
+import types
 import warnings
-from types import FrameType
 
 OUT_OF_RANGE = (
     "the factorisation left the range of its floating-point numbers. Give X as float64, or scale "
@@ -35,7 +35,7 @@ INSIDE = ("robustnmf.", "sklearn.")
 def warn(message: str, category: type[Warning]) -> None:
     """Warn at the line of the user: the first frame outside this library and scikit-learn."""
     level = 1
-    frame: FrameType | None = sys._getframe()
+    frame: types.FrameType | None = sys._getframe()
     while frame is not None and frame.f_globals.get("__name__", "").startswith(INSIDE):
         level, frame = level + 1, frame.f_back
     warnings.warn(message, category, stacklevel=level)

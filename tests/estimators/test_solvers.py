@@ -145,5 +145,5 @@ def test_hals_starts_from_zeros_where_multiplicative_updates_cannot():
     with pytest.raises(ValueError, match="W is zero throughout"):
         RobustNMF(3, init="custom", solver="hals").fit(X, W=0 * W, H=H)
     W[0, 0] = -1
-    with pytest.raises(ValueError, match="W holds 1 values that are negative"):
+    with pytest.raises(ValueError, match=r"W holds 1 negative value, first at \[0, 0\] = -1;"):
         RobustNMF(3, init="custom", solver="hals").fit(X, W=W, H=H)

@@ -14,6 +14,7 @@ from robustnmf.losses import (
     ItakuraSaito,
     KullbackLeibler,
     ReweightedLoss,
+    TruncatedLoss,
 )
 from tests.problems import CUTOFF, loss_of
 
@@ -41,9 +42,13 @@ def derivative_factor(loss):
 
 
 def kink(loss, x, y, step):
-    """How far a central difference may miss the slope where the curvature of Huber jumps by 2."""
+    """How far a central difference may miss the slope beside the cutoff.
+
+    The curvature of Huber's loss jumps by 2 there, the slope of the truncated one by 2 cutoffs.
+    """
     beside = abs(abs(x[0] - y[0]) - CUTOFF) <= step[0]
-    return step[0] / 2 if beside and isinstance(loss, ReweightedLoss) else 0.0
+    jump = 2 * CUTOFF if isinstance(loss, TruncatedLoss) else step[0] / 2
+    return jump if beside and isinstance(loss, ReweightedLoss) else 0.0
 
 
 def slope(loss, x, y):

@@ -21,7 +21,7 @@ APPLICATION_ID = 0x524E4D46
 LOCK_TIMEOUT = 120.0
 """Seconds to wait for another run to finish writing."""
 
-PRESENTATION = frozenset(("__main__.py", "benchmark.py", "cli", "displays", "report", "tables"))
+PRESENTATION = frozenset(("__main__.py", "benchmark.py", "cli", "displays.py", "report", "tables"))
 """Code that presents results or reads tables of users; no result of an experiment depends on it."""
 
 EXPERIMENTS = "experiments"

@@ -257,7 +257,8 @@ def _nonnegative(values: Any, name: str, engine: Engine) -> np.ndarray:
         count = int(np.count_nonzero(table < 0))
         row, column = np.argwhere(table < 0)[0]
         raise ValueError(
-            f"{name} holds {count} negative values, first at [{row}, {column}] = "
-            f"{table[row, column]:.6g}. Replace them by small positive numbers, or zeros."
+            f"{name} holds {count} negative value{'s' if count > 1 else ''}, first at "
+            f"[{row}, {column}] = {table[row, column]:.6g}; factors are nonnegative. Replace by "
+            "zeros, or by small positive numbers."
         )
     return table
