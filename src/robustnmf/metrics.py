@@ -114,14 +114,18 @@ def residuals(X: np.ndarray, basis: np.ndarray) -> np.ndarray:
 
     Missing values (NaN) do not influence the codes; their residuals are NaN.
     """
+    return X - best_codes(X, basis) @ basis
+
+
+def best_codes(X: np.ndarray, basis: np.ndarray) -> np.ndarray:
+    """Return the nonnegative codes (n_samples, k) of least squared error for a basis."""
     missing = np.isnan(X)
     known_values, gram = X, basis @ basis.T
     if missing.any():
         known_values = np.where(missing, 0.0, X)
         products = (basis[:, None, :] * basis[None, :, :]).reshape(-1, basis.shape[1])
         gram = (~missing @ products.T).reshape(len(X), *gram.shape)
-    codes = nonnegative_least_squares(known_values @ basis.T, gram)
-    return X - codes @ basis
+    return nonnegative_least_squares(known_values @ basis.T, gram)
 
 
 def squared_errors(X: np.ndarray, basis: np.ndarray) -> np.ndarray:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from robustnmf.solvers import nonnegative_least_squares
+from robustnmf.metrics import best_codes
 
 LARGE = 100_000
 """Entries above which a table gets the smaller of two numbers of iterations."""
@@ -106,7 +106,7 @@ def truncated_cauchy_nmf(
     tiny = TINY * V.max()
     if start is not None:
         basis = start.copy()
-        codes = nonnegative_least_squares(V @ basis.T, basis @ basis.T)
+        codes = best_codes(V, basis)
     sizes = np.where(known, np.abs(V - codes @ basis), np.nan)
     scale = max(float(np.nanmedian(sizes)), tiny)
     updates = UPDATES[X.size > LARGE]
