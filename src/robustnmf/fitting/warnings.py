@@ -107,17 +107,18 @@ def warn_of_outliers(plan: FitPlan, screening: Screening, result: FitResult) -> 
     counted, xp = engine.full_row_weight, namespace(engine.full_row_weight)
     total = float(xp.sum(counted))
     left_out = float(xp.sum(xp.where(result.outliers, counted, 0 * counted)))
-    similar, gain = min(screening.similar, left_out), screening.gain  # may be NaN: not known
+    similar, decision = min(screening.similar, left_out), screening.decision
+    gain = decision.gain  # may be NaN: not known
     if similar >= max(FEWEST_SIMILAR, SIMILAR * total):
         what = f"{similar:.0f} of {total:.0f} samples, which resemble each other"
     elif left_out > MANY * total:
         what = f"{left_out:.0f} of {total:.0f} samples"
-    elif screening.ratio < DESCRIBED and left_out > max(SOME, gain) * total:
+    elif decision.ratio < DESCRIBED and left_out > max(SOME, gain) * total:
         what = f"{left_out:.0f} of {total:.0f} samples, which may be a group of good ones"
     else:
         return
     facts = "" if np.isnan(gain) else f" Others are predicted {gain:.0%} better without them."
-    if screening.isolated:
+    if decision.isolated:
         facts += " Samples that are far from all others did not shape the components."
     enough = enough_components(screening.sample, plan.problem, rank, engine.scale)
     advice = f"raise n_components (now {rank}" + (

@@ -210,7 +210,7 @@ class HuberLoss(ReweightedLoss):
     cutoff : float > 0, array-like (n_features,) or "auto", default="auto"
         Residual, in the units of X, from which an entry counts linearly; one for all features or
         one for each. "auto" is 1.345 robust standard deviations of the residuals of each feature,
-        read off a robust fit of a few thousand samples.
+        read off a robust fit of at most 1,000 samples.
     highest : array-like (n_features,) or None, default=None
         Largest good value of every feature; see :class:`TruncatedLoss`.
     usual : array-like (2, n_features) or None, default=None
@@ -262,7 +262,7 @@ class TruncatedLoss(ReweightedLoss):
     cutoff : float > 0, array-like (n_features,) or "auto", default="auto"
         Residual, in the units of X, from which an entry has no weight; one for all features or one
         for each. "auto" is 2.5 to 6.6 robust standard deviations of the residuals of each feature,
-        fewer the more entries are bad. They are read off a robust fit of a few thousand samples,
+        fewer the more entries are bad. They are read off a robust fit of at most 1,000 samples,
         which also gives the start of the fit. If hidden entries of these samples are not predicted
         better without the bad entries, no entry is ignored.
     highest : array-like (n_features,) or None, default=None

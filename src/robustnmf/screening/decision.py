@@ -61,6 +61,10 @@ class Decision(NamedTuple):
     isolated: bool = False
 
 
+UNDECIDED = Decision(np.ones(0, dtype=bool))
+"""Where no sample is in question."""
+
+
 def decide(
     sample: RowSample,
     is_accepted: np.ndarray,

@@ -1,4 +1,4 @@
-r"""Decide from which residual on an entry is bad, on a few thousand rows, before the fit.
+r"""Decide from which residual on an entry is bad, on a thousand rows, before the fit.
 
 Losses with automatic cutoffs (:class:`TruncatedLoss`, :class:`HuberLoss`) need a robust standard
 deviation of the residuals of every feature, and a start that bad entries have not shaped: the loss

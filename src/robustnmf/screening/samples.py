@@ -33,7 +33,7 @@ from robustnmf.loop.encoding import encoded_start
 from robustnmf.loop.fit import fit
 from robustnmf.loop.problem import Problem
 from robustnmf.loop.state import Start
-from robustnmf.screening.decision import decide
+from robustnmf.screening.decision import UNDECIDED, Decision, decide
 from robustnmf.screening.groups import find_groups
 from robustnmf.screening.majority import Majority, fit_majority
 from robustnmf.weightings import Batch, EnergyHistogram, Trimmed, Uniform
@@ -94,25 +94,15 @@ class Screening:
         Total weight of the samples that are rejected although they resemble each other.
     sample : RowSample
         The rows that were drawn.
-    gain : float
-        Share by which leaving samples out reduces the error of others; NaN if that is not known.
-    ratio : float
-        Error of samples of large energies over that of others, if they are kept; NaN if that is
-        not known.
-    everyone : bool
-        Whether leaving samples out does not help others, so that none is left out.
-    isolated : bool
-        Whether samples that are far from all others did not shape the start.
+    decision : Decision
+        Which samples teach the components, and why.
     """
 
     start: Start
     weighting: Trimmed
     similar: float
     sample: RowSample
-    gain: float = np.nan
-    ratio: float = np.nan
-    everyone: bool = False
-    isolated: bool = False
+    decision: Decision = UNDECIDED
 
 
 def screen(
@@ -157,11 +147,7 @@ def _screen(
         majority.fitted.basis,
     )  # fmt: skip
     similar = float(rejected.weight[groups.similar].sum())
-    start = _start(engine, problem, bases)
-    return Screening(
-        start, cutoffs, similar, sample, decision.gain, decision.ratio, decision.everyone,
-        decision.isolated,
-    )  # fmt: skip
+    return Screening(_start(engine, problem, bases), cutoffs, similar, sample, decision)
 
 
 def enough_components(sample: RowSample, problem: Problem, rank: int, scale: float) -> int | None:
@@ -178,7 +164,7 @@ def enough_components(sample: RowSample, problem: Problem, rank: int, scale: flo
         if more > min(features, rows // 2):
             return None
         screening = screen(engine, problem, more, "robust", [0])
-        if screening is not None and screening.everyone:
+        if screening is not None and screening.decision.everyone:
             return more
     return None
 
