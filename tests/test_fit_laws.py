@@ -88,7 +88,10 @@ MAY_ROUND = {
     and (
         kind.data == "sparse"
         or kind.solver == "hals"
-        or (kind.loss, kind.structure, kind.data) == ("huber", "free", "missing")
+        or (
+            (kind.structure, kind.data) == ("free", "missing")
+            and kind.loss in ("huber", "truncated")
+        )
     )
 }
 """Where fits of fuzzy weights may be made of rounding after all, and are not compared."""
@@ -271,7 +274,9 @@ def test_scaled_data_with_scaled_parameters_give_the_same_product(kind, factor):
         expected, found = numbers(one), numbers(other)
         degree = LOSSES[kind.loss]().degree * one.weighting.degree
         product = factor * (expected.codes @ expected.basis)
-        np.testing.assert_allclose(found.codes @ found.basis, product, rtol=1e-9)
+        # An entry close to its cutoff carries rounding further.
+        rtol = 1e-8 if kind.loss == "truncated" else 1e-9
+        np.testing.assert_allclose(found.codes @ found.basis, product, rtol=rtol)
         np.testing.assert_allclose(found.importances, expected.importances, rtol=1e-8)
         np.testing.assert_allclose(found.history, factor**degree * expected.history, rtol=1e-8)
 

@@ -107,7 +107,7 @@ def test_trials_of_changed_code_are_not_known(copied_package, tmp_path):
     assert known() == 0
     change(copied_package / "cli" / "fit.py")
     assert known() == 1
-    change(copied_package / "auto_parameters.py")
+    change(copied_package / "loop" / "auto_parameters.py")
     assert known() == 0
 
 

@@ -32,7 +32,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from robustnmf.arrays import Array, on_device_of, to_numpy, weighted_quantile, weighted_quantiles
-from robustnmf.engine import Engine, InMemory, RowSample, draw_rows
+from robustnmf.engine import Engine, InMemory, RowSample, draw_rows, split_place
 from robustnmf.inits import FROM_SVD, INITS
 from robustnmf.loop.encoding import encode
 from robustnmf.loop.fit import fit
@@ -65,6 +65,9 @@ HIDDEN, HIDDEN_PASSES = 0.2, 20
 
 FOLDS, MANY = 3, 50_000
 """How often entries are hidden; once in a sample of at least so many entries."""
+
+GOLDEN = 0.618034
+"""Steps of the golden ratio spread the hidden entries of a row evenly."""
 
 CAPPED = 0.9
 """Quantile of the errors of hidden good entries that no error counts more than: a bad entry is not
@@ -153,7 +156,7 @@ def screen_entries(engine: Engine, loss: ReweightedLoss, rank: int, seed: int) -
     if engine.sample_count < FEWEST_SAMPLES or rows.shape[1] < FEWEST_FEATURES or largest == 0:
         kept = NO_CUTOFF * (largest or 1.0) if loss.has_auto else loss.cutoff
         return EntryScreening(loss.with_cutoff(kept), sample)
-    table = _Table(rows, known, sample.weight, rank, seed)
+    table = _Table(rows, known, sample.weight, sample.key, rank, seed)
     fits = table.fit_rising_rank()
     scales = np.min([fitted.scales for fitted in fits], axis=0)
     best = min(fits, key=lambda fitted: table.truncated_loss(fitted, BAD * scales))
@@ -223,11 +226,12 @@ class _Fit:
 
 @dataclass(frozen=True)
 class _Table:
-    """Rows of a sample (rows, features), which entries are known, and weights of rows."""
+    """Rows of a sample (rows, features), which entries are known, and weights and keys of rows."""
 
     rows: np.ndarray
     known: np.ndarray
     row_weight: np.ndarray
+    key: np.ndarray
     rank: int
     seed: int
 
@@ -286,8 +290,9 @@ class _Table:
         decides = loss.spares_usual and not has_cutoff
         if decides:
             loss.usual = self._usual(fitted.good)
-        # Given cutoffs may be so wide that bad rows would shape the basis.
-        passes = 0 if has_cutoff else FINAL_PASSES
+        # Given cutoffs may be so wide that bad rows would shape the basis. Without a decision the
+        # fit itself goes on from here; closer to its end, rounding would decide about steps.
+        passes = 0 if has_cutoff else FINAL_PASSES if decides else FIRST_PASSES
         is_mostly_bad = 2 * beyond.sum(axis=1) > self.known.sum(axis=1)
         counted = replace(self, row_weight=self.row_weight * ~is_mostly_bad)
         member = counted._run(loss, fitted.codes, fitted.basis, passes)
@@ -317,7 +322,9 @@ class _Table:
         if (1 - HIDDEN) * self.rows.shape[1] < self.rank + 1:
             return True
         folds = FOLDS if self.rows.size < MANY else 1
-        fold = np.random.default_rng(self.seed).random(self.rows.shape) // HIDDEN
+        # By the keys of rows, so that neither order nor repetition of samples matters.
+        place = split_place(self.key, 0)[:, None] + GOLDEN * np.arange(self.rows.shape[1])
+        fold = (place % 1.0) // HIDDEN
         errors = np.full((2, *self.rows.shape), np.nan)
         for i in range(folds):
             is_hidden = self.known & (fold == i)
@@ -325,10 +332,15 @@ class _Table:
                 member = self._fit_good(used & ~is_hidden, HIDDEN_PASSES)
                 residuals = self.rows - member.codes @ member.basis
                 of_entries[is_hidden] = residuals[is_hidden] ** 2
-        of_good = errors[:, good & (fold < folds)]
-        cap = np.quantile(of_good, CAPPED, axis=1).min() if of_good.size else 0.0
+        judged = self.known & good & (fold < folds)
+        cap = min(self._quantile(of_entries, judged, CAPPED) for of_entries in errors)
         from_all, from_good = np.nansum(np.minimum(errors, cap), axis=2) @ self.row_weight
         return bool(from_good < from_all)
+
+    def _quantile(self, values: np.ndarray, chosen: np.ndarray, share: float) -> float:
+        """Compute a quantile of the values of chosen entries (rows, features); zero without any."""
+        weight = np.broadcast_to(self.row_weight[:, None], values.shape)[chosen]
+        return weighted_quantile(values[chosen], weight, share) if weight.any() else 0.0
 
     def _fit_good(self, good: np.ndarray, passes: int = START_PASSES) -> Fitted:
         """Fit plain NMF to good entries (rows, features)."""
@@ -368,7 +380,7 @@ class _Table:
         above = (1 + 2 * UNUSUAL) * np.maximum(middle - lower, LEAST_REACH * middle)
         highest = middle + above
         if not is_rare.all():
-            largest = np.quantile(self.rows[:, ~is_rare][good[:, ~is_rare]], LARGE)
+            largest = self._quantile(self.rows, good & ~is_rare, LARGE)
             highest = np.minimum(highest, (1 + LEAST_REACH) * largest)
         return np.where(is_rare, [0.0 * middle, highest], [low - reach, high + reach])
 
@@ -382,6 +394,7 @@ class _Table:
         A row that is fitted badly may give weight to a gross entry, so values far beyond the
         quartiles of the positive ones do not count.
         """
+        good = good & (self.row_weight > 0)[:, None]
         positive = np.where(good & (self.rows > 0), self.rows, np.nan)
         low, _, high = self._quartiles(positive)
         largest = np.max(self.rows, axis=0, initial=0.0, where=good)
