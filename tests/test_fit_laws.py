@@ -87,11 +87,9 @@ MAY_ROUND = {
     if "fuzzy" in KINDS[kind]
     and (
         kind.data == "sparse"
-        or kind.solver == "hals"
-        or (
-            (kind.structure, kind.data) == ("free", "missing")
-            and kind.loss in ("huber", "truncated")
-        )
+        or (kind.solver == "hals" and kind.loss != "truncated")
+        or (kind.loss, kind.structure, kind.data) == ("huber", "free", "missing")
+        or kind[:1] + kind[2:] == ("truncated", "free", "missing", "mu")
     )
 }
 """Where fits of fuzzy weights may be made of rounding after all, and are not compared."""
