@@ -10,7 +10,7 @@ import pytest
 
 from robustnmf import RobustNMF, inits, losses, weightings
 from robustnmf.cli import EXTRAS, main
-from robustnmf.cli.fit import INITS, LOSSES, SCALES, WEIGHTINGS
+from robustnmf.cli.fit import FORMER_NAMES, INITS, LOSSES, SCALES, WEIGHTINGS
 from robustnmf.tables._table import KINDS
 from tests.problems import noisy_low_rank
 
@@ -122,3 +122,8 @@ def test_extras_are_those_of_the_project():
         assert any(re.match(rf"{module}\b", line) for line in extras[extra]), module
     for module in ("pandas", "plotly", "rich", "matplotlib", "jinja2"):
         assert any(line.startswith(module) for line in extras["cli"])
+
+
+def test_former_names_of_losses_are_those_of_the_library():
+    names = {kind: name for name, kind in losses.LOSSES.items()}
+    assert {old: names[kind] for old, kind in losses.FORMER_NAMES.items()} == FORMER_NAMES

@@ -61,6 +61,9 @@ WEIGHTINGS = ("uniform", "l21", "huber", "fuzzy", "entropy", "cauchy", "trimmed"
 INITS = ("random", "nndsvd", "nndsvda", "nndsvdar", "robust")
 """Names of the registries, which take a second to import; a test compares."""
 
+FORMER_NAMES = {"biweight": "truncated"}
+"""Losses by names that are still understood."""
+
 SCALES = ("auto", "none", "max", "std", "robust")
 
 MAX_ROWS = 5000
@@ -94,7 +97,8 @@ def add(commands: Commands) -> None:
                         help="AnnData file to write: that which is read, with the results in it; "
                         "-o is not needed then")  # fmt: skip
     model = parser.add_argument_group("model")
-    model.add_argument("--loss", default="frobenius", choices=(*LOSSES, "biweight"), metavar="LOSS",
+    model.add_argument("--loss", default="frobenius", choices=LOSSES, metavar="LOSS",
+                       type=lambda name: FORMER_NAMES.get(name, name),
                        help=f"{', '.join(LOSSES)} (default frobenius; kullback-leibler for "
                        "counts, truncated where single entries are bad)")  # fmt: skip
     model.add_argument("--weighting", default="trimmed", choices=WEIGHTINGS, metavar="WEIGHTING",

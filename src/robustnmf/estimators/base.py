@@ -221,7 +221,7 @@ class BaseRobustNMF(
 
 
 def progress_of(model: Any, plan: FitPlan) -> Callback | None:
-    """Return what to call after every pass of a fit, if somebody wants to know.
+    """Return what to call after every pass of a fit, if a callback or the progress needs it.
 
     Objectives are printed in the user's units. The estimator that callbacks see is the first
     member that is still in the batch.

@@ -188,7 +188,7 @@ class FitPlan:
         }
 
     def codes(self, member: Fitted, path: Path | None = None) -> np.ndarray:
-        """Codes in the user's units; in a file, where one is asked for."""
+        """Codes in the user's units; in a file, if a path is given."""
         if path is None:
             codes = member.codes
             # A member among others is a part of their array, which should not stay for it.

@@ -267,7 +267,7 @@ def _silhouettes(settings: FitSettings, table: Any, ranks: np.ndarray, n_runs: i
 
 
 def _say(settings: FitSettings, text: str) -> None:
-    """Print how far a comparison is, if that is asked for."""
+    """Print how far a comparison is, if the fit is verbose."""
     if settings.verbose:
         print(f"  {text}", flush=True)
 

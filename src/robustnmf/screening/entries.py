@@ -132,15 +132,13 @@ normal numbers. Up to 40% of the entries of a feature may be bad."""
 class EntryScreening:
     """Loss with cutoffs, basis (k, features) and sample that they were read off.
 
-    In the units of the engine. ``basis`` is None where entries could not be judged; ``bad_share``
-    is the share of the entries beyond ``BAD`` deviations, ``row_cutoff`` the loss beyond which a
-    sample is an outlier.
+    In the units of the engine. ``basis`` is None where entries could not be judged, ``row_cutoff``
+    is the loss beyond which a sample is an outlier.
     """
 
     loss: ReweightedLoss
     sample: RowSample
     basis: np.ndarray | None = None
-    bad_share: float = 0.0
     row_cutoff: float = np.inf
 
 
@@ -307,7 +305,7 @@ class _Table:
         if not has_cutoff or loss.highest is None:
             loss.highest = self._highest(good)
         row_cutoff = self._row_cutoff(loss, scales, member.energies, ~is_mostly_bad)
-        return EntryScreening(loss, sample, member.basis, bad_share, row_cutoff)
+        return EntryScreening(loss, sample, member.basis, row_cutoff)
 
     def _good(self, loss: ReweightedLoss, member: Fitted) -> np.ndarray:
         """Return which entries are good under a loss (rows, features)."""

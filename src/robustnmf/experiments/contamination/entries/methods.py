@@ -22,7 +22,12 @@ from robustnmf.experiments.contamination.entries.peers import (
 from robustnmf.experiments.contamination.entries.scenario import EntryData
 from robustnmf.experiments.contamination.judge import Score, plain_basis
 from robustnmf.experiments.contamination.methods import BEST, SETTINGS
-from robustnmf.experiments.contamination.two_step import attempt, fences, outside_fences
+from robustnmf.experiments.contamination.two_step import (
+    INNER_FENCE,
+    attempt,
+    fences,
+    outside_fences,
+)
 from robustnmf.experiments.protocol import METHODS
 from robustnmf.metrics import residuals
 from robustnmf.weightings import Huber
@@ -48,6 +53,7 @@ NEED_COMPLETE = (SCIKIT,)
 """Methods that take no missing values."""
 
 CEILING = "plain NMF, told the bad entries"
+INNER_FIRST = "Tukey's inner fences as NaN, plain NMF"
 FENCES_FIRST = "Tukey's fences as NaN, plain NMF"
 CLIPPED_FIRST = "winsorised, plain NMF"
 FOREST_FIRST = "isolation forest, plain NMF"
@@ -72,14 +78,8 @@ def methods(judge: EntryJudge) -> Iterator[Score]:
 
 def two_step(judge: EntryJudge) -> Iterator[Score]:
     """Score plain NMF after a first step, and with the bad entries as NaN: the ceiling."""
-    X, bad = judge.data.dirty, judge.data.bad
-    yield attempt(CEILING, lambda: score_of_plain(judge, CEILING, lambda: as_missing(X, bad)))
-    yield attempt(FENCES_FIRST, lambda: score_of_plain(
-        judge, FENCES_FIRST, lambda: as_missing(X, outside_fences(X))))  # fmt: skip
-    yield attempt(CLIPPED_FIRST, lambda: score_of_plain(
-        judge, CLIPPED_FIRST, lambda: np.clip(X, *fences(X))))  # fmt: skip
-    yield attempt(FOREST_FIRST, lambda: score_of_plain(
-        judge, FOREST_FIRST, lambda: _without_flagged(X, judge.data.rank)))  # fmt: skip
+    for name in (CEILING, *TWO_STEP):
+        yield score_of_two_steps(judge, name)
 
 
 def peers(judge: EntryJudge) -> Iterator[Score]:
@@ -150,15 +150,19 @@ def score_of_model(judge: EntryJudge, name: str, model: Any) -> Score:
     )  # fmt: skip
 
 
-def score_of_plain(judge: EntryJudge, name: str, prepare: Callable[[], np.ndarray]) -> Score:
+def score_of_two_steps(judge: EntryJudge, name: str) -> Score:
     """Score plain NMF of the table that a first step returns."""
-    begin = time.perf_counter()
-    basis = plain_basis(prepare(), judge.data.rank)
-    seconds = time.perf_counter() - begin
-    return replace(judge.basis(name, basis), seconds=seconds)
+
+    def score() -> Score:
+        begin = time.perf_counter()
+        basis = plain_basis(FIRST_STEPS[name](judge.data), judge.data.rank)
+        seconds = time.perf_counter() - begin
+        return replace(judge.basis(name, basis), seconds=seconds)
+
+    return attempt(name, score)
 
 
-def as_missing(X: np.ndarray, mask: np.ndarray) -> np.ndarray:
+def _as_missing(X: np.ndarray, mask: np.ndarray) -> np.ndarray:
     """Return a table with NaN at the entries of a mask, without samples that have no value left."""
     table = np.where(mask, np.nan, X)
     empty = np.isnan(table).all(axis=1)
@@ -167,15 +171,25 @@ def as_missing(X: np.ndarray, mask: np.ndarray) -> np.ndarray:
     return table[~empty]
 
 
-def _without_flagged(X: np.ndarray, rank: int) -> np.ndarray:
+def _without_flagged(data: EntryData) -> np.ndarray:
     """Return the samples that the isolation forest keeps; it sees medians for missing values."""
+    X = data.dirty
     complete = np.where(np.isnan(X), np.nanmedian(X, axis=0), X)
-    flagged = isolation_forest(complete, rank).flagged
+    flagged = isolation_forest(complete, data.rank).flagged
     assert flagged is not None
     if flagged.all():
         raise ValueError("all samples are flagged.")
     return X[~flagged]
 
+
+FIRST_STEPS: dict[str, Callable[[EntryData], np.ndarray]] = {
+    CEILING: lambda data: _as_missing(data.dirty, data.bad),
+    INNER_FIRST: lambda data: _as_missing(data.dirty, outside_fences(data.dirty, INNER_FENCE)),
+    FENCES_FIRST: lambda data: _as_missing(data.dirty, outside_fences(data.dirty)),
+    CLIPPED_FIRST: lambda data: np.clip(data.dirty, *fences(data.dirty)),
+    FOREST_FIRST: _without_flagged,
+}
+"""By name: the table that plain NMF is fitted to."""
 
 GROUPS: dict[str, Callable[[EntryJudge], Iterator[Score]]] = {
     "methods": methods,

@@ -23,14 +23,13 @@ from robustnmf.experiments.contamination.entries.methods import (
     CLIPPED_FIRST,
     ENTRY_METHODS,
     FENCES_FIRST,
+    INNER_FIRST,
     OURS,
     PLAIN,
     SPARSE,
-    as_missing,
     peers,
     score_of_model,
-    score_of_plain,
-    two_step,
+    score_of_two_steps,
 )
 from robustnmf.experiments.contamination.entries.scenario import EntryData, EntryScenario
 from robustnmf.experiments.contamination.judge import Score
@@ -38,7 +37,6 @@ from robustnmf.experiments.contamination.real import FLOOR, SEED
 from robustnmf.experiments.contamination.real_grids import Kind, behind, error_grid, values_of
 from robustnmf.experiments.contamination.real_tables import load_table, names_of, rank_of
 from robustnmf.experiments.contamination.store import ScenarioStore
-from robustnmf.experiments.contamination.two_step import INNER_FENCE, attempt, outside_fences
 from robustnmf.experiments.outcome import Outcome
 
 LARGEST = 1200
@@ -51,8 +49,9 @@ KINDS: tuple[Kind, ...] = (
 """Ways to spoil entries, and shares; "missing" also removes a tenth of all entries, and "mixed"
 also replaces a tenth of the samples by noise."""
 
-DEFAULT, INNER_FIRST = "RobustNMF", "Tukey's inner fences as NaN, plain NMF"
-RIVALS = (INNER_FIRST, FENCES_FIRST, CLIPPED_FIRST, SPARSE, CAUCHY)
+DEFAULT = "RobustNMF"
+FIRST = (INNER_FIRST, FENCES_FIRST, CLIPPED_FIRST)
+RIVALS = (*FIRST, SPARSE, CAUCHY)
 METHODS = (OURS, PLAIN, DEFAULT, *RIVALS, CEILING)
 GROUP = "methods"
 
@@ -99,11 +98,8 @@ def score_groups(
         judge = RealEntryJudge(data)
         models = {name: ENTRY_METHODS[name](data.rank) for name in (OURS, PLAIN, DEFAULT)}
         scores = [score_of_model(judge, name, model) for name, model in models.items()]
-        X = data.dirty
-        scores.append(attempt(INNER_FIRST, lambda: score_of_plain(judge, INNER_FIRST, lambda:
-            as_missing(X, outside_fences(X, INNER_FENCE)))))  # fmt: skip
-        scores += [s for s in (*two_step(judge), *peers(judge)) if s.method in METHODS]
-        return {GROUP: scores}
+        scores += [score_of_two_steps(judge, name) for name in (*FIRST, CEILING)]
+        return {GROUP: [*scores, *peers(judge)]}
 
 
 def outcomes(rows: Sequence[Row]) -> list[Outcome]:
