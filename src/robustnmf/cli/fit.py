@@ -279,7 +279,7 @@ def _write_h5ad(options: argparse.Namespace, fit: Fit) -> None:
     """Write the file that was read, or its table, with the results in it as an AnnData file."""
     from robustnmf.anndata import result_slots, write_h5ad
 
-    results = result_slots(fit.model, fit.codes, fit.components, H5AD_KEY, options.layer)
+    results = result_slots(fit.model, fit.codes, fit.components, H5AD_KEY, {"layer": options.layer})
     if fit.scale is not None:
         results["uns"][H5AD_KEY]["feature_scale"] = fit.scale
     data = fit.table.data if fit.unscaled is None else fit.unscaled
