@@ -36,7 +36,8 @@ from robustnmf.fitting.warnings import warn_of_fit, warn_of_stopped_runs
 from robustnmf.loop.compatibility import ModelSpec
 from robustnmf.sources import source_for
 
-FOUND = ("stability_", "silhouette_", "spread_", "labels_", "objectives_", "n_runs_kept_")
+FOUND = ("stability_", "silhouette_", "spread_", "labels_", "objectives_", "n_runs_kept_",
+         "run_components_")  # fmt: skip
 """Attributes that the estimator of one run does not have."""
 
 
@@ -76,6 +77,8 @@ class ConsensusNMF(
         A group of which all would be left out keeps them.
     neighborhood : float in (0, 1], default=0.3
         Number of these neighbours as a share of the runs.
+    keep_runs : bool, default=False
+        Keep the components of all runs in ``run_components_``, for consensus matrices and pictures.
     random_state : int, RandomState or None, default=None
         Seed of starts and resamples.
     verbose : int, default=0
@@ -98,6 +101,8 @@ class ConsensusNMF(
         Runs that count: those whose objective is not far above the median.
     objectives_ : ndarray (n_runs,)
         Objective of every run, with the weights of samples that all runs share.
+    run_components_ : ndarray (n_runs, n_components, n_features)
+        Components of every run, with ``keep_runs=True``.
     estimator_ : estimator
         A fitted clone of ``estimator`` with the consensus parts as its components.
     energies_, outliers_, sample_importances_, effective_sample_size_, reconstruction_err_
@@ -135,6 +140,7 @@ class ConsensusNMF(
         "n_resamples": [Interval(Integral, 1, None, closed="left")],
         "density_threshold": [Interval(Real, 0, None, closed="neither")],
         "neighborhood": [Interval(Real, 0, 1, closed="right")],
+        "keep_runs": ["boolean"],
         "random_state": ["random_state"],
         "verbose": ["verbose"],
     }
@@ -146,6 +152,7 @@ class ConsensusNMF(
     n_resamples: int = 10
     density_threshold: float = 0.5
     neighborhood: float = 0.3
+    keep_runs: bool = False
     random_state: Seed = None
     verbose: int = 0
 
@@ -214,11 +221,14 @@ class ConsensusNMF(
             "spread_": groups.spread, "labels_": groups.labels,
             "objectives_": found.runs.objectives,
         }  # fmt: skip
+        if self.keep_runs:
+            of_runs["run_components_"] = found.runs.components
         like = plan.engine.like
         plan.engine.close()
         # Nothing is set before this point: a failed fit leaves the estimator as it was.
         validate_data(self, source.header, skip_check_array=True, reset=True)
-        self.__dict__.pop("rank_selection_", None)
+        for name in ("rank_selection_", "run_components_"):
+            self.__dict__.pop(name, None)
         self.__dict__.update(result.attributes())
         self.__dict__.update({name: on_device_of(like, array) for name, array in of_runs.items()})
         self.n_runs_kept_ = int((groups.labels >= 0).any(axis=1).sum())
