@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
 
-from robustnmf import RobustNMF, RobustNMFDetector
+from robustnmf import ConsensusNMF, RobustNMF, RobustNMFDetector, displays
 from robustnmf.displays import (
     plot_basis,
     plot_entry_weights,
@@ -120,3 +120,16 @@ def test_what_does_not_fit_the_samples_is_said():
         plot_explanation(MODELS[0], X, 0, image_shape=(3, 3))
     with pytest.raises(ValueError, match="X has 60 samples"):
         plot_explanation(MODELS[0], X, 60)
+
+
+def test_runs_of_a_consensus_are_drawn_by_group():
+    X = np.random.default_rng(0).random((30, 3)) @ np.random.default_rng(1).random((3, 8))
+    model = ConsensusNMF(RobustNMF(3), n_runs=5, random_state=0)
+    with pytest.raises(ValueError, match="keep_runs=True"):
+        displays.ClustergramDisplay.from_estimator(model.fit(X))
+    model.set_params(keep_runs=True).fit(X)
+    drawn = displays.ClustergramDisplay.from_estimator(model)
+    assert drawn.image_.get_array().shape == (15, 15)
+    drawn = displays.ConsensusMatrixDisplay.from_estimator(model, X)
+    assert drawn.image_.get_array().shape == (30, 30)
+    assert "cophenetic" in drawn.ax_.get_title()

@@ -12,16 +12,19 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 import numpy as np
 import scipy.sparse
+from scipy.cluster.hierarchy import leaves_list, linkage
+from scipy.spatial.distance import squareform
 from sklearn.utils._optional_dependencies import check_matplotlib_support
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from robustnmf.arrays import to_numpy
+from robustnmf.fitting.consensus import cophenetic_correlation, dispersion
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
 
-    from robustnmf.estimators import RobustNMFDetector
+    from robustnmf.estimators import ConsensusNMF, RobustNMFDetector
     from robustnmf.estimators.base import BaseRobustNMF
 
     Estimator: TypeAlias = BaseRobustNMF | RobustNMFDetector
@@ -38,6 +41,8 @@ ENTRY_COLUMNS = 8
 
 __all__ = [
     "BasisDisplay",
+    "ClustergramDisplay",
+    "ConsensusMatrixDisplay",
     "EntryWeightsDisplay",
     "ExplanationDisplay",
     "ImportancesDisplay",
@@ -319,6 +324,97 @@ class EntryWeightsDisplay:
             aspect="equal" if self.image_shape else "auto",
         )  # fmt: skip
         self.figure_.colorbar(self.image_, ax=self.ax_, label="weight", shrink=0.7)
+        return self
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class ClustergramDisplay:
+    """Distances between the components of all runs of a consensus, ordered by their groups.
+
+    Dark squares on the diagonal are components that all runs find; stray ones come last.
+
+    Parameters
+    ----------
+    distances : ndarray (runs * n_components, runs * n_components)
+        Between components of unit length.
+    labels : ndarray of int (runs * n_components,)
+        Group of every component; -1 for stray ones.
+    """
+
+    distances: np.ndarray
+    labels: np.ndarray
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: ConsensusNMF, *, ax: Axes | None = None
+    ) -> ClustergramDisplay:
+        """Draw the runs of a ``ConsensusNMF`` that was fitted with ``keep_runs=True``."""
+        check_is_fitted(estimator)
+        if not hasattr(estimator, "run_components_"):
+            raise ValueError("The clustergram needs the runs. Fit with keep_runs=True.")
+        runs = to_numpy(estimator.run_components_)
+        components = runs.reshape(-1, runs.shape[2]).astype(np.float64)
+        norms = np.linalg.norm(components, axis=1, keepdims=True)
+        unit = components / np.where(norms > 0, norms, 1.0)
+        distances = np.sqrt(np.maximum(2 - 2 * unit @ unit.T, 0.0))
+        return cls(distances=distances, labels=to_numpy(estimator.labels_).ravel()).plot(ax=ax)
+
+    def plot(self, *, ax: Axes | None = None) -> ClustergramDisplay:
+        """Draw on these axes, or on new ones."""
+        self.ax_, self.figure_ = axes_or_new(ax, type(self))
+        groups = np.where(self.labels < 0, self.labels.max() + 1, self.labels)
+        order = np.argsort(groups, kind="stable")
+        self.image_ = self.ax_.imshow(
+            self.distances[np.ix_(order, order)], cmap="viridis", vmin=0, vmax=2**0.5
+        )
+        edges = np.flatnonzero(np.diff(groups[order])) + 0.5
+        for edge in edges:
+            self.ax_.axhline(edge, color="white", lw=0.5)
+            self.ax_.axvline(edge, color="white", lw=0.5)
+        middles = [np.flatnonzero(groups[order] == group).mean() for group in np.unique(groups)]
+        names = ["stray" if group > self.labels.max() else str(group + 1)
+                 for group in np.unique(groups)]  # fmt: skip
+        self.ax_.set_xticks(middles, names)
+        self.ax_.set_yticks(middles, names)
+        self.ax_.set(xlabel="component", ylabel="component")
+        self.figure_.colorbar(self.image_, ax=self.ax_, label="distance", shrink=0.8)
+        return self
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class ConsensusMatrixDisplay:
+    """In which share of the runs two samples have the same dominant component.
+
+    Samples are in the order of a dendrogram (average linkage). The title has the cophenetic
+    correlation and the dispersion.
+
+    Parameters
+    ----------
+    shares : ndarray (n_samples, n_samples)
+    """
+
+    shares: np.ndarray
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: ConsensusNMF, X: Any, *, ax: Axes | None = None
+    ) -> ConsensusMatrixDisplay:
+        """Draw the consensus of X by a ``ConsensusNMF`` that was fitted with ``keep_runs=True``."""
+        return cls(shares=estimator.consensus_matrix(X)).plot(ax=ax)
+
+    def plot(self, *, ax: Axes | None = None) -> ConsensusMatrixDisplay:
+        """Draw on these axes, or on new ones."""
+        self.ax_, self.figure_ = axes_or_new(ax, type(self))
+        order = leaves_list(linkage(squareform(1.0 - self.shares, checks=False), "average"))
+        self.image_ = self.ax_.imshow(
+            self.shares[np.ix_(order, order)], cmap="Blues", vmin=0, vmax=1
+        )
+        correlation, spread = cophenetic_correlation(self.shares), dispersion(self.shares)
+        self.ax_.set(
+            xlabel="sample", ylabel="sample", xticks=[], yticks=[],
+            title=f"cophenetic correlation {correlation:.3f}, dispersion {spread:.3f}",
+        )  # fmt: skip
+        self.figure_.colorbar(self.image_, ax=self.ax_, label="share of runs", shrink=0.8)
         return self
 
 

@@ -1,4 +1,4 @@
-"""Scores of clusterings against classes; for experiments, also of components and bases.
+"""Scores of clusterings and of consensus matrices; for experiments, of components and bases, too.
 
 Names in ``__all__`` are public. The others compare components with true parts and samples with
 their approximations, computed alike for all methods that experiments compare.
@@ -14,10 +14,13 @@ from sklearn.metrics import normalized_mutual_info_score
 from sklearn.metrics.cluster import contingency_matrix
 from sklearn.utils import check_consistent_length, column_or_1d
 
+from robustnmf.fitting.consensus import cophenetic_correlation, dispersion
 from robustnmf.solvers import nonnegative_least_squares
 
 __all__ = [
     "clustering_accuracy",
+    "cophenetic_correlation",
+    "dispersion",
     "largest_cluster_share",
     "n_clusters",
     "normalized_mutual_info",

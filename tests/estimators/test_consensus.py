@@ -17,7 +17,7 @@ from robustnmf import ConsensusNMF, ConvexNMF, RobustNMF, load
 from robustnmf.fitting import runs
 from robustnmf.fitting.consensus import group_components, group_silhouettes
 from robustnmf.fitting.runs import draw_counts
-from robustnmf.metrics import match_parts
+from robustnmf.metrics import cophenetic_correlation, dispersion, match_parts
 from robustnmf.sources import source_for
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -364,3 +364,20 @@ def test_runs_under_a_loss_that_is_flat_far_off_find_the_parts(resample):
     residuals = X - model.fit_transform(X) @ model.components_
     assert np.linalg.norm(residuals) < 0.01 * np.linalg.norm(X)
     assert model.silhouette_.min() > 0.9
+
+
+def test_consensus_matrix_and_its_measures():
+    rng = np.random.default_rng(0)
+    X = np.kron(np.eye(3), np.ones((8, 5))) * rng.uniform(1, 2, (24, 1)) + 0.01
+    model = ConsensusNMF(RobustNMF(3, weighting="uniform"), n_runs=6, random_state=0)
+    with pytest.raises(ValueError, match="keep_runs=True"):
+        model.fit(X).consensus_matrix(X)
+    model.set_params(keep_runs=True).fit(X)
+    assert model.run_components_.shape == (6, 3, 15)
+    shares = model.consensus_matrix(X)
+    np.testing.assert_allclose(shares, np.kron(np.eye(3), np.ones((8, 8))))
+    assert cophenetic_correlation(shares) == pytest.approx(1.0)
+    assert dispersion(shares) == pytest.approx(1.0)
+    assert not hasattr(model.set_params(keep_runs=False).fit(X), "run_components_")
+    noise = np.corrcoef(rng.random((24, 50))) / 2 + 0.5
+    assert cophenetic_correlation(noise) < 0.9

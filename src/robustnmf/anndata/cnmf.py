@@ -14,9 +14,8 @@ from robustnmf.anndata.slots import values_of
 from robustnmf.archive import path_beside
 
 if TYPE_CHECKING:
-    from pandas import DataFrame
-
     from anndata import AnnData
+    from pandas import DataFrame
 
 
 def read_cnmf(folder: str | Path, name: str) -> AnnData:
@@ -139,9 +138,8 @@ def _result_tables(adata: AnnData, name: str, key: str) -> dict[str, Writer]:
 
 def _run_tables(adata: AnnData, name: str, key: str) -> dict[str, Writer]:
     """Return the writers of the tables that cNMF's ``consensus`` begins with, by file."""
-    import pandas
-
     import anndata
+    import pandas
 
     given = adata.uns[key]["params"]
     runs = np.asarray(adata.uns[key]["runs"], dtype=np.float64)

@@ -13,7 +13,7 @@ from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from robustnmf.arrays import on_device_of
+from robustnmf.arrays import on_device_of, to_numpy
 from robustnmf.estimators.base import (
     BaseRobustNMF,
     CallbackSupportMixin,
@@ -236,6 +236,30 @@ class ConsensusNMF(
         if kept is not None:
             kept.done()
         return codes
+
+    def consensus_matrix(self, X: Any) -> np.ndarray:
+        """Compute in which share of the runs two samples have the same dominant component.
+
+        Needs ``keep_runs=True``. Values near zero and one mean that runs group samples alike;
+        ``robustnmf.metrics.cophenetic_correlation`` and ``dispersion`` measure it.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix (n_samples, n_features)
+
+        Returns
+        -------
+        shares : ndarray (n_samples, n_samples)
+        """
+        check_is_fitted(self)
+        if not hasattr(self, "run_components_"):
+            raise ValueError("consensus_matrix needs the runs. Fit with keep_runs=True.")
+        model, dominant = self.estimator_, []
+        for components in self.run_components_:
+            norms = (components**2).sum(axis=1) ** 0.5
+            model.components_ = components
+            dominant.append(to_numpy(model.transform(X) * norms).argmax(axis=1))
+        return np.mean([labels[:, None] == labels for labels in dominant], axis=0)
 
     @property
     def _chosen(self) -> BaseRobustNMF:

@@ -1,4 +1,4 @@
-"""Consensus programs of AnnData objects: definitions of cNMF, and files that it reads and writes."""
+"""Consensus programs of AnnData objects: definitions of cNMF, and the files of cNMF."""
 
 import warnings
 
