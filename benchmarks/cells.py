@@ -4,7 +4,7 @@
 
 Real cells (``scanpy.datasets.pbmc68k_reduced``, counts rebuilt from ``.raw``), and simulated ones
 with 20 programs, without and with 5 percent of damaged cells. Each call is a process of its own
-that reads an H5AD file; compiled loops are there already. ``--cnmf-python`` is a Python that has
+that reads an H5AD file; imports do not count, and loops are compiled already. ``--cnmf-python`` is a Python that has
 cnmf, ``--workers`` the number of its processes. ``recovered`` counts planted programs with a cosine
 of 0.9 or more, ``Rand index`` compares the dominant program with the type of the cells, and
 ``reproduced`` is the mean cosine between the programs of different seeds.
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -36,13 +37,17 @@ import json, resource, sys, time
 source, target, k, runs, seed, workers, device = sys.argv[1:]
 k, runs, seed, workers = int(k), int(runs), int(seed), int(workers)
 
-def finish(begin, spectra, usages):
-    seconds = time.perf_counter() - begin
+def processor():
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(u.ru_utime + u.ru_stime for u in used), used
+
+def finish(begin, spectra, usages):
+    seconds = time.perf_counter() - begin[0]
+    spent, used = processor()
     np.savez(target, spectra=spectra, usages=usages)
     print(json.dumps({
         "seconds": round(seconds, 1),
-        "processor seconds": round(sum(u.ru_utime + u.ru_stime for u in used), 1),
+        "processor seconds": round(spent - begin[1], 1),
         "peak MB of the largest process": round(max(u.ru_maxrss for u in used) / 1024),
     }))
 """
@@ -55,7 +60,7 @@ warnings.simplefilter("ignore")
 if device != "cpu":
     import torch
     torch.zeros(1, device=device)
-begin = time.perf_counter()
+begin = time.perf_counter(), processor()[0]
 adata = anndata.read_h5ad(source)
 consensus(adata, k, n_runs=runs, random_state=seed, device=None if device == "cpu" else device)
 finish(begin, adata.varm["consensus_tpm"].T, adata.obsm["X_consensus"])
@@ -65,7 +70,7 @@ CNMF = """
 import tempfile
 import numpy as np, pandas as pd
 from cnmf import cNMF
-begin = time.perf_counter()
+begin = time.perf_counter(), processor()[0]
 with tempfile.TemporaryDirectory() as folder:
     model = cNMF(output_dir=folder, name="run")
     model.prepare(counts_fn=source, components=[k], n_iter=runs, seed=seed)
@@ -124,12 +129,13 @@ def measure(
     device: str = "cpu",
 ) -> tuple[dict[str, Any], np.ndarray, np.ndarray]:  # fmt: skip
     """Run a script in a process of its own; return its cost, spectra and usages."""
+    alone = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"} if script is CNMF else {}
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder, "found.npz")
         given = [source, target, k, options.runs, seed, options.workers, device]
         done = subprocess.run(
             [python, "-c", MEASURE + script, *map(str, given)],
-            capture_output=True, text=True, check=False,
+            capture_output=True, text=True, check=False, env=os.environ | alone,
         )  # fmt: skip
         if done.returncode:
             raise RuntimeError(done.stderr)
@@ -160,6 +166,7 @@ def main() -> None:
     parser.add_argument("--cnmf-python", help="a Python that has cnmf; without it cnmf is left out")
     parser.add_argument("--runs", type=int, default=100)
     parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--cnmf-seeds", type=int, help="seeds of cnmf")
     parser.add_argument("--workers", type=int, default=2, help="processes of cnmf")
     parser.add_argument("--device", help="also run on this device of PyTorch")
     parser.add_argument("--tables", nargs="*", help="only these")
@@ -186,10 +193,11 @@ def main() -> None:
             source = Path(folder, "cells.h5ad")
             adata.write_h5ad(source)
             for method, (python, script, device) in methods.items():
+                seeds = (script is CNMF and options.cnmf_seeds) or options.seeds
                 if not rows and script is OURS:  # compiles, once
                     measure(python, script, source, k, 0, options, device)
                 found = [measure(python, script, source, k, seed, options, device)
-                         for seed in range(options.seeds)]  # fmt: skip
+                         for seed in range(seeds)]  # fmt: skip
                 costs, spectra, usages = (list(values) for values in zip(*found, strict=True))
                 cost = {key: [cost[key] for cost in costs] for key in costs[0]}
                 rows.append({"table": name, "shape": list(adata.shape), "method": method, **cost,
