@@ -85,7 +85,7 @@ def test_raw_has_its_own_variables(adata, tmp_path, capsys):
     ("options", "message"),
     [
         ({"mask_var": "depth"}, "columns of var are 'chosen'"),
-        ({"mask_var": "none"}, "no variable"),
+        ({"mask_var": "none"}, "bool values, of which 0 are true"),
         ({"mask_var": "score"}, "float64"),
         ({"raw": True}, "no .raw"),
         ({"raw": True, "layer": "log"}, "choose one"),

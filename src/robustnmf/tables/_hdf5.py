@@ -77,14 +77,19 @@ def _read_anndata(archive: h5py.File, options: ReadOptions) -> Table:
     layers = [str(name) for name in archive.get("layers", ())]
     if layers and where == "X" and options.layer is None:
         notes.append(f"layers that were not read: {join_first(layers)} (else: --layer)")
-    colors = None if options.color_by is None else _read_colors(obs, options.color_by)
     table = Table(
-        data, ids, features, notes, colors=colors, of_cells=True, place=where,
+        data, ids, features, notes, of_cells=True, place=where,
+        colors=None if options.color_by is None else _read_colors(obs, options.color_by),
         groupings=[name for name in _list_columns(obs)[1:] if _is_categorical(obs, name)],
     )  # fmt: skip
     if options.mask_var is None:
         return table
-    mask = _read_mask(var, options.mask_var, var_of(where))
+    mask = _read_column(var, options.mask_var, "--mask-var", var_of(where))
+    if mask.dtype != bool or mask.shape != (len(features),) or not mask.any():
+        raise ValueError(
+            f"--mask-var is {options.mask_var[:40]!r}, which holds {mask.dtype} values, of which "
+            f"{np.count_nonzero(mask)} are true; booleans that choose variables are needed."
+        )
     return choose_features(table, np.flatnonzero(mask), f"--mask-var {options.mask_var}")
 
 
@@ -115,23 +120,6 @@ def _chosen_place(archive: h5py.File, options: ReadOptions) -> str:
     if layer == "X":
         raise ValueError(f"the file has no X; its layers are {layers}. Name one with --layer.")
     raise ValueError(f"--layer is {layer[:40]!r}, but the layers of the file are {layers}.")
-
-
-def _read_mask(var: h5py.Group | h5py.Dataset, name: str, path: str) -> np.ndarray:
-    """Read a boolean column of var (variables,) that chooses at least one variable."""
-    columns = _list_columns(var)[1:]
-    if name not in columns:
-        names = join_first(map(repr, columns), 20) or "none"
-        raise ValueError(f"--mask-var is {name[:40]!r}, but the columns of {path} are {names}.")
-    mask = _read_values(var, name)
-    if mask.dtype != bool:
-        raise ValueError(
-            f"--mask-var is {name[:40]!r}, which has type {mask.dtype}, but a boolean for every "
-            "variable is needed."
-        )
-    if not mask.any():
-        raise ValueError(f"--mask-var is {name[:40]!r}, which chooses no variable at all.")
-    return mask
 
 
 def _read_dense(dataset: h5py.Dataset) -> np.ndarray | StoredRows:
@@ -187,19 +175,24 @@ def axis_names(axis: h5py.Group | h5py.Dataset) -> list[str]:
 
 def _is_categorical(axis: h5py.Group | h5py.Dataset, name: str) -> bool:
     """Whether a column holds categories: a group with them, or codes with a reference to them."""
-    item = None if hasattr(axis, "shape") else axis[name]
-    return item is not None and ("categories" in item.attrs or "categories" in item)
+    if hasattr(axis, "shape"):  # a table of records
+        return False
+    item = axis[name]
+    return "categories" in (item.attrs if hasattr(item, "shape") else item)
+
+
+def _read_column(axis: h5py.Group | h5py.Dataset, name: str, option: str, path: str) -> np.ndarray:
+    """Read the column (n,) of obs or var that an option names."""
+    columns = _list_columns(axis)
+    if name not in columns:
+        names = join_first(map(repr, columns[1:]), 20) or "none"
+        raise ValueError(f"{option} is {name[:40]!r}, but the columns of {path} are {names}.")
+    return _read_values(axis, name)
 
 
 def _read_colors(obs: h5py.Group | h5py.Dataset, name: str) -> np.ndarray:
     """Read a column of obs as an array (samples,) of floats or texts."""
-    columns = _list_columns(obs)
-    if name not in columns:
-        raise ValueError(
-            f"--color-by is {name[:40]!r}, but the columns of obs are "
-            f"{join_first(map(repr, columns[1:]), 20)}."
-        )
-    values = _read_values(obs, name)
+    values = _read_column(obs, name, "--color-by", "obs")
     if values.dtype.kind in "fiu":
         return values.astype(np.float64)
     return np.array([as_text(value) for value in values], dtype=object)
