@@ -247,4 +247,4 @@ def test_what_is_not_known_is_said(tmp_path, capsys):
     assert "'rust' is none of methods, two_step" in capsys.readouterr().err
     with pytest.raises(SystemExit, match="2"):
         main(["contaminate", "--seeds", "0", "--out", str(tmp_path)])
-    assert "'0' is no integer of 1 or more" in capsys.readouterr().err
+    assert "integer of 1 or more" in capsys.readouterr().err

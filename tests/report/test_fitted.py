@@ -119,7 +119,7 @@ def test_scripts_get_json_and_the_rank_is_chosen(written, capsys):
     assert summary["components"] == 2
     assert summary["samples"], summary["features"] == (80, 8)
     assert len(summary["outliers"]) >= 6
-    assert "Number of parts" in (written / "auto" / "report.html").read_text()
+    assert "Number of components" in (written / "auto" / "report.html").read_text()
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_scripts_get_json_and_the_rank_is_chosen(written, capsys):
         (["{negative}", "-k", "2"], "Negative values"),
         (["{text}", "-k", "2"], "holds no numbers"),
         (["{empty}", "-k", "2"], "is empty; a table is needed"),
-        (["{binary}", "-k", "2"], "no table that can be read"),
+        (["{binary}", "-k", "2"], "not a table that can be read"),
         (["{odd}", "-k", "2"], "has the suffix '.xyz'"),
         (["{object}", "-k", "2"], "Python objects, which are never read"),
     ],
@@ -227,7 +227,8 @@ def test_what_is_data_and_what_is_not(tmp_path):
     assert table.made_missing == {"b": 1}
     assert table.left_out == ["note"]
     assert table.losses == [
-        "left out, no numbers: 'note'", "texts that count as missing values: 1 (1 in 'b')"
+        "skipped non-numeric columns: 'note'",
+        "texts that were read as missing values: 1 (1 in 'b')",
     ]  # fmt: skip
     table = read_table(path, id_column="note")
     assert table.ids == ["x", "y", "z", "z"]
@@ -278,9 +279,9 @@ def test_the_header_can_be_said(tmp_path):
     ("name", "content", "message"),
     [
         ("t.csv", b"a,b\n1,2,3,4\n", "its lines have 4 fields"),
-        ("t.csv", b"a,b\n\x00,1\n", "bytes that are no text"),
-        ("t.npz", b"PK\x03\x04abc", "no table that can be read"),
-        ("t.csv.xz", b"nonsense", "no table that can be read"),
+        ("t.csv", b"a,b\n\x00,1\n", "bytes that are not text"),
+        ("t.npz", b"PK\x03\x04abc", "not a table that can be read"),
+        ("t.csv.xz", b"nonsense", "not a table that can be read"),
         ("t.mtx", b"%%MatrixMarket matrix coordinate real general\n3000000000 9 1\n1 1 1\n",
          "too large"),
     ],

@@ -26,11 +26,11 @@ from robustnmf.report.fitted_page import (
 from robustnmf.report.fitted_plots import (
     MAX_CATEGORIES,
     codes_plot,
+    component_corners,
     draw_samples,
     energies_plot,
     log_axis,
     map_plot,
-    part_corners,
 )
 from robustnmf.report.page import Plot, Row, page
 from robustnmf.tables import StoredRows, Table, count_missing
@@ -90,7 +90,7 @@ def test_names_are_text_wherever_they_are(fit):
 def test_sections_are_linked(fit):
     html = page("t", contents(fit))
     anchors = re.findall(r'<a href="#(\w+)">', html)
-    assert anchors[:4] == ["warnings", "parts", "map", "samples"]
+    assert anchors[:4] == ["warnings", "components", "map", "samples"]
     assert all(f'<h2 id="{anchor}">' in html for anchor in anchors)
     assert '<input type="search">' in html
 
@@ -134,12 +134,12 @@ def test_parts_are_corners_of_the_map():
     codes = np.repeat(np.eye(5), 20, axis=0)
     data = codes @ rng.gamma(0.3, size=(5, 30)) + 1e-3 * rng.random((100, 30))
     fit = fit_of(data, 5)
-    corners = part_corners(fit.part_shares(np.arange(100)))
+    corners = component_corners(fit.component_shares(np.arange(100)))
     assert_allclose(np.linalg.norm(corners, axis=1), 1.0)
     plot = map_plot(fit, np.arange(100))
-    assert plot.data[-1]["text"] == [f"part {j}" for j in range(1, 6)]
+    assert plot.data[-1]["text"] == [f"component {j}" for j in range(1, 6)]
     points = np.array([plot.data[0]["x"], plot.data[0]["y"]]).T
-    main = fit.part_shares(np.arange(100))[~fit.outliers].argmax(axis=1)
+    main = fit.component_shares(np.arange(100))[~fit.outliers].argmax(axis=1)
     assert_allclose(points, corners[main], atol=0.1)
 
 
@@ -147,7 +147,7 @@ def test_parts_that_occur_together_are_neighbours():
     codes = np.zeros((60, 6))
     for pair, rows in zip([(0, 3), (1, 4), (2, 5)], np.split(np.arange(60), 3), strict=True):
         codes[np.ix_(rows, pair)] = 0.5
-    corners = part_corners(codes)
+    corners = component_corners(codes)
     assert_allclose(np.linalg.norm(corners[:3] - corners[3:], axis=1), 1.0)  # sides of a hexagon
 
 
@@ -209,7 +209,7 @@ def test_outliers_are_drawn_above_their_cutoffs_and_no_other_sample():
         for name, trace in traces.items()
     }
     assert all(above["outliers"])
-    assert not any(above["follow the parts"])
+    assert not any(above["inliers"])
     assert len(set(cutoffs.values())) > 1
     # The cutoff of this weighting is that of the residual of an entry.
     plot = energies_plot(fit_of(table, weighting="huber"))
@@ -240,7 +240,7 @@ def test_a_sample_that_is_far_off_leaves_room_for_the_others_in_the_map(k):
     table = X.copy()
     table[0] *= 1e5
     plot = map_plot(fit_of(table, k), np.arange(len(table)))
-    trace = next(trace for trace in plot.data if trace["name"] == "follow the parts")
+    trace = next(trace for trace in plot.data if trace["name"] == "inliers")
     for name in ("x", "y"):
         is_log = plot.layout[f"{name}axis"].get("type") == "log"
         all_values = np.concatenate([trace[name] for trace in plot.data])
@@ -266,8 +266,8 @@ def test_the_curve_of_the_rank_is_shown(fit):
     selection = select_rank(X, [1, 2, 3], random_state=0, n_folds=2)
     chosen = Fit(fit.model, fit.table, fit.codes, 1.0, selection=selection)
     html = page("t", contents(chosen))
-    assert "Number of parts" in html
-    assert "the number that was recommended" in html
+    assert "Number of components" in html
+    assert "the recommended number" in html
     assert "standard error" in html
 
 

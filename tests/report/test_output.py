@@ -56,7 +56,8 @@ def fit_of_size(n):
     model = CountedModel(
         components_=rng.random((2, 6)), importances=rng.random(n), energies_=rng.random(n),
         outliers_=rng.random(n) < 0.1, n_iter_=3, objective_history_=np.ones(3),
-        effective_sample_size_=float(n), weighting_=L21(),
+        effective_sample_size_=float(n), weighting_=L21(), weighting="l21", loss="frobenius",
+        init="robust", random_state=0,
         explain=lambda rows: rows, save=lambda path: path.write_bytes(b""),
     )  # fmt: skip
     table = Table(rng.random((n, 6)), [f"{i:07}" for i in range(n)], list("abcdef"), ["a note"])

@@ -78,7 +78,7 @@ def test_encodings_are_detected():
     assert detect_encoding([text.encode("cp1252")]) == "cp1252"
     assert detect_encoding([text.encode("latin-1"), b"\x81"]) == "latin-1"
     assert detect_encoding([text.encode("utf-16")]) == "utf-16"
-    with pytest.raises(ValueError, match="no text"):
+    with pytest.raises(ValueError, match="not text"):
         detect_encoding([b"a,b\n", b"1,\x002\n"])
 
 
@@ -134,7 +134,7 @@ def test_encodings(encoding, suffix, tmp_path):
     frame.to_csv(tmp_path / f"t{suffix}", encoding=encoding)
     table = read_table(tmp_path / f"t{suffix}")
     assert (table.ids, table.features) == (["é", "ü"], ["Größe", "b"])
-    has_note = any("no UTF-8" in note for note in table.notes)
+    has_note = any("not UTF-8" in note for note in table.notes)
     assert has_note == (not encoding.startswith("utf-8"))
 
 
@@ -151,9 +151,9 @@ def test_the_json_names_what_was_left_out(tmp_path, capsys):
     assert summary["columns_left_out"] == ["kind"]
     assert summary["cells_made_missing"] == {"a": 1, "c": 1}
     assert summary["text_format"]["separator"] == ";"
-    assert "left out, no numbers: 'kind'" in printed.err
-    assert "texts that count as missing values: 2 (1 in 'a', 1 in 'c')" in printed.err
-    assert "left out, no numbers" in (tmp_path / "out" / "report.html").read_text()
+    assert "skipped non-numeric columns: 'kind'" in printed.err
+    assert "texts that were read as missing values: 2 (1 in 'a', 1 in 'c')" in printed.err
+    assert "skipped non-numeric columns" in (tmp_path / "out" / "report.html").read_text()
     table["more"] = 1.0
     table.to_csv(tmp_path / "t.csv", index=False)
     arguments = [str(tmp_path / "out" / "model.rnmf"), str(tmp_path / "t.csv"), "--json"]
@@ -162,7 +162,7 @@ def test_the_json_names_what_was_left_out(tmp_path, capsys):
     summary = json.loads(printed.out)
     assert summary["columns_left_out"] == ["kind"]
     assert summary["columns_not_in_model"] == ["more"]
-    assert "left out, no features of the model: 'more'" in printed.err
+    assert "not features of the model: 'more'" in printed.err
 
 
 def test_losses_of_many_columns_are_short(tmp_path):

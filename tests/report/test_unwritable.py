@@ -54,7 +54,7 @@ def test_a_file_is_no_folder(name, folder, capsys):
     error = capsys.readouterr().err
     assert error.count("\n") == 1
     assert " is t.csv/out" in error
-    assert "but t.csv is no folder. Name another output." in error
+    assert "but t.csv is not a folder. Name another output." in error
     assert sorted(folder.iterdir()) == files
 
 

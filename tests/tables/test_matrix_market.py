@@ -36,7 +36,7 @@ def test_genes_by_cells_are_turned_and_it_is_said(tmp_path, compressed, genes):
     assert list(table.features) == ["g1", "g2 (ENSG1)", "g2 (ENSG2)"]
     assert not table.repeated
     assert table.turned
-    assert any("genes x cells and was turned" in note for note in table.notes)
+    assert any("genes x cells and was transposed" in note for note in table.notes)
 
 
 def test_a_matrix_with_names_beside_it_is_read_as_the_folder_is(tmp_path):

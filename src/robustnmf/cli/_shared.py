@@ -24,7 +24,7 @@ PLACE = re.compile(
     r"\bfirst at \[(?P<row>\d+), (?P<column>\d+)\]"
     r"|\bfirst (?P<axis>sample|feature) (?P<index>\d+)"
 )
-"""How the library writes the first place of X that something is wrong with."""
+"""How messages of the library name the first wrong entry, sample or feature of X."""
 
 
 class UsageError(ValueError):
@@ -51,7 +51,7 @@ def command(
 
 
 def add_reading(parser: argparse.ArgumentParser) -> None:
-    """Add the options that say which table to read, and how."""
+    """Add the options of the table and of how it is read."""
     parser.add_argument("data", type=Path, help="CSV, TSV, Parquet, NPY, NPZ, MTX, H5AD or HDF5 "
                         "(texts and MTX also .gz), or a folder of Cell Ranger")  # fmt: skip
     parser.add_argument("--id", metavar="COLUMN", help="column with the names of samples")
@@ -63,23 +63,25 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--decimal", choices=[".", ","],
                         help="decimal mark of numbers in a text (default: detected)")  # fmt: skip
     parser.add_argument("--layer", metavar="NAME", help="layer of an H5AD file (default: X)")
+    parser.add_argument("--raw", action="store_true",
+                        help="values of .raw of an H5AD file, with its own variables")  # fmt: skip
     parser.add_argument(
         "--columns",
         type=_names,
         metavar="NAMES",
-        help='features to use, with commas between; "mz_*" takes all that begin so',
+        help='features to use, separated by commas; "mz_*" chooses all that begin with mz_',
     )
     parser.add_argument("--transpose", action=argparse.BooleanOptionalAction,
-                        help="whether rows of the file are features (default: only where MTX "
-                        "files are genes x cells)")  # fmt: skip
+                        help="whether rows of the file are features (default: no, unless MTX files "
+                        "are genes x cells)")  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print a summary for scripts")
-    parser.add_argument("--force", action="store_true", help="replace results that are there")
+    parser.add_argument("--force", action="store_true", help="overwrite existing results")
 
 
 def positive_integer(text: str) -> int:
     """Parse an option that is an integer of one or more."""
     if not re.fullmatch("[0-9]{1,9}", text) or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no integer of 1 or more")
+        raise argparse.ArgumentTypeError(f"{text!r} is not an integer of 1 or more")
     return int(text)
 
 
@@ -105,10 +107,15 @@ def read(options: argparse.Namespace, say: Callable[[str], None]) -> Table:
 
     table = read_table(
         options.data, id_column=options.id, dataset=options.dataset, header=options.header,
-        separator=options.sep, decimal=options.decimal, layer=options.layer,
-        columns=options.columns, transpose=options.transpose,
+        separator=options.sep, decimal=options.decimal, layer=options.layer, raw=options.raw,
+        mask_var=getattr(options, "mask_var", None), columns=options.columns,
+        transpose=options.transpose,
         color_by=getattr(options, "color_by", None), scratch=_scratch_folder(options),
     )  # fmt: skip
+    if table.place is not None:
+        from robustnmf.anndata.files import refuse_negative
+
+        refuse_negative(options.data, table)
     for note in table.notes:
         say(f"  {note}")
     for loss in table.losses:
@@ -125,7 +132,7 @@ def _scratch_folder(options: argparse.Namespace) -> Path | None:
 
 
 def warn(text: str) -> None:
-    """Print what a user should know to stderr."""
+    """Print a note for the user to stderr."""
     print(f"robustnmf: note: {text}", file=sys.stderr)
 
 
@@ -161,7 +168,7 @@ def is_stdout(path: Path) -> bool:
         return True
     try:
         return is_stream(path) and os.path.samestat(path.stat(), os.fstat(sys.stdout.fileno()))
-    except (OSError, ValueError):  # standard output is no file
+    except (OSError, ValueError):  # standard output is not a file
         return False
 
 
@@ -176,8 +183,8 @@ def check_output(
 ) -> None:
     """Refuse outputs that cannot be written, or would replace something, before the work begins.
 
-    ``value`` is what the option was given, and ``paths`` are the files that follow from it. FIFOs
-    and devices are written to if ``streams``; they replace nothing.
+    ``value`` is the value of the option, and ``paths`` are the files that will be written. FIFOs
+    and devices are written to if ``streams``.
     """
     from robustnmf.archive import is_stream
     from robustnmf.report.files import unwritable_reason
@@ -196,7 +203,7 @@ def check_output(
     if existing and not force:
         more = f" and {len(existing) - 1} more" if len(existing) > 1 else ""
         raise ValueError(
-            f"there is {existing[0]}{more} already; name another output, or replace with --force."
+            f"{existing[0]}{more} already exists; name another output, or overwrite with --force."
         )
 
 

@@ -43,7 +43,7 @@ BENCHMARK_EXAMPLES = """examples:
 """
 
 DATASETS_EXAMPLES = """examples:
-  robustnmf datasets                                             what there is, and what is here
+  robustnmf datasets                                             all datasets, and which are here
   robustnmf datasets convert wdbc wdbc.data -o data/
   robustnmf datasets convert thyroid ann-train.data ann-test.data -o data/
   robustnmf datasets convert orl ORL_32x32.mat -o data/
@@ -54,7 +54,7 @@ def add_demo(commands: Commands) -> None:
     """Add the command and its options."""
     parser = commands.add_parser(
         "demo",
-        help="figures with known parts and handwritten digits, a fifth of the samples spoiled",
+        help="figures with known components, and digits; a fifth of the samples corrupted",
     )
     _add_output(parser, "folder for the picture and the page (demo)", Path("demo"))
     parser.set_defaults(run=run_demo)
@@ -130,7 +130,7 @@ def run_reproduce(options: argparse.Namespace) -> int:
     store = Store(out / "trials.sqlite")
     console = Console()
     for name in (*scope.missing, *(item.title for item in reproduction.left_out)):
-        console.print(f"left out, no data here: {name}", markup=False)
+        console.print(f"skipped, as its data are not here: {name}", markup=False)
     begin = time.perf_counter()
     with _progress_bar(console, "fits", reproduction.fits) as progress:
         outcomes = reproduce(
@@ -153,12 +153,12 @@ def run_reproduce(options: argparse.Namespace) -> int:
 
 def add_benchmark(commands: Commands) -> None:
     """Add the command and its options."""
-    summary = "what every method learns from data of which some samples or entries are spoiled"
+    summary = "accuracy of every method on data with corrupted samples or entries"
     parser = command(commands, "benchmark", summary, BENCHMARK_EXAMPLES, aliases=["contaminate"])
     parser.add_argument("--entries", action="store_true",
-                        help="spoil entries of a table instead of whole samples")  # fmt: skip
+                        help="corrupt entries of a table instead of whole samples")  # fmt: skip
     parser.add_argument("--real", action="store_true",
-                        help="spoil all suitable tables of R")  # fmt: skip
+                        help="corrupt all suitable tables of R")  # fmt: skip
     parser.add_argument(
         "--half", choices=["even", "odd"],
         help="with --real: tables at even positions, for tuning (default), or at odd ones, which "
@@ -220,7 +220,7 @@ def run_benchmark(options: argparse.Namespace) -> int:
         check_device(options.device)
     store = study.open_store(out / "scenarios.sqlite")
     for name in benchmark.missing:
-        console.print(f"left out, no data here: {name}", markup=False)
+        console.print(f"skipped, as its data are not here: {name}", markup=False)
     begin = time.perf_counter()
     with _progress_bar(console, "scenarios", len(benchmark.scenarios)) as progress:
         samples.run(

@@ -34,23 +34,23 @@ if TYPE_CHECKING:
     from robustnmf.report.fitted import Fit
     from robustnmf.tables import Table
 
-DESCRIPTION = """Split a table in a file into parts. Samples that follow none of them are found,
-and have less or no weight in the fit. Written to the folder that -o names:
+DESCRIPTION = """Factorise a table in a file into components. Samples that these do not describe
+are marked as outliers and down-weighted or left out. The folder that -o names will hold
 
-  report.html   one page to read: parts, samples, outliers and what makes them so
-  basis.csv     the parts, in the units of the file
-  codes.csv     how much of each part every sample has
-  samples.csv   weight and energy of every sample, and whether it is an outlier
+  report.html   one page: components, samples, outliers and the reasons
+  basis.csv     the components, in the units of the file
+  codes.csv     the codes: the amount of each component in every sample
+  samples.csv   weight and energy (reconstruction error) of every sample, and which are outliers
   model.rnmf    the model, for robustnmf transform and robustnmf.load
-  run.json      command, version, parameters, and what of the file was left out
+  run.json      command, version, parameters, and the columns that were skipped
 """
 EXAMPLES = """examples:
-  robustnmf fit spectra.csv -k 6 -o out/             6 parts; open out/report.html
+  robustnmf fit spectra.csv -k 6 -o out/             6 components; open out/report.html
   robustnmf fit wine.csv -k auto --color-by class -o out/
   robustnmf fit german.csv -k 5 --sep ";" --decimal , -o out/
   robustnmf fit faces.npy -k 25 --image-shape 32x32 -o out/
-  robustnmf fit filtered_feature_bc_matrix/ -k 12 --loss kullback-leibler -o out/
-  robustnmf fit counts.h5ad --layer counts -k 12 --loss kullback-leibler --write-h5ad out.h5ad
+  robustnmf fit filtered_feature_bc_matrix/ -k 12 -o out/
+  robustnmf fit cells.h5ad --layer counts --mask-var highly_variable -k 12 --write-h5ad out.h5ad
   robustnmf fit table.tsv -k 8 --id patient --json -o out/ | jq .outliers
 """
 MAX_RANKS = 15
@@ -59,7 +59,7 @@ LOSSES = (
 )  # fmt: skip
 WEIGHTINGS = ("uniform", "l21", "huber", "fuzzy", "entropy", "cauchy", "trimmed")
 INITS = ("random", "nndsvd", "nndsvda", "nndsvdar", "robust")
-"""Names of the registries, which take a second to import; a test compares."""
+"""Names in the registries, which take a second to import; a test compares them."""
 
 FORMER_NAMES = {"biweight": "truncated"}
 """Losses by names that are still understood."""
@@ -67,10 +67,10 @@ FORMER_NAMES = {"biweight": "truncated"}
 SCALES = ("auto", "none", "max", "std", "robust")
 
 MAX_ROWS = 5000
-"""Samples by which the units of features are compared."""
+"""Rows that are inspected for counts, classes and units of features."""
 
 NOTEWORTHY_RATIO = 100
-"""How many times the median feature the largest one is, for features to have several units."""
+"""Ratio of the largest feature to the median one above which features have several units."""
 
 SQUARED_LOSSES = {"frobenius", "huber", "truncated"}
 """Losses that the features of the largest numbers dominate."""
@@ -84,41 +84,46 @@ H5AD_KEY = "nmf"
 
 def add(commands: Commands) -> None:
     """Add the command and its options."""
-    parser = command(commands, "fit", "split a table in a file into parts, and find outliers",
+    parser = command(commands, "fit", "factorise a table in a file, and find outliers",
                      EXAMPLES, DESCRIPTION)  # fmt: skip
     add_reading(parser)
+    parser.add_argument("--mask-var", metavar="COLUMN",
+                        help="boolean column of var of an H5AD file, for example highly_variable: "
+                        "only variables for which it is true are used")  # fmt: skip
     parser.add_argument("--color-by", metavar="COLUMN",
-                        help="column to colour samples by; it is no feature")  # fmt: skip
+                        help="column of the table, or of obs, to colour and group samples by; it "
+                        "is excluded from the features")  # fmt: skip
     parser.add_argument("-k", "--components", required=True, type=_components, metavar="K",
-                        help='number of parts (n_components); "auto" chooses it')  # fmt: skip
+                        help='number of components (n_components); "auto" chooses it')  # fmt: skip
     parser.add_argument("-o", "--output", type=Path, metavar="FOLDER",
-                        help="where the results go")  # fmt: skip
+                        help="folder for the results")  # fmt: skip
     parser.add_argument("--write-h5ad", type=Path, metavar="FILE",
-                        help="AnnData file to write: that which is read, with the results in it; "
-                        "-o is not needed then")  # fmt: skip
+                        help="AnnData file to write: a copy of the input with the results; -o is "
+                        "then optional")  # fmt: skip
     model = parser.add_argument_group("model")
-    model.add_argument("--loss", default="frobenius", choices=LOSSES, metavar="LOSS",
+    model.add_argument("--loss", choices=LOSSES, metavar="LOSS",
                        type=lambda name: FORMER_NAMES.get(name, name),
-                       help=f"{', '.join(LOSSES)} (default frobenius; kullback-leibler for "
-                       "counts, truncated where single entries are bad)")  # fmt: skip
+                       help=f"{', '.join(LOSSES)} (default: kullback-leibler for counts in H5AD, "
+                       "MTX and other sparse files, else frobenius; truncated ignores single bad "
+                       "entries)")  # fmt: skip
     model.add_argument("--weighting", default="trimmed", choices=WEIGHTINGS, metavar="WEIGHTING",
                        help=f"weights of samples: {', '.join(WEIGHTINGS)} (default "
                        "trimmed; uniform is plain NMF)")  # fmt: skip
     model.add_argument("--scale", default="auto", choices=SCALES, metavar="SCALE",
                        help="divide every feature by its scale first: none, max, std, robust (its "
                        "interquartile range), auto (default: robust if the sizes of features "
-                       "differ a hundredfold, else none); parts are written in the units of the "
-                       "file")  # fmt: skip
+                       "differ a hundredfold, else none); components are written in the units of "
+                       "the file")  # fmt: skip
     model.add_argument("--init", default="robust", choices=INITS, metavar="INIT",
                        help=f"start: {', '.join(INITS)} (default robust)")  # fmt: skip
     model.add_argument("--n-init", type=positive_integer, default=1, metavar="N",
-                       help="starts, of which the best is taken (default 1)")  # fmt: skip
+                       help="number of starts; the best one is kept (default 1)")  # fmt: skip
     model.add_argument("--max-iter", type=positive_integer, default=1000, metavar="N",
-                       help="most iterations (default 1000)")  # fmt: skip
+                       help="maximum number of iterations (default 1000)")  # fmt: skip
     model.add_argument("--tol", type=_tolerance, default=1e-4, metavar="T",
                        help="relative decrease to stop at (default 1e-4)")  # fmt: skip
     model.add_argument("--max-ranks", type=positive_integer, default=MAX_RANKS, metavar="N",
-                       help=f"how many parts -k auto tries (default {MAX_RANKS})")  # fmt: skip
+                       help=f"largest number that -k auto tries (default {MAX_RANKS})")  # fmt: skip
     model.add_argument("--seed", type=_seed, default=0, help="of random numbers (random_state)")
     parser.add_argument("--image-shape", metavar="HxW", type=_image_shape,
                         help="samples are images of this shape")  # fmt: skip
@@ -135,7 +140,7 @@ def _components(text: str) -> int | str:
     try:
         return positive_integer(text)
     except argparse.ArgumentTypeError as error:
-        raise argparse.ArgumentTypeError(f'{error}, nor is it "auto"') from error
+        raise argparse.ArgumentTypeError(f'{error}, nor "auto"') from error
 
 
 def _tolerance(text: str) -> float:
@@ -145,14 +150,14 @@ def _tolerance(text: str) -> float:
     except ValueError:
         number = -1.0
     if not 0 <= number < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of zero or more")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of zero or more")
     return number
 
 
 def _seed(text: str) -> int:
     """Parse --seed."""
     if not re.fullmatch("[0-9]{1,10}", text) or int(text) >= 2**32:
-        raise argparse.ArgumentTypeError(f"{text!r} is no integer from 0 to 2**32 - 1")
+        raise argparse.ArgumentTypeError(f"{text!r} is not an integer from 0 to 2**32 - 1")
     return int(text)
 
 
@@ -160,7 +165,7 @@ def _image_shape(text: str) -> tuple[int, int]:
     """Parse --image-shape."""
     shape = re.fullmatch(r"([1-9]\d*)[x,]([1-9]\d*)", text, re.ASCII)
     if not shape:
-        raise argparse.ArgumentTypeError(f"{text!r} is no HEIGHTxWIDTH")
+        raise argparse.ArgumentTypeError(f"{text!r} is not HEIGHTxWIDTH")
     return int(shape[1]), int(shape[2])
 
 
@@ -169,11 +174,12 @@ def run(options: argparse.Namespace) -> int:
     say = partial(_say, options)
     _check_outputs(options)
     table = read(options, say)
-    if table.left_out and options.color_by is None:
-        say("  samples can be coloured by a column of texts, for example --color-by "
-            f"{shlex.quote(table.left_out[0])}")  # fmt: skip
+    groupings = table.left_out or table.groupings
+    if groupings and options.color_by is None:
+        say(f"  {table.words.sample}s can be coloured and grouped by a column, for example "
+            f"--color-by {shlex.quote(groupings[0])}")  # fmt: skip
     _check_table(options, table)
-    # Imported now: they take seconds, and what cannot be read is said at once.
+    # Imported now: they take seconds, and errors of reading come first.
     from robustnmf.report.fitted import summary
     from robustnmf.report.fitted_page import write
     from robustnmf.report.page import counted
@@ -191,9 +197,10 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         files = {name: str(path) for name, path in paths.items()}
         print(json.dumps({**numbers, "files": files}))
-    say(f"{counted(numbers['components'], 'part')} in "
+    say(f"{counted(numbers['components'], table.words.component)} in "
         f"{counted(numbers['iterations'], 'iteration')}, {fit.seconds:.1f} s; "
-        f"outliers: {len(numbers['outliers'])} of {numbers['samples']} samples")  # fmt: skip
+        f"outliers: {len(numbers['outliers'])} of {counted(numbers['samples'], table.words.sample)}"
+    )  # fmt: skip
     if options.write_h5ad is not None:
         say(f"AnnData: {options.write_h5ad}")
     if options.output is not None:
@@ -219,7 +226,7 @@ def _check_outputs(options: argparse.Namespace) -> None:
     h5ad = options.write_h5ad
     paths: list[Path] = []
     if options.output is None and h5ad is None:
-        raise UsageError("-o FOLDER is needed, or --write-h5ad FILE: where do the results go?")
+        raise UsageError("-o FOLDER or --write-h5ad FILE is needed for the results.")
     if str(options.output) == "-":
         raise UsageError("-o is -, but a folder is needed; results are several files.")
     check = partial(check_output, inputs=[options.data], force=options.force)
@@ -231,16 +238,20 @@ def _check_outputs(options: argparse.Namespace) -> None:
     for module in ("anndata", "h5py"):  # imported after the fit, as they take memory
         if find_spec(module) is None:
             raise ModuleNotFoundError(f"AnnData files need {module}", name=module)
-    from robustnmf.anndata import is_anndata_file
+    from robustnmf.anndata.files import check_raw_variables, is_anndata_file
 
     if h5ad.resolve() in [path.resolve() for path in paths]:
         raise UsageError(f"--write-h5ad is {h5ad}, a file that -o writes.")
     check("--write-h5ad", h5ad, [h5ad], streams=False)
-    if options.dataset is not None and is_anndata_file(options.data):
+    if not is_anndata_file(options.data):
+        return
+    if options.dataset is not None:
         raise ValueError(
             "--write-h5ad keeps the observations and variables of an AnnData file, which --dataset "
             "leaves out. Leave --dataset out, or --write-h5ad."
         )
+    if options.raw:
+        check_raw_variables(options.data)
 
 
 def _check_table(options: argparse.Namespace, table: Table) -> None:
@@ -279,7 +290,8 @@ def _write_h5ad(options: argparse.Namespace, fit: Fit) -> None:
     """Write the file that was read, or its table, with the results in it as an AnnData file."""
     from robustnmf.anndata import result_slots, write_h5ad
 
-    results = result_slots(fit.model, fit.codes, fit.components, H5AD_KEY, {"layer": options.layer})
+    read = {"layer": options.layer, "use_raw": options.raw or None, "mask_var": options.mask_var}
+    results = result_slots(fit.model, fit.codes, fit.components, H5AD_KEY, read)
     if fit.scale is not None:
         results["uns"][H5AD_KEY]["feature_scale"] = fit.scale
     data = fit.table.data if fit.unscaled is None else fit.unscaled
@@ -287,7 +299,7 @@ def _write_h5ad(options: argparse.Namespace, fit: Fit) -> None:
 
 
 def _fit(options: argparse.Namespace, table: Table) -> Fit:
-    """Scale the features, choose the number of parts, and fit, as the options say."""
+    """Choose the loss, scale the features, choose the number of components, and fit."""
     import numpy as np
 
     from robustnmf.anndata import is_anndata_file
@@ -306,10 +318,16 @@ def _fit(options: argparse.Namespace, table: Table) -> Fit:
     rows = draw_rows(table.data, MAX_ROWS, options.seed)
     if not options.color_by:
         note(class_note(rows, table))
+    holds_counts = are_counts(rows, table)
+    loss = options.loss or ("kullback-leibler" if holds_counts else "frobenius")
+    if holds_counts and options.loss is None:
+        where = table.place or "X"
+        table.notes.append(f"{where} holds counts: --loss {loss} (--loss frobenius overrides)")
+        _say(options, f"  {table.notes[-1]}")
     scale = unscaled = None
     kind, reason = options.scale, ""
     if kind == "auto":
-        kind, reason = choose_scale(rows, table, options)
+        kind, reason = choose_scale(rows, table, loss, is_image=options.image_shape is not None)
         note(reason if kind == "none" else "")
     if kind != "none":
         if options.write_h5ad is not None and not is_anndata_file(options.data):
@@ -317,12 +335,12 @@ def _fit(options: argparse.Namespace, table: Table) -> Fit:
         table, scale = scale_features(table, kind, options.seed, keep=unscaled is not None)
         table.notes.append(f"{reason}every feature is divided by its scale ({kind})")
         _say(options, f"  {table.notes[-1]}")
-    parameters = {"loss": options.loss, "init": options.init, "weighting": options.weighting}
+    parameters = {"loss": loss, "init": options.init, "weighting": options.weighting}
     selection, rank = None, options.components
     if rank == "auto":
         selection = _choose_rank(table, options, parameters)
         rank = selection.recommended
-        note(edge_note(selection, options.max_ranks))
+        note(edge_note(selection, options.max_ranks, table.words.component))
     model = RobustNMF(
         rank, n_init=options.n_init, max_iter=options.max_iter, tol=options.tol,
         random_state=options.seed, **parameters,
@@ -341,14 +359,14 @@ def _fit(options: argparse.Namespace, table: Table) -> Fit:
             note(name_places(str(warning.message), table))
     return Fit(
         model, table, codes, time.perf_counter() - begin, options.image_shape, selection,
-        options.data.name, scale, messages, options.color_by, unscaled,
+        options.data.name, scale, messages, options.color_by, unscaled, holds_counts,
     )  # fmt: skip
 
 
 def _choose_rank(
     table: Table, options: argparse.Namespace, parameters: dict[str, Any]
 ) -> RankSelection:
-    """Compare numbers of parts on some of the samples, as ``RobustNMF("auto")`` does."""
+    """Compare numbers of components on some samples, as ``RobustNMF("auto")`` does."""
     from robustnmf.estimators import RobustNMF
     from robustnmf.fitting import check_source
     from robustnmf.fitting.rank import choose_rank, draw_rank_rows, largest_rank
@@ -356,14 +374,15 @@ def _choose_rank(
 
     with places_named(table):
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the fit says the same of X
+            warnings.simplefilter("ignore")  # the fit repeats them
             settings = RobustNMF(
                 random_state=options.seed, verbose=int(not _is_quiet(options)), **parameters
             )._settings()
             source = check_source(settings, source_for(table.data, settings.name))
             rows = draw_rank_rows(settings, source)
         largest = min(options.max_ranks, largest_rank(rows))
-    _say(options, f"choosing among {largest} numbers of parts, on {rows.shape[0]} samples")
+    words = table.words
+    _say(options, f"comparing 1 to {largest} {words.component}s on {rows.shape[0]} {words.sample}s")
     with places_named(table if rows.shape[0] == table.data.shape[0] else None):
         selection = choose_rank(settings, rows, options.max_ranks)
     _say(options, selection.reason)
@@ -371,7 +390,7 @@ def _choose_rank(
 
 
 def run_record(options: argparse.Namespace, fit: Fit, numbers: dict[str, Any]) -> dict[str, Any]:
-    """Return what ``run.json`` holds: what was run, on what, and what was left out."""
+    """Return the content of ``run.json``: command, input, parameters, and skipped columns."""
     left_out = ("columns_left_out", "cells_made_missing", "short_lines")
     results = ("samples", "features", "components", "iterations", "objective", "seconds")
     chosen = {
@@ -392,6 +411,7 @@ def run_record(options: argparse.Namespace, fit: Fit, numbers: dict[str, Any]) -
         "scale": None if fit.scale is None else dict(
             zip(fit.table.features, fit.scale.tolist(), strict=True)
         ),
+        "counts": fit.holds_counts,
         "notes": list(fit.table.notes),
         "left_out": {name: numbers[name] for name in left_out},
         "results": {name: numbers[name] for name in results}
@@ -412,7 +432,7 @@ def _show_progress(model: RobustNMF) -> None:
 
 
 def units_ratio(rows: Any) -> float:
-    """Return how many times the median feature of rows the largest one is; 1 for sparse rows."""
+    """Return the ratio of the largest feature to the median one; 1 for sparse rows."""
     import numpy as np
 
     if not isinstance(rows, np.ndarray):
@@ -425,7 +445,7 @@ def units_ratio(rows: Any) -> float:
 
 
 def choose_scale(
-    rows: Any, table: Table, options: argparse.Namespace
+    rows: Any, table: Table, loss: str, *, is_image: bool
 ) -> tuple[Literal["none", "robust"], str]:
     """Return the scale for ``--scale auto``, and the reason or a note; empty without either.
 
@@ -436,17 +456,26 @@ def choose_scale(
     from robustnmf.report.fitted_plots import feature_axis
 
     ratio = units_ratio(rows)
-    if ratio < NOTEWORTHY_RATIO or options.loss not in SQUARED_LOSSES:
+    if ratio < NOTEWORTHY_RATIO or loss not in SQUARED_LOSSES:
         return "none", ""
     text = f"the largest feature is {ratio:,.0f} times the median one"
     known = rows[np.isfinite(rows)]
-    is_ordered = options.image_shape is not None or feature_axis(table) is not None
-    if is_ordered or (known == np.floor(known)).all():
+    if is_image or feature_axis(table) is not None or (known == np.floor(known)).all():
         return "none", (
-            f"{text} and will dominate the parts; if features have different units, use --scale "
-            "robust"
+            f"{text} and will dominate the components; if features have different units, use "
+            "--scale robust"
         )
     return "robust", f"{text} (--scale none keeps the units): "
+
+
+def are_counts(rows: Any, table: Table) -> bool:
+    """Whether rows of a sparse table, or of cells, are counts; other dense tables never are."""
+    import numpy as np
+
+    from robustnmf.anndata.slots import is_counts
+
+    is_dense = isinstance(rows, np.ndarray)
+    return is_counts(rows) and (table.of_cells or table.place is not None or not is_dense)
 
 
 def class_note(rows: Any, table: Table) -> str:
@@ -468,27 +497,27 @@ def class_note(rows: Any, table: Table) -> str:
         return ""
     (name,) = names
     return (
-        f"the column {name!r} holds {counts[name]} different integers and is a feature; if it is "
-        f"the class of the samples, use --color-by {shlex.quote(name)}"
+        f"the column {name!r} holds {counts[name]} different integers and is used as a feature; if "
+        f"it is the class of the samples, use --color-by {shlex.quote(name)}"
     )
 
 
-def edge_note(selection: RankSelection, max_ranks: int) -> str:
-    """Say in words that the number of parts is at the edge of those that were tried, if it is."""
+def edge_note(selection: RankSelection, max_ranks: int, word: str = "component") -> str:
+    """Note that the number of components is the largest or least one that was tried, if it is."""
     rank, largest = selection.recommended, int(selection.ranks[-1])
     if rank == largest > 1 and largest == max_ranks:
         return (
-            f"-k auto chose {rank} parts, the most that it tried; more may be better, raise "
+            f"-k auto chose {rank} {word}s, the most that it tried; more can be better, raise "
             "--max-ranks"
         )
     if rank == largest > 1:
         return (
-            f"-k auto chose {rank} parts, the most that a table of this shape allows: it may have "
-            "no fewer parts than features, or too few samples"
+            f"-k auto chose {rank} {word}s, the most that a table of this shape allows: it can "
+            f"need as many {word}s as features, or have too few samples"
         )
     if rank == 1 < largest:
         return (
-            "-k auto chose 1 part, the least there is: samples differ in amount alone, or their "
-            "parts are hidden by noise or by features of large units (--scale robust)"
+            f"-k auto chose 1 {word}, the least there is: samples differ only in their total, or "
+            f"noise or features with large units hide other {word}s (--scale robust)"
         )
     return ""

@@ -29,9 +29,10 @@ if TYPE_CHECKING:
     from robustnmf.estimators.base import BaseRobustNMF
     from robustnmf.tables import StoredRows, Table
 
-DESCRIPTION = """Apply a model to new samples. Written is a CSV file with a line for each: how much
-of every part it has, its energy (its distance from what the parts make of it), and whether it is
-an outlier by the rule of the fit. Columns are matched by their names.
+DESCRIPTION = """Apply a model to new samples. The CSV file has a line for each sample: its code
+for every component, its energy (reconstruction error), and whether it is an outlier by the cutoffs
+of the fit. Columns are matched by their names. Of an H5AD file, the layer or .raw of the fit is
+read (from run.json beside the model); --layer X reads X.
 """
 EXAMPLES = """examples:
   robustnmf transform out/model.rnmf new.csv -o codes.csv
@@ -42,7 +43,7 @@ EXAMPLES = """examples:
 
 def add(commands: Commands) -> None:
     """Add the command and its options."""
-    summary = "codes and energies of new samples, and whether they are outliers"
+    summary = "codes, energies and outliers of new samples"
     parser = command(commands, "transform", summary, EXAMPLES, DESCRIPTION)
     parser.add_argument("model", type=Path, help="model.rnmf of robustnmf fit, or model.save(path)")
     add_reading(parser)
@@ -59,25 +60,26 @@ def run(options: argparse.Namespace) -> int:
 
     to_stdout = is_stdout(options.output)
     if to_stdout and options.json:
-        raise UsageError("--json prints to standard output, where -o writes the codes to.")
+        raise UsageError("--json prints to standard output, and -o writes the codes there.")
     if not to_stdout:
         inputs = [options.data, options.model]
         check_output("--output", options.output, [options.output], inputs, force=options.force)
     model = load(options.model)
     if not hasattr(model, "transform"):
-        raise ValueError(f"{options.model} is a {type(model).__name__}, which has no codes.")
+        raise ValueError(f"{options.model} is a {type(model).__name__}, which has no transform.")
     messages = sys.stderr if to_stdout else sys.stdout
 
     def say(text: str) -> None:
         if not options.json:
             print(text, file=messages)
 
+    _read_as_fitted(options)
     table = read(options, say)
     data, unknown = align_features(table, model)
     if unknown:
         first = ", ".join(repr(name[:40]) for name in unknown[:5])
         more = ", ..." if len(unknown) > 5 else ""
-        warn(f"left out, no features of the model: {first}{more}")
+        warn(f"skipped {len(unknown)} columns that are not features of the model: {first}{more}")
     with places_named(table), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about names of features, which were compared above
         codes, energies, outliers = encode_samples(model, data)
@@ -90,8 +92,26 @@ def run(options: argparse.Namespace) -> int:
         result = {"samples": samples, "features": features, "output": str(options.output)}
         result["outliers"] = [table.ids[int(i)] for i in outliers.nonzero()[0]]
         print(json.dumps({**result, **read_summary(table), "columns_not_in_model": unknown}))
-    say(f"codes of {samples} samples, {int(outliers.sum())} of them outliers: {options.output}")
+    words = table.words
+    say(f"codes of {samples} {words.sample}s, {int(outliers.sum())} of them outliers: "
+        f"{options.output}")  # fmt: skip
     return 0
+
+
+def _read_as_fitted(options: argparse.Namespace) -> None:
+    """Choose the layer or ``.raw`` that the fit has read, unless the options choose one."""
+    is_chosen = options.raw or options.layer is not None or options.dataset is not None
+    if is_chosen or options.data.suffix.lower() not in (".h5ad", ".h5", ".hdf5"):
+        return
+    try:
+        record = json.loads(options.model.with_name("run.json").read_text(encoding="utf-8"))
+        layer, raw = record["options"]["layer"], record["options"]["raw"] is True
+    except (OSError, ValueError, LookupError, TypeError):  # no record of a fit
+        return
+    if raw or isinstance(layer, str):
+        options.layer, options.raw = (None, True) if raw else (layer, False)
+        warn(f"reading {'.raw' if raw else f'layer {layer[:40]!r}'} as in the fit (run.json); "
+             "--layer X reads X")  # fmt: skip
 
 
 def align_features(
@@ -109,9 +129,9 @@ def align_features(
     ambiguous = [name for name in names if name in table.repeated]
     if ambiguous:
         raise ValueError(
-            f"the table has several features that are called {ambiguous[0][:40]!r}, and not the "
-            "same features in the same order as the model, so that it is not known which is which. "
-            "Choose those of the model with --columns, or give them different names."
+            f"the table has several features that are called {ambiguous[0][:40]!r}, and its "
+            "features or their order differ from those of the model, so they cannot be matched by "
+            "name. Give them different names."
         )
     positions = {name: i for i, name in enumerate(table.features)}
     missing = [name for name in names if name not in positions]

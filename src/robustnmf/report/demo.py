@@ -26,19 +26,19 @@ if TYPE_CHECKING:
 
 HEADER = ("method", "clean error", "AUROC", "eff. samples", "seconds", "iterations")
 EXPLANATION = (
-    f"scikit-learn's digits with {SHARE:.0%} of the samples spoiled: noise, shuffled pixels, a "
-    f"bright block. Rank {RANK}. Clean error: squared error on the clean samples with the basis "
-    "learned from all of them, relative to plain NMF trained on the clean samples only "
-    "(1 is what clean data would have given). AUROC: how well the energies tell spoiled from "
-    "clean samples. Eff. samples: effective sample size of the weights."
+    f"scikit-learn's digits with {SHARE:.0%} of the samples corrupted: noise, shuffled pixels, "
+    f"a bright block; {RANK} components. The clean error is the squared error of the clean samples "
+    "with the components learned from all samples, relative to plain NMF fitted to the clean "
+    "samples only. AUROC shows how well the energies separate corrupted from clean samples. Eff. "
+    "samples is the effective sample size of the weights."
 )
 MAX_IMAGES = 8
 SWIMMER_HEADER = ("method", "mean cosine", "limbs found", "left out", "of them bad")
 SWIMMER_EXPLANATION = (
     f"256 stick figures with {SHARE:.0%} of them replaced by noise; every figure is a sum of four "
-    "of 16 limbs. Mean cosine: of the components that a method learns with the limbs they match "
-    "best. A limb counts as found from a cosine of 0.9 on. Left out: samples that RobustNMF gives "
-    "no weight."
+    "of 16 limbs. The mean cosine compares each component with the limb that it matches best. A "
+    f"limb is found if its cosine is at least {FOUND}. Samples that RobustNMF gives no weight are "
+    "left out."
 )
 
 
@@ -70,15 +70,15 @@ def write(demo: Demo, figures: Figures, learned: list[Learned], folder: Path) ->
     content: list[Content] = [
         Paragraph(SWIMMER_EXPLANATION),
         Table(SWIMMER_HEADER, rows, "Three methods on figures with noise"),
-        Picture(swimmer_picture(figures, learned), "Figures, and what each method learned of them"),
+        Picture(swimmer_picture(figures, learned), "Figures, and the components of each method"),
         Paragraph(EXPLANATION),
-        Table(HEADER, [cells(row) for row in demo.rows], "All methods on the spoiled digits"),
-        Picture(png, "Spoiled samples, basis images, importances and objectives of all methods"),
+        Table(HEADER, [cells(row) for row in demo.rows], "All methods on the corrupted digits"),
+        Picture(png, "Corrupted samples, components, importances and objectives of all methods"),
         *(Paragraph(f"{row.method}: {text}") for row in demo.rows for text in row.warnings),
     ]
     paths = folder / "demo.png", folder / "report.html"
     write_whole(paths[0], png)
-    write_whole(paths[1], page("robustnmf: what a fifth of bad samples does", content).encode())
+    write_whole(paths[1], page("robustnmf: the effect of 20% bad samples", content).encode())
     return paths
 
 
@@ -88,7 +88,7 @@ def picture(demo: Demo) -> bytes:
 
     figure = Figure(figsize=(13, 1.35 * (len(demo.rows) + 1)), layout="constrained")
     grid = figure.add_gridspec(len(demo.rows) + 1, 3, width_ratios=(4, 2, 2))
-    _images(figure.add_subplot(grid[0, 0]), demo.spoiled[demo.bad][::45], "spoiled samples")
+    _images(figure.add_subplot(grid[0, 0]), demo.spoiled[demo.bad][::45], "corrupted samples")
     _images(figure.add_subplot(grid[0, 1:]), demo.spoiled[~demo.bad][::180], "clean samples")
     for i, row in enumerate(demo.rows, start=1):
         title = f"{row.method}: clean error {row.relative_error:.3f}"
@@ -101,9 +101,9 @@ def picture(demo: Demo) -> bytes:
 
 
 def swimmer_picture(figures: Figures, learned: list[Learned]) -> bytes:
-    """Draw samples, and below them the parts of every method, as PNG.
+    """Draw samples, and below them the components of every method, as PNG.
 
-    Parts that match no limb have a red frame.
+    Components that match no limb have a red frame.
     """
     from matplotlib.figure import Figure
 

@@ -35,7 +35,7 @@ def unwritable_reason(path: Path) -> str | None:
         while not os.path.lexists(folder):
             folder = folder.parent
         if not folder.is_dir():
-            return f"{folder} is no folder"
+            return f"{folder} is not a folder"
         with tempfile.TemporaryFile(dir=folder):
             return None
     except (OSError, RuntimeError) as error:  # of links that form a circle: RuntimeError

@@ -32,8 +32,8 @@ class Fit:
     ``selection`` holds the errors by which the rank was chosen, if it was. With ``scale``
     (features,) the data of the table are divided by it, and so are the components of the model.
     ``unscaled`` are the data before that, if they are to be written.
-    ``color_by`` names the column that samples are coloured by. Arrays over all samples are computed
-    once: the tables and the page read them for every sample.
+    ``color_by`` names the column that samples are coloured and grouped by. Arrays over all samples
+    are computed once: the tables and the page read them for every sample.
     """
 
     model: RobustNMF
@@ -47,6 +47,7 @@ class Fit:
     warnings: list[str] = field(default_factory=list)
     color_by: str | None = None
     unscaled: np.ndarray | csr_array | None = None
+    holds_counts: bool = False
 
     @cached_property
     def components(self) -> np.ndarray:
@@ -58,7 +59,7 @@ class Fit:
     def weights(self) -> np.ndarray:
         """Weight of every sample over the largest (n_samples,).
 
-        Importances also have a factor for the share of known values, which says nothing about how
+        Importances also have a factor for the share of known values, which does not depend on how
         well a sample is described; it is divided out.
         """
         known = self.table.data.shape[1] - self.missing
@@ -72,7 +73,7 @@ class Fit:
 
     @cached_property
     def outliers(self) -> np.ndarray:
-        """Whether a sample is an outlier (n_samples,); blank samples are none."""
+        """Whether a sample is an outlier (n_samples,); blank samples are not."""
         return np.asarray(self.model.outliers_) & ~self.blank
 
     @cached_property
@@ -107,15 +108,25 @@ class Fit:
     def missing_text(self) -> str:
         """How many values are missing, in words."""
         count, size = int(self.missing.sum()), math.prod(self.table.data.shape)
-        return f"{count:,} of {size:,} values are missing ({format_percent(count / size)})"
+        share = f" ({format_percent(count / size)})" if count else ""
+        return f"{count:,} of {size:,} values are missing{share}"
+
+    @property
+    def component_names(self) -> list[str]:
+        """What the components are called on the page: numbered from one, as in the files."""
+        word = self.table.words.component
+        return [f"{word} {j + 1}" for j in range(len(self.model.components_))]
 
     def feature_name(self, feature: int) -> str:
         """Return the name of a feature as pages show it; those without one are numbered."""
         name = display_name(self.table.features[feature])
-        return name if self.table.named else f"feature {name}"
+        return name if self.table.named else f"{self.table.words.feature} {name}"
 
-    def part_shares(self, indices: np.ndarray) -> np.ndarray:
-        """Return the share of each part in the approximations of samples (len(indices), k)."""
+    def component_shares(self, indices: np.ndarray) -> np.ndarray:
+        """Return the share of each component in the approximations of samples (len(indices), k).
+
+        These are the codes for components that sum to one, normalised to sum to one per sample.
+        """
         components = np.asarray(self.model.components_, dtype=float)
         amounts = np.asarray(self.codes[indices], dtype=float) * components.sum(axis=1)
         totals = amounts.sum(axis=1, keepdims=True)
@@ -134,6 +145,8 @@ def summary(fit: Fit) -> dict[str, Any]:
         "effective_sample_size": float(model.effective_sample_size_),
         "blank": int(fit.blank.sum()),
         "missing_values": int(fit.missing.sum()),
+        "counts": fit.holds_counts,
+        "loss": str(model.loss),
         "outliers": [fit.table.ids[i] for i in fit.order[fit.outliers[fit.order]]],
         "seconds": round(fit.seconds, 3),
         **read_summary(fit.table),
@@ -141,12 +154,13 @@ def summary(fit: Fit) -> dict[str, Any]:
 
 
 def read_summary(table: Table) -> dict[str, Any]:
-    """Return what ``--json`` prints about how a table was read."""
+    """Return the facts about how a table was read that ``--json`` prints."""
     return {
         "columns_left_out": table.left_out,
         "cells_made_missing": table.made_missing,
         "short_lines": len(table.short_lines),
         "text_format": table.text_format,
+        "place": table.place,
     }
 
 
@@ -177,7 +191,7 @@ def _scale_of(model: Any) -> np.ndarray | None:
         return None
     is_array = isinstance(scale, np.ndarray) and scale.shape == (model.n_features_in_,)
     if not is_array or scale.dtype.kind != "f" or not ((scale > 0) & np.isfinite(scale)).all():
-        raise ValueError("the model has scales of features that are no positive numbers.")
+        raise ValueError("the model has scales of features that are not positive numbers.")
     return scale
 
 
@@ -189,7 +203,7 @@ def write_codes(
     outliers: np.ndarray,
 ) -> None:
     """Write codes (n, k), energies and outliers (n,) of new samples as CSV to a binary file."""
-    header = ["id", *part_names(codes.shape[1]), "energy", "outlier"]
+    header = ["id", *column_names(codes.shape[1]), "energy", "outlier"]
     rows = csv_rows(map(escape_formula, ids), np.column_stack([codes, energies]), outliers)
     write_comma_separated(file, header, rows)
 
@@ -210,12 +224,12 @@ def csv_rows(
         yield [name, *numbers, *end]
 
 
-def part_names(count: int) -> list[str]:
-    """Return what the components are called in files."""
-    return [f"part{j + 1}" for j in range(count)]
+def column_names(count: int) -> list[str]:
+    """Return the names of components in files."""
+    return [f"component{j + 1}" for j in range(count)]
 
 
 def escape_formula(text: str) -> str:
-    """Return a name for a cell of a CSV file that no spreadsheet takes for a formula."""
+    """Return a name for a CSV file that spreadsheets do not interpret as a formula."""
     is_risky = bool(text) and text[0] in "=+-@\t\r\n"
     return f"'{text}" if is_risky and not is_number(text) else text

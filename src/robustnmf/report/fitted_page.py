@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -10,11 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from robustnmf._version import __version__
 from robustnmf.arrays import as_dense
 from robustnmf.estimators import RankSelection, top_features
 from robustnmf.report import fitted_plots as plots
 from robustnmf.report.files import FIT_FILES, output_file, write_comma_separated, write_whole
-from robustnmf.report.fitted import Fit, csv_rows, escape_formula, part_names
+from robustnmf.report.fitted import Fit, column_names, csv_rows, escape_formula
 from robustnmf.report.page import (
     MAX_NOTE,
     Bullets,
@@ -29,16 +31,16 @@ from robustnmf.report.page import (
     format_percent,
     page,
 )
-from robustnmf.tables import take_rows
+from robustnmf.tables import join_first, take_rows
 
-MAX_SAMPLES, MAX_NAMED = 500, 3
-"""Rows of the table, and features that are named for a sample."""
+MAX_SAMPLES, MAX_NAMED, MAX_GROUPS = 500, 3, 60
+"""Rows of the table, features that are named for a sample, and groups of the coloured column."""
 
 MAX_ENTRIES = 2_000_000
 """Entries of the samples that are explained: they are made dense."""
 
 TOP_FEATURES, MIN_RATIO, FAR_MORE = 6, 1.05, 1000
-"""Features of a part in their table, the least and the largest ratio that is written out."""
+"""Features of a component in their table, the least and the largest ratio that is written."""
 
 MIN_EXPLAINED = 10
 BAD_ENTRY, MAX_BAD_ENTRIES = 0.1, 5
@@ -47,14 +49,14 @@ BAD_ENTRY, MAX_BAD_ENTRIES = 0.1, 5
 
 def write(fit: Fit, folder: Path, run_record: dict[str, Any] | None = None) -> dict[str, Path]:
     """Write all files of a fit, the record of its run among them; return their paths by name."""
-    names = part_names(fit.model.components_.shape[0])
+    names = column_names(fit.model.components_.shape[0])
     table, model = fit.table, fit.model
     ids = [escape_formula(name) for name in table.ids]
     numbers = np.column_stack([model.sample_importances_, model.energies_])
     features = [escape_formula(name) for name in table.features]
     paths = {name: folder / name for name in FIT_FILES}
     tables: dict[str, tuple[list[str], Iterable[Sequence[object]]]] = {
-        "basis.csv": (["part", *features], csv_rows(names, fit.components)),
+        "basis.csv": (["component", *features], csv_rows(names, fit.components)),
         "codes.csv": (["id", *names], csv_rows(ids, fit.codes)),
         "samples.csv": (
             ["id", "importance", "energy", "outlier"],
@@ -66,15 +68,17 @@ def write(fit: Fit, folder: Path, run_record: dict[str, Any] | None = None) -> d
             write_comma_separated(file, header, rows)
     model.save(paths["model.rnmf"])
     title = f"robustnmf: {display_name(fit.name)}"
-    write_whole(paths["report.html"], page(title, contents(fit)).encode())
-    text = json.dumps(run_record or {}, indent=1, default=str)
+    record = run_record or {}
+    html = page(title, contents(fit, record.get("command", ())))
+    write_whole(paths["report.html"], html.encode())
+    text = json.dumps(record, indent=1, default=str)
     write_whole(paths["run.json"], f"{text}\n".encode())
     return paths
 
 
-def contents(fit: Fit) -> list[Content]:
-    """Return the pieces of the page of a fit."""
-    sections = [section for section in _sections(fit) if section[2]]
+def contents(fit: Fit, command: Sequence[str] = ()) -> list[Content]:
+    """Return the pieces of the page of a fit, with the command that made it if it is given."""
+    sections = [section for section in _sections(fit, command) if section[2]]
     content: list[Content] = [
         Paragraph(_summary_text(fit)),
         Links([(anchor, title) for title, anchor, _ in sections]),
@@ -84,132 +88,192 @@ def contents(fit: Fit) -> list[Content]:
     return content
 
 
-def _sections(fit: Fit) -> list[tuple[str, str, list[Content]]]:
+def _sections(fit: Fit, command: Sequence[str]) -> list[tuple[str, str, list[Content]]]:
     """Return title, anchor and pieces of the sections of the page; some may be empty."""
-    count = len(fit.codes)
+    sample, _, component = fit.table.words
     drawn = plots.draw_samples(fit)
     codes, n_columns = plots.codes_plot(fit)
     notes = [display_name(note, MAX_NOTE) for note in (*fit.table.notes, *fit.table.losses)]
     messages = [display_name(text, MAX_NOTE) for text in fit.warnings]
     return [
         ("Warnings", "warnings", [Bullets(messages)] if messages else []),
-        ("Parts", "parts", [
-            Paragraph(_parts_text(fit)), plots.components_plots(fit), *top_features_table(fit),
+        (f"{component.capitalize()}s", "components", [
+            Paragraph(_components_text(fit)), plots.components_plots(fit),
+            *top_features_table(fit),
         ]),
-        ("Map of the samples", "map", [
-            Paragraph(_map_text(fit) + _count_note(len(drawn), count)), plots.map_plot(fit, drawn),
+        ("Mean usage by group", "usage", usage_by_group(fit)),
+        (f"Map of the {sample}s", "map", [
+            Paragraph(_map_text(fit) + _count_note(fit, len(drawn))), plots.map_plot(fit, drawn),
         ]),
-        ("Outliers and other samples", "samples", [
+        (f"Outliers and other {sample}s", "samples", [
             Paragraph(
-                "Most unusual samples first. The weight is relative to the largest weight; missing "
-                "values do not lower it. Energy: the distance of a sample from what the parts make "
-                "of it, with the features that have most of it: ↑ more than the parts explain, ↓ "
-                "less. Main part: that with the largest share in the approximation of the sample."
+                f"Most unusual {sample}s first. The weight is relative to the largest weight; "
+                "missing values do not lower it. The energy is the reconstruction error of a "
+                f"{sample}; the last column shows which {fit.table.words.feature}s cause most of "
+                f"it: ↑ more than the {component}s explain, ↓ less. The main {component} has the "
+                f"largest share in the approximation of the {sample}."
             ),
             samples_table(fit),
         ]),
-        ("Energies", "energies", [
+        ("Reconstruction errors", "energies", [
             Paragraph(
-                "This weighting has no cutoff: outliers have less than a tenth of an equal weight."
+                f"This weighting has no cutoff: outliers are {sample}s with less than a tenth of "
+                "the mean weight."
                 if fit.cutoffs is None else
-                "Samples above their cutoff have less or no weight; small samples have lower "
-                "cutoffs."
+                f"{sample.capitalize()}s with an energy (reconstruction error) above their cutoff "
+                f"are down-weighted or left out; small {sample}s have lower cutoffs."
             ),
             plots.energies_plot(fit),
         ]),
         ("Codes", "codes", [
             Paragraph(
-                "How much of each part samples have, of the largest amount of it among samples "
-                "that are no outliers." + _count_note(n_columns, count)
+                f"The amount of each {component} in a {sample}, relative to the largest amount "
+                f"among {sample}s that are not outliers." + _count_note(fit, n_columns)
             ),
             codes,
         ]),
-        ("Number of parts", "rank", [] if fit.selection is None else rank_curve(fit.selection)),
-        ("How it was found", "fit", [plots.objective_plot(fit)]),
-        ("What was read", "data", [Bullets(notes)]),
+        (f"Number of {component}s", "rank",
+         [] if fit.selection is None else rank_curve(fit.selection)),
+        ("How it was computed", "fit", [*_facts(fit, command), plots.objective_plot(fit)]),
+        ("How the file was read", "data", [Bullets(notes)]),
     ]  # fmt: skip
 
 
-def _count_note(drawn: int, count: int) -> str:
+def _facts(fit: Fit, command: Sequence[str]) -> list[Content]:
+    """Return the command, version and parameters that repeat the fit."""
+    model = fit.model
+    line = shlex.join(["robustnmf", *command])
+    facts = [
+        f"Version: robustnmf {__version__}",
+        f"Random seed: {model.random_state}",
+        f"Loss: {model.loss}, weighting: {model.weighting}, start: {model.init}",
+        f"Missing values: {fit.missing_text}",
+    ]
+    shown = [Paragraph(display_name(line, len(line)), "command")] if command else []
+    return [*shown, Bullets(facts)]
+
+
+def _count_note(fit: Fit, drawn: int) -> str:
     """Say in words how many of the samples a plot shows, if not all."""
-    if drawn >= count:
+    if drawn >= len(fit.codes):
         return ""
-    return f" Shown are {drawn:,} of {count:,} samples: the most outlying, and others at random."
+    return (
+        f" The plot shows {drawn:,} of {len(fit.codes):,} {fit.table.words.sample}s: the most "
+        "unusual ones, and a random sample of the others."
+    )
 
 
 def _summary_text(fit: Fit) -> str:
-    """Return the first paragraph: sizes, rank, outliers."""
+    """Return the first paragraph: sizes, number of components, outliers."""
+    sample, feature, component = fit.table.words
     n_samples, n_features = fit.table.data.shape
     count = int(fit.outliers.sum())
     n_eff = float(fit.model.effective_sample_size_)
     rank = int(fit.model.components_.shape[0])
-    reason = "" if fit.selection is None else ", the number that was recommended,"
+    reason = "" if fit.selection is None else ", the recommended number,"
     words = (
-        f"{counted(n_samples, 'sample')} with {counted(n_features, 'feature')} were split into "
-        f"{counted(rank, 'part')}{reason} in {counted(fit.model.n_iter_, 'iteration')}. "
+        f"{counted(n_samples, sample)} with {counted(n_features, feature)} were factorised into "
+        f"{counted(rank, component)}{reason} in {counted(fit.model.n_iter_, 'iteration')}. "
     )
     if fit.missing.any():
         words += f"{fit.missing_text}. "
     blank = int(fit.blank.sum())
     if blank:
-        words += f"{blank:,} of the samples are blank: nothing in them is known or above zero. "
+        words += f"{counted(blank, f'blank {sample}')}: all values are zero or missing. "
     if not count:
-        return (
-            words + f"No sample stands out; all of them count (effective sample size {n_eff:,.0f})."
-        )
-    subject = "samples do" if count > 1 else "sample does"
+        return words + f"There are no outliers. The effective sample size is {n_eff:,.0f}."
     farthest = fit.order[: 3 + blank]
     farthest = farthest[fit.outliers[farthest]][:3]
-    worst = ", ".join(display_name(fit.table.ids[int(i)]) for i in farthest)
+    *first, last = (display_name(fit.table.ids[int(i)]) for i in farthest)
+    worst = f"are {', '.join(first)} and {last}" if first else f"is {last}"
     return words + (
-        f"{count:,} {subject} not follow them ({format_percent(count / n_samples)}) and had less "
-        f"or no weight in the fit; the farthest off: {worst}. Effective sample size: {n_eff:,.0f}."
+        f"{counted(count, 'outlier')} ({format_percent(count / n_samples)}) "
+        f"{'were' if count > 1 else 'was'} down-weighted or left out; the most extreme {worst}. "
+        f"The effective sample size is {n_eff:,.0f}."
     )
 
 
 def _map_text(fit: Fit) -> str:
     """Say in words what the map shows."""
-    place = {1: "by the amount of the part in them", 2: "by the amounts of both parts in them"}.get(
-        fit.codes.shape[1], "by the shares of the parts in them"
-    )
-    colors = "" if fit.color_by is None else f" by {display_name(fit.color_by)}; outliers are x"
-    text = f"Samples {place}, coloured{colors or ' by whether they follow the parts'}."
+    sample, _, component = fit.table.words
+    few = {1: f"by the code of the {component}", 2: f"by the codes of both {component}s"}
+    place = few.get(fit.codes.shape[1], f"by the shares of the {component}s in them")
+    colors = "" if fit.color_by is None else f"by {display_name(fit.color_by)}; outliers are x"
+    text = f"{sample.capitalize()}s {place}, coloured {colors or 'by whether they are outliers'}."
     if fit.codes.shape[1] <= 2:
-        text += (
-            " An axis is logarithmic if a few samples are far off; values near zero are then drawn "
-            "at its end."
+        return text + (
+            f" An axis is logarithmic if a few {sample}s are far from the others; values near zero "
+            "are then drawn at its end."
         )
-    else:
-        text += (
-            " The larger the share of a part, the nearer a sample is to it; samples of many parts "
-            "are in the middle."
-        )
-    return text
+    return text + (
+        f" The larger the share of a {component}, the nearer a {sample} is to it; {sample}s that "
+        f"mix many {component}s lie near the centre."
+    )
 
 
-def _parts_text(fit: Fit) -> str:
+def _components_text(fit: Fit) -> str:
     """Say in words what the pictures of components show."""
+    sample, feature, component = fit.table.words
     count = len(fit.model.components_)
-    text = "Every sample is a sum of these parts, each in its own amount."
+    text = f"Each {sample} is a weighted sum of these {component}s."
     if fit.image_shape is None and plots.feature_axis(fit.table) is None:
-        text += " Bars: the largest features of a part."
+        text += f" Bars show the largest {feature}s of each {component}."
     if fit.scale is not None:
         text += " Features are in units of their scale; basis.csv has the units of the file."
-    if count > plots.MAX_PARTS:
-        text += f" Shown are {plots.MAX_PARTS} of {count}; all are in basis.csv."
+    if count > plots.MAX_COMPONENTS:
+        text += f" The first {plots.MAX_COMPONENTS} of {count} are shown; all are in basis.csv."
     return text
+
+
+def usage_by_group(fit: Fit) -> list[Content]:
+    """Return a table of the mean usage of each component in the groups of the coloured column."""
+    sample, _, component = fit.table.words
+    if fit.color_by is None or fit.table.colors is None:
+        columns = join_first(map(display_name, fit.table.groupings))
+        return [Paragraph(
+            f"--color-by COLUMN adds the mean usage of each {component} in the groups of a column "
+            f"of obs, here one of: {columns}."
+        )] if columns else []  # fmt: skip
+    column = display_name(fit.color_by)
+    labels = plots.group_labels(np.asarray(fit.table.colors))
+    if labels is None:
+        return [Paragraph(f"{column} holds many different numbers, which form no groups.")]
+    shares = fit.component_shares(np.arange(len(fit.codes)))
+    is_used = shares.sum(axis=1) > 0
+    groups, members, counts = np.unique(labels[is_used], return_inverse=True, return_counts=True)
+    sums = np.zeros((len(groups), shares.shape[1]))
+    np.add.at(sums, members, shares[is_used])
+    names = fit.component_names[: plots.MAX_COMPONENTS]
+    rows: list[list[str | TableCell]] = []
+    for i in np.argsort(-counts, kind="stable")[:MAX_GROUPS].tolist():
+        group = display_name(str(groups[i]))
+        usages = (sums[i] / counts[i]).tolist()
+        cells = [
+            TableCell(f"{usage:.0%}", usage, hint=f"{group}, {name}: {usage:.2%}", shade=usage)
+            for name, usage in zip(names, usages, strict=False)
+        ]
+        rows.append([group, TableCell(f"{counts[i]:,}", float(counts[i])), *cells])
+    text = (
+        f"The usage of a {component} is its share in the approximation of a {sample}; the usages "
+        f"of a {sample} sum to 100%. Each row is the mean of a group. Hover over a number for more "
+        "digits."
+    )
+    caption = f"Mean usage of each {component} by {column}"
+    if len(groups) > MAX_GROUPS:
+        caption += f"; the {MAX_GROUPS} largest of {len(groups)} groups"
+    return [Paragraph(text), Table([column, f"{sample}s", *names], rows, caption)]
 
 
 def rank_curve(selection: RankSelection) -> list[Content]:
-    """Say how the number of parts was chosen, in words and in a plot."""
+    """Describe how the number of components was chosen, in words and in a plot."""
     text = (
         f"Entries were hidden and predicted with {selection.ranks[0]} to {selection.ranks[-1]} "
-        f"parts; the error is least with {counted(selection.best, 'part')}. "
+        f"components; the error is least with {counted(selection.best, 'component')}. "
     )
     if selection.silhouette is not None:
         text += (
-            "Fits from random starts were compared: the silhouette is one where every start finds "
-            "the same parts. "
+            "Fits from random starts were compared: a silhouette of 1 means that all starts find "
+            "the same components. "
         )
     return [Paragraph(text + selection.reason), plots.rank_plot(selection)]
 
@@ -220,8 +284,8 @@ def samples_table(fit: Fit) -> Table:
     farthest = fit.order[:MAX_SAMPLES]
     n_explained = min(len(farthest), max(MIN_EXPLAINED, MAX_ENTRIES // features))
     texts, bad_entries = _explain(fit, farthest[:n_explained])
-    names = [f"part {j + 1}" for j in range(fit.codes.shape[1])]
-    shares = fit.part_shares(farthest)
+    names = fit.component_names
+    shares = fit.component_shares(farthest)
     rows = []
     for place, i in enumerate(farthest.tolist()):
         energy, weight = float(fit.model.energies_[i]), float(fit.weights[i])
@@ -239,16 +303,17 @@ def samples_table(fit: Fit) -> Table:
             text, n_bad = bad_entries[place] if place < n_explained else ("", 0)
             row.append(TableCell(text, n_bad, kinds=("text",)))
         rows.append(row)
-    header = ["sample", "outlier", "weight", "energy", "main part", "what makes its energy"]
+    sample, _, component = fit.table.words
+    header = [sample, "outlier", "weight", "energy", f"main {component}", "largest residuals"]
     header += [] if bad_entries is None else ["entries without weight"]
-    caption = f"All {count:,} samples, the most outlying first"
+    caption = f"All {counted(count, sample)}"
     if len(rows) < count:
-        caption = f"The {len(rows):,} most outlying of {count:,} samples; all are in samples.csv"
+        caption = f"The {len(rows):,} most unusual of {count:,} {sample}s; all are in samples.csv"
     return Table(header, rows, caption, searchable=True)
 
 
 def _explain(fit: Fit, indices: np.ndarray) -> tuple[list[str], list[tuple[str, int]] | None]:
-    """Say in words what makes the energies of some samples, and which entries have no weight."""
+    """Name the features with the largest residuals, and the entries without weight."""
     rows = take_rows(fit.table.data, indices)
     dense = as_dense(rows)
     has_weights = hasattr(fit.model, "entry_weights")
@@ -259,11 +324,11 @@ def _explain(fit: Fit, indices: np.ndarray) -> tuple[list[str], list[tuple[str, 
     texts = []
     for row in contributions:
         chosen, others = contribution_shares(row)
-        parts = [
+        named = [
             f"{'↑' if row[j] > 0 else '↓'} {fit.feature_name(j)} {percent}%"
             for j, percent in chosen
         ]
-        texts.append(", ".join([*parts, f"others {others}%"] if others else parts))
+        texts.append(", ".join([*named, f"others {others}%"] if others else named))
     if weights is None:
         return texts, None
     bad_entries = []
@@ -297,20 +362,21 @@ def contribution_shares(
 
 
 def top_features_table(fit: Fit) -> list[Content]:
-    """Return a table of the features that tell each part from the others, if there are several."""
-    parts = top_features(fit.model, TOP_FEATURES)[: plots.MAX_PARTS]
-    if len(parts) < 2 or fit.image_shape is not None:
+    """Return a table of the most distinctive features of components, if there are several."""
+    distinctive = top_features(fit.model, TOP_FEATURES)[: plots.MAX_COMPONENTS]
+    if len(distinctive) < 2 or fit.image_shape is not None:
         return []
+    _, feature, component = fit.table.words
     rows: list[list[str | TableCell]] = []
-    for i, features in enumerate(parts, start=1):
+    for name, features in zip(fit.component_names, distinctive, strict=False):
         listed = []
         for top in features:
             times = f"{top.ratio:.1f} times" if top.ratio < FAR_MORE else f"over {FAR_MORE} times"
             if top.ratio >= MIN_RATIO:
                 listed.append(f"{fit.feature_name(top.feature)} ({times})")
-        rows.append([f"part {i}", TableCell(", ".join(listed) or "none", kinds=("text",))])
+        rows.append([name, TableCell(", ".join(listed) or "none", kinds=("text",))])
     caption = (
-        "Features that tell parts from each other; in brackets their share of the part over the "
-        "largest share of any other part"
+        f"Most distinctive {feature}s of each {component} (in parentheses: how many times larger "
+        f"than in any other {component})"
     )
-    return [Table(["part", "features"], rows, caption)]
+    return [Table([component, f"{feature}s"], rows, caption)]

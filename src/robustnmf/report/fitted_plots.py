@@ -1,4 +1,4 @@
-"""Plots of a fit: components, map of the samples, energies, codes, objective, numbers of parts.
+"""Plots of a fit: components, map of the samples, errors, codes, objective, numbers of components.
 
 At most a few thousand samples are drawn.
 """
@@ -18,21 +18,21 @@ from robustnmf.report.fitted import Fit
 from robustnmf.report.page import Content, Picture, Plot, Row, counted, display_name, figure_bytes
 from robustnmf.tables import Table, to_number
 
-MAX_FEATURES, MAX_PARTS = 12, 60
+MAX_FEATURES, MAX_COMPONENTS = 12, 60
 """Bars of a component, and components that are drawn."""
 
 MIN_AXIS, MAX_AXIS = 20, 3000
-"""Features that are numbers in increasing order (wavelengths, times) from which on components are
-drawn as lines, and points of such a line."""
+"""Least number of features that increase (wavelengths, times) for components to be drawn as lines,
+and points of such a line."""
 
 MAX_POINTS, MAX_OUTLIERS, MAX_COLUMNS, MAX_LABELS = 4000, 1000, 240, 6000
 """Points of a plot, outliers among them, samples and cells with labels of the heat map."""
 
 MANY_DECADES = 1000
-"""Ratio of energies from which on only powers of ten are marked on their axis."""
+"""Ratio of energies above which only powers of ten are marked on their axis."""
 
 MAX_CATEGORIES = 11
-"""Colours of the map; what is rarer is drawn as others."""
+"""Colours of the map; rarer categories are drawn as others."""
 
 FAR_OFF, NEAR_ZERO = 20, 1e-3
 """How many times the 90th percentile of the samples the largest is, for an axis of the map to be
@@ -84,36 +84,39 @@ def feature_axis(table: Table) -> np.ndarray | None:
 
 def components_plots(fit: Fit) -> Content:
     """Draw the components: as images, as lines, or as bars of their largest features."""
-    components = np.asarray(fit.model.components_, dtype=float)[:MAX_PARTS]
+    components = np.asarray(fit.model.components_, dtype=float)[:MAX_COMPONENTS]
     if fit.image_shape is not None:
         images = components.reshape(-1, *fit.image_shape)
         images = images / np.maximum(images.max(axis=(1, 2), keepdims=True), 1e-300)
-        return Picture(_png(mosaic(images)), f"{counted(len(images), 'part')} as images")
+        return Picture(_png(mosaic(images)), f"{counted(len(images), 'component')} as images")
     axis = feature_axis(fit.table)
-    return Row([_component_plot(fit, axis, j, part) for j, part in enumerate(components)])
+    names = fit.component_names[:MAX_COMPONENTS]
+    return Row([_component_plot(fit, axis, *pair) for pair in zip(names, components, strict=True)])
 
 
-def _component_plot(fit: Fit, axis: np.ndarray | None, j: int, part: np.ndarray) -> Plot:
+def _component_plot(fit: Fit, axis: np.ndarray | None, name: str, values: np.ndarray) -> Plot:
     """Draw a component (features,) as a line along an axis, or its largest features as bars."""
-    title = {"text": f"part {j + 1}", "x": 0.02, "xanchor": "left"}
+    title = {"text": name, "x": 0.02, "xanchor": "left"}
     if axis is not None:
         step = -(-len(axis) // MAX_AXIS)
         line = {
             "type": "scatter", "mode": "lines", "x": axis[::step].tolist(),
-            "y": part[::step].tolist(), "line": {"color": BLUE, "width": 1.5},
+            "y": values[::step].tolist(), "line": {"color": BLUE, "width": 1.5},
         }  # fmt: skip
-        name = f"Part {j + 1} along the features"
-        return _plot([line], name, 240, "50 10 40 40", title=title, yaxis={"rangemode": "tozero"})
-    top = np.argsort(part)[::-1][:MAX_FEATURES][::-1]
+        return _plot(
+            [line], f"{name} along the features", 240, "50 10 40 40", title=title,
+            yaxis={"rangemode": "tozero"},
+        )  # fmt: skip
+    top = np.argsort(values)[::-1][:MAX_FEATURES][::-1]
     bars = {
-        "type": "bar", "orientation": "h", "x": part[top].tolist(), "marker": {"color": BLUE},
+        "type": "bar", "orientation": "h", "x": values[top].tolist(), "marker": {"color": BLUE},
         "y": [f"{place}" for place in range(len(top))],
         "text": [escape(fit.feature_name(int(i))) for i in top],
         "textposition": "outside", "cliponaxis": False, "hoverinfo": "x+text",
     }  # fmt: skip
-    name = f"Part {j + 1}: its largest features"
+    description = f"{name}: its largest {fit.table.words.feature}s"
     height = 120 + 22 * len(top)
-    return _plot([bars], name, height, "10 160 40 40", title=title, yaxis={"visible": False})
+    return _plot([bars], description, height, "10 160 40 40", title=title, yaxis={"visible": False})
 
 
 def _png(sheet: np.ndarray) -> bytes:
@@ -134,7 +137,7 @@ def objective_plot(fit: Fit) -> Plot:
     line = {"type": "scatter", "mode": "lines", "y": history, "line": {"color": BLUE}}
     return _plot(
         [line], "The objective, which falls with every iteration", 320, "70 10 20 50",
-        xaxis=_titled("iterations since the weights were settled"), yaxis=_titled("objective"),
+        xaxis=_titled("iterations"), yaxis=_titled("objective"),
     )  # fmt: skip
 
 
@@ -161,10 +164,11 @@ def rank_plot(selection: RankSelection) -> Plot:
             "tickmode": "linear", "dtick": 0.25,
         }  # fmt: skip
     return _plot(
-        curves, "Error of hidden entries, and stability, by the number of parts", 320,
+        curves, "Error of hidden entries, and stability, by the number of components", 320,
         "70 60 40 50" if second_axis else "70 10 40 50",
         title={"text": f"recommended: {selection.recommended}"}, showlegend=False,
-        xaxis=_titled("number of parts"), yaxis=_titled("error of hidden entries"), **second_axis,
+        xaxis=_titled("number of components"), yaxis=_titled("error of hidden entries"),
+        **second_axis,
     )  # fmt: skip
 
 
@@ -181,7 +185,7 @@ def draw_samples(fit: Fit, most: int = MAX_POINTS) -> np.ndarray:
 
 
 def energies_plot(fit: Fit) -> Plot:
-    """Plot the energies in increasing order with the cutoff, beyond which weights fall."""
+    """Plot the energies in increasing order with the cutoff, above which weights fall."""
     energies = np.asarray(fit.model.energies_, dtype=float)
     order = np.argsort(energies, kind="stable")
     order = order[energies[order] > 0]
@@ -191,7 +195,7 @@ def energies_plot(fit: Fit) -> Plot:
         head = np.linspace(0, count - MAX_OUTLIERS, MAX_POINTS - MAX_OUTLIERS, endpoint=False)
         places = np.concatenate([np.unique(head.astype(int)), places[-MAX_OUTLIERS:]])
     traces: list[dict[str, Any]] = []
-    for name, color, is_outlier in (("follow the parts", BLUE, False), ("outliers", RED, True)):
+    for name, color, is_outlier in (("inliers", BLUE, False), ("outliers", RED, True)):
         points = places[fit.outliers[order[places]] == is_outlier]
         if len(points):
             traces.append({
@@ -209,8 +213,8 @@ def energies_plot(fit: Fit) -> Plot:
             "marker": {"color": GRAY, "size": 4, "symbol": "line-ew-open"},
         })  # fmt: skip
     return _plot(
-        traces, "Energies of the samples in increasing order, with the cutoff", 340, "70 10 20 50",
-        xaxis=_titled("samples, in the order of their energies"),
+        traces, "Energies in increasing order, with the cutoff", 340, "70 10 20 50",
+        xaxis=_titled(f"{fit.table.words.sample}s, in increasing order"),
         yaxis=_titled("energy", **log_axis(drawn)), legend=LEGEND | {"y": -0.3}, showlegend=True,
         hovermode="closest",
     )  # fmt: skip
@@ -232,7 +236,7 @@ def log_axis(values: np.ndarray) -> dict[str, Any]:
 
 
 def codes_plot(fit: Fit) -> tuple[Plot, int]:
-    """Plot the codes of samples as a heat map, ordered by their main part; return how many too."""
+    """Plot codes as a heat map, samples ordered by their main component; return how many too."""
     indices = draw_samples(fit, MAX_COLUMNS)
     codes = np.asarray(fit.codes[indices], dtype=float)
     inside = ~fit.outliers[indices]
@@ -242,7 +246,7 @@ def codes_plot(fit: Fit) -> tuple[Plot, int]:
     order = np.lexsort((-relative.max(axis=1), main))
     trace: dict[str, Any] = {
         "type": "heatmap", "z": [rounded(row) for row in relative[order].T],
-        "y": [f"part {j + 1}" for j in range(codes.shape[1])], "zmin": 0, "zmax": 1,
+        "y": fit.component_names, "zmin": 0, "zmax": 1,
         "colorscale": [[0, "rgba(28,109,208,0)"], [1, BLUE]], "hoverinfo": "y+z",
         "colorbar": {"thickness": 12, "len": 0.9},
     }  # fmt: skip
@@ -250,10 +254,11 @@ def codes_plot(fit: Fit) -> tuple[Plot, int]:
         names = _sample_names(fit, indices[order])
         trace |= {"text": [names] * codes.shape[1], "hoverinfo": "y+z+text"}
     plot = _plot(
-        [trace], "Codes of the samples, of each part over its largest",
+        [trace], "Codes, relative to the largest of each component",
         140 + 24 * min(codes.shape[1], 30), "60 10 20 40",
         xaxis=_titled(
-            "samples, by their main part", showticklabels=False, ticks="", showgrid=False
+            f"{fit.table.words.sample}s, by their main {fit.table.words.component}",
+            showticklabels=False, ticks="", showgrid=False,
         ),
         yaxis={"autorange": "reversed", "automargin": True, "showgrid": False, "ticks": ""},
     )  # fmt: skip
@@ -261,32 +266,32 @@ def codes_plot(fit: Fit) -> tuple[Plot, int]:
 
 
 def map_plot(fit: Fit, indices: np.ndarray) -> Plot:
-    """Plot samples by the amounts of one or two parts, or by the shares of more parts.
+    """Plot samples by the codes of one or two components, or by the shares of more components.
 
-    More parts are the corners of a polygon (RadViz: Hoffman et al., 1997): a sample lies at the
-    mean of the corners, weighted by the squared shares of the parts in it.
+    More components are the corners of a polygon (RadViz: Hoffman et al., 1997): a sample lies at
+    the mean of the corners, weighted by the squared shares of the components in it.
     """
     layout: dict[str, Any] = {"legend": LEGEND, "showlegend": True, "hovermode": "closest"}
     if fit.codes.shape[1] <= 2:
-        height = 440
+        height, margin = 440, "60 10 20 50"
         columns = [*np.asarray(fit.codes[indices], dtype=float).T, fit.model.energies_[indices]]
-        titles = [*(f"amount of part {j}" for j in range(1, len(columns))), "energy"]
+        titles = [*(f"code of {name}" for name in fit.component_names), "energy"]
         x, x_axis = _spread_out(columns[0])
         y, y_axis = _spread_out(np.asarray(columns[1]))
         layout |= {"xaxis": _titled(titles[0], **x_axis), "yaxis": _titled(titles[1], **y_axis)}
         labels = []
     else:
-        height = 560
-        shares = fit.part_shares(indices)
-        corners = part_corners(shares)
+        height, margin = 560, "10 10 20 50"
+        shares = fit.component_shares(indices)
+        corners = component_corners(shares)
         squares = shares**2
         totals = squares.sum(axis=1, keepdims=True)
         x, y = (squares / np.where(totals > 0, totals, 1.0) @ corners).T
-        # All parts in view, whatever samples there are, and circles round.
-        layout["xaxis"] = {"visible": False, "range": [-1.4, 1.4], "constrain": "domain"}
+        # All components in view, whatever samples there are, and circles round.
+        layout["xaxis"] = {"visible": False, "range": [-1.7, 1.7], "constrain": "domain"}
         layout["yaxis"] = {"visible": False, "range": [-1.15, 1.15], "scaleanchor": "x"}
         layout["legend"] = LEGEND | {"y": -0.02}
-        labels = [_corner_labels(corners)]
+        labels = [_corner_labels(fit.component_names, corners)]
     traces = []
     kind = "scattergl" if len(indices) > 1000 else "scatter"
     for name, mask, marker in _marked_groups(fit, indices):
@@ -302,9 +307,7 @@ def map_plot(fit: Fit, indices: np.ndarray) -> Plot:
             "colorscale": "Viridis",
             "colorbar": _titled(escape(display_name(fit.color_by or "")), thickness=12, len=0.8),
         }
-    return _plot(
-        traces + labels, "Map of the samples by their codes", height, "60 10 20 50", **layout
-    )
+    return _plot(traces + labels, "Map by the codes", height, margin, **layout)
 
 
 def _marked_groups(fit: Fit, indices: np.ndarray) -> list[tuple[str, np.ndarray, dict[str, Any]]]:
@@ -313,11 +316,11 @@ def _marked_groups(fit: Fit, indices: np.ndarray) -> list[tuple[str, np.ndarray,
     if fit.table.colors is None:
         shape = {"symbol": "circle", "size": 5, "opacity": 0.75}
         return [
-            ("follow the parts", ~outliers, {"color": BLUE, **shape}),
+            ("inliers", ~outliers, {"color": BLUE, **shape}),
             ("outliers", outliers, {"color": RED, "size": 6, "opacity": 0.8}),
         ]
     groups = []
-    for name, mask, color in _color_groups(np.asarray(fit.table.colors)[indices]):
+    for name, mask, color in _color_groups(fit, indices):
         for is_outlier in (False, True):
             members = mask & (outliers == is_outlier)
             marker: dict[str, Any] = {"size": 8 if is_outlier else 5, "opacity": 0.75}
@@ -331,18 +334,25 @@ def _marked_groups(fit: Fit, indices: np.ndarray) -> list[tuple[str, np.ndarray,
     return groups
 
 
-def _color_groups(colors: np.ndarray) -> list[tuple[str, np.ndarray, Any]]:
+def group_labels(colors: np.ndarray) -> np.ndarray | None:
+    """Return the group of every sample (samples,) as a text; None for a column of many numbers."""
+    if colors.dtype.kind != "f":
+        return colors.astype(str)
+    if len(np.unique(colors[np.isfinite(colors)])) > MAX_CATEGORIES:
+        return None
+    return np.array([f"{value:g}" for value in colors.tolist()])
+
+
+def _color_groups(fit: Fit, indices: np.ndarray) -> list[tuple[str, np.ndarray, Any]]:
     """Return the groups of samples of one colour: name, which samples, and colour or values."""
-    if colors.dtype.kind == "f":
+    colors = np.asarray(fit.table.colors)[indices]
+    texts = group_labels(colors)
+    if texts is None:
         known = np.isfinite(colors)
-        if len(np.unique(colors[known])) > MAX_CATEGORIES:
-            groups: list[tuple[str, np.ndarray, Any]] = [("samples", known, colors)]
-            rest = "missing" if np.isnan(colors[~known]).all() else "missing or infinite"
-            return groups if known.all() else [*groups, (rest, ~known, GRAY)]
-        texts = np.array([f"{value:g}" for value in colors], dtype=object)
-    else:
-        texts = colors
-    values, counts = np.unique(texts.astype(str), return_counts=True)
+        many: list[tuple[str, np.ndarray, Any]] = [(f"{fit.table.words.sample}s", known, colors)]
+        rest = "missing" if np.isnan(colors[~known]).all() else "missing or infinite"
+        return many if known.all() else [*many, (rest, ~known, GRAY)]
+    values, counts = np.unique(texts, return_counts=True)
     if len(values) > MAX_CATEGORIES:
         common = values[np.sort(np.argsort(-counts, kind="stable")[: MAX_CATEGORIES - 1])]
     else:
@@ -351,7 +361,7 @@ def _color_groups(colors: np.ndarray) -> list[tuple[str, np.ndarray, Any]]:
         (escape(display_name(str(value))), texts == value, color)
         for value, color in zip(common, PALETTE, strict=False)
     ]
-    others = ~np.isin(texts.astype(str), common)
+    others = ~np.isin(texts, common)
     return [*groups, ("others", others, GRAY)] if others.any() else groups
 
 
@@ -368,10 +378,10 @@ def _spread_out(values: np.ndarray) -> tuple[np.ndarray, dict[str, Any]]:
     return values, log_axis(values)
 
 
-def part_corners(shares: np.ndarray) -> np.ndarray:
-    """Place parts on a circle (k, 2) by their shares (samples, k) in samples.
+def component_corners(shares: np.ndarray) -> np.ndarray:
+    """Place components on a circle (k, 2) by their shares (samples, k) in samples.
 
-    Parts that occur together are neighbours, so that samples of both lie between them.
+    Components that occur together are neighbours, so that samples of both lie between them.
     """
     norms = np.linalg.norm(shares, axis=0)
     unit = (shares / np.where(norms > 0, norms, 1.0)).T
@@ -381,11 +391,13 @@ def part_corners(shares: np.ndarray) -> np.ndarray:
     return np.stack([np.cos(angles), np.sin(angles)], axis=1)
 
 
-def _corner_labels(corners: np.ndarray) -> dict[str, Any]:
+def _corner_labels(names: list[str], corners: np.ndarray) -> dict[str, Any]:
     """Name the corners (k, 2) of the map."""
-    names = [f"part {j + 1}" for j in range(len(corners))]
-    outside = corners * (1.13, 1.07)  # texts are wider than high
+    sides = ["left" if x < -0.1 else "right" if x > 0.1 else "center" for x in corners[:, 0]]
+    heights = ["top" if y > 0.5 else "bottom" if y < -0.5 else "middle" for y in corners[:, 1]]
+    x, y = 1.04 * corners.T
     return {
-        "type": "scatter", "mode": "text", "x": rounded(outside[:, 0]),
-        "y": rounded(outside[:, 1]), "text": names, "hoverinfo": "skip", "showlegend": False,
+        "type": "scatter", "mode": "text", "x": rounded(x), "y": rounded(y), "text": names,
+        "textposition": [" ".join(pair) for pair in zip(heights, sides, strict=True)],
+        "hoverinfo": "skip", "showlegend": False,
     }  # fmt: skip

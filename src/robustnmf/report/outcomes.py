@@ -70,30 +70,30 @@ class Report:
 
 SAMPLES = Report(
     "Spoiled samples: what each method learns from them",
-    "Every method learns parts from data of which some samples are spoiled, and is judged by how "
-    "well these describe clean samples that it has not seen. One means: as well as plain NMF "
-    "that has seen the clean samples only.",
+    "Every method learns components from data with corrupted samples, and is judged by how well "
+    "they describe clean samples that were held out. A score of one equals that of plain NMF "
+    "fitted to the clean samples only.",
     sample_tables.outcomes,
 )
 ENTRIES = Report(
     "Bad entries: what each method learns from a table that has some",
-    "Every method learns parts from a table of which some entries are wrong, and is judged by how "
-    "well these describe clean samples that it has not seen. One means: as well as plain NMF "
-    "that has seen the table before entries were spoiled.",
+    "Every method learns components from a table with wrong entries, and is judged by how well "
+    "they describe clean samples that were held out. A score of one equals that of plain NMF "
+    "fitted to the table before entries were corrupted.",
     entry_tables.outcomes,
 )
 REAL = Report(
     "Real tables: what each method learns from them, clean and with bad samples",
-    "Every method learns components from a real table of which some samples are bad, and is judged "
-    "by how well these describe good samples that it has not seen. One means: as well as plain "
-    "NMF of the good samples.",
+    "Every method learns components from a real table with bad samples, and is judged by how well "
+    "they describe good samples that were held out. A score of one equals that of plain NMF of the "
+    "good samples.",
     real.outcomes,
 )
 REAL_ENTRIES = Report(
     "Real tables: what each method learns from them, clean and with bad entries",
-    "Every method learns components from a real table of which some entries are bad, and is judged "
-    "by how well these describe samples that it has not seen. One means: as well as plain NMF of "
-    "the table before entries were spoiled.",
+    "Every method learns components from a real table with bad entries, and is judged by how well "
+    "they describe samples that were held out. A score of one equals that of plain NMF of the "
+    "table before entries were corrupted.",
     real_entries.outcomes,
 )
 
@@ -122,8 +122,8 @@ def scores_csv(rows: Sequence[ScoreRow]) -> bytes:
 TITLE = "Adaptive weighted NMF: the paper's tables and figures, reproduced"
 LEAD = (
     "Every number of the paper beside ours. The paper chooses hyperparameters by the labels, which "
-    "nobody has who needs clusters; a second table beside each of its own does without. Marks tell "
-    "where an accuracy says no more than how large the largest class is."
+    "are not available in real clustering problems; a second table beside each of its own does not "
+    "use them. Marks show accuracies that are no better than the share of the largest class."
 )
 
 

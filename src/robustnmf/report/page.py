@@ -115,12 +115,13 @@ class Download(Content):
 
 @dataclass(frozen=True)
 class TableCell(Content):
-    """A cell of a table: text, number to sort by, CSS classes, text to show on hover."""
+    """A cell of a table: text, number to sort by, CSS classes, text on hover, shade from 0 to 1."""
 
     text: str
     number: float | None = None
     kinds: Sequence[str] = ()
     hint: str = ""
+    shade: float | None = None
 
     @property
     def sorts(self) -> bool:

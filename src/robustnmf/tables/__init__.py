@@ -1,4 +1,4 @@
-"""Read tables from files: what is data in them, and what samples and features are called.
+"""Read tables from files: their numbers, and the names of samples and features.
 
 One reader for each kind of file, by its suffix. No file is ever executed: arrays of Python objects
 are refused.
@@ -17,19 +17,14 @@ from pathlib import Path
 from typing import Any
 
 from robustnmf.archive import is_stream
-from robustnmf.tables._arrays import (
-    read_folder,
-    read_hdf5,
-    read_matrix_market,
-    read_npy,
-    read_npz,
-    read_sparse,
-)
+from robustnmf.tables._arrays import read_folder, read_matrix_market, read_npy, read_npz
 from robustnmf.tables._frame import is_number, read_parquet, to_number
+from robustnmf.tables._hdf5 import axis_names, read_hdf5, read_sparse, value_places, var_of
 from robustnmf.tables._table import (
     ReadOptions,
     StoredRows,
     Table,
+    Words,
     choose_columns,
     count_missing,
     divide,
@@ -46,15 +41,20 @@ __all__ = [
     "ReadOptions",
     "StoredRows",
     "Table",
+    "Words",
+    "axis_names",
     "count_missing",
     "divide",
     "draw_rows",
     "is_number",
+    "join_first",
     "read_sparse",
     "read_table",
     "scale_features",
     "take_rows",
     "to_number",
+    "value_places",
+    "var_of",
 ]
 
 READERS: dict[str, Callable[[Path, ReadOptions], Table]] = {
@@ -82,16 +82,16 @@ OTHER_FILES = {
     **dict.fromkeys((".pkl", ".pickle", ".joblib"), "a pickle, which may run code when it is "
                     "read; save the table as CSV, Parquet or NPY"),
 }  # fmt: skip
-"""What files are that are not read, and what to do, by suffix."""
+"""Kinds of files that are not read, and what to do, by suffix."""
 
 COLOR_SUFFIXES = {".csv", ".tsv", ".txt", ".parquet", ".h5ad", ".h5", ".hdf5"}
-"""Files whose columns have names, one of which --color-by may be."""
+"""Files whose columns have names, one of which --color-by can be."""
 
 READ_ERRORS = (
     KeyError, TypeError, UnicodeError, EOFError, OverflowError, MemoryError,
     zipfile.BadZipFile, zlib.error, lzma.LZMAError,
 )  # fmt: skip
-"""What readers raise for damaged files, besides ValueError and OSError."""
+"""Errors of readers for damaged files, besides ValueError and OSError."""
 
 
 def read_table(path: str | Path, *, columns: Sequence[str] | None = None, **options: Any) -> Table:
@@ -114,7 +114,7 @@ def read_table(path: str | Path, *, columns: Sequence[str] | None = None, **opti
         table = reader(file, given)
     except READ_ERRORS as error:
         reason = str(error) or type(error).__name__
-        raise ValueError(f"{file} is no table that can be read ({reason}).") from error
+        raise ValueError(f"{file} is not a table that can be read ({reason}).") from error
     samples, features = table.data.shape
     if not samples or not features:
         texts = table.left_out
@@ -123,7 +123,7 @@ def read_table(path: str | Path, *, columns: Sequence[str] | None = None, **opti
             f"{file} holds no numbers: {samples} samples, {features} features.{reason}"
         )
     if table.data.dtype.kind not in "fiub":
-        raise ValueError(f"{file} holds {table.data.dtype}, no numbers.")
+        raise ValueError(f"{file} holds {table.data.dtype} values, which are not numbers.")
     if given.transpose and reader not in (read_matrix_market, read_folder):  # which know their axes
         table = turn(table)
     names, repeated = make_unique(table.features)
@@ -141,8 +141,10 @@ def _find_reader(file: Path, options: ReadOptions) -> Callable[[Path, ReadOption
     suffix = suffixes[-1] if suffixes else ""
     if suffix in OTHER_FILES and file.exists():
         raise ValueError(f"{file} is {OTHER_FILES[suffix]}.")
-    if options.layer is not None and suffix not in (".h5ad", ".h5", ".hdf5"):
-        raise ValueError(f"--layer is {options.layer[:40]!r}, but only AnnData files have layers.")
+    if options.anndata_options and suffix not in (".h5ad", ".h5", ".hdf5"):
+        given = " and ".join(options.anndata_options)
+        raise ValueError(f"{given}: {file} has the suffix {suffix!r}, but only AnnData files have "
+                         "layers, .raw and columns of var.")  # fmt: skip
     if options.color_by is not None and suffix not in COLOR_SUFFIXES:
         raise ValueError(f"--color-by names a column, but columns of {file} have no names.")
     if file.is_dir():

@@ -1,4 +1,4 @@
-"""Read arrays: NPY and NPZ, Matrix Market files, HDF5 and AnnData, dense or sparse.
+"""Read arrays: NPY and NPZ, and Matrix Market files, dense or sparse.
 
 Matrix Market files of 10x Genomics' programs hold genes in rows and cells in columns, with names in
 two files beside them.
@@ -11,13 +11,11 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.io
 import scipy.sparse
 
-from robustnmf.engine import SlicedReader
 from robustnmf.sources import npy_reader
 from robustnmf.tables._table import (
     MAX_NAMES,
@@ -25,13 +23,9 @@ from robustnmf.tables._table import (
     StoredRows,
     Table,
     exceeds_memory,
-    join_first,
     numbered_table,
     turn,
 )
-
-if TYPE_CHECKING:
-    import h5py
 
 SPARSE_ENTRIES = {"format", "indices", "indptr", "shape", "data"}
 """What an NPZ file of :func:`scipy.sparse.save_npz` holds."""
@@ -40,10 +34,6 @@ MATRIX = "matrix.mtx"
 FEATURES, BARCODES = ("features.tsv", "genes.tsv"), ("barcodes.tsv",)
 MAX_LINE = 10**5
 """Characters of a line of names."""
-
-SPARSE_CLASSES = {"csr": scipy.sparse.csr_array, "csc": scipy.sparse.csc_array}
-CHUNK = 2**17
-"""Stored entries that are read, and converted to floats, at a time."""
 
 
 def read_npy(file: Path, options: ReadOptions) -> Table:
@@ -54,7 +44,7 @@ def read_npy(file: Path, options: ReadOptions) -> Table:
     except ValueError as error:
         is_objects = "pickle" in str(error) or "objects" in str(error)
         reason = "Python objects, which are never read" if is_objects else str(error)
-        raise ValueError(f"{file} is no array of numbers ({reason}).") from error
+        raise ValueError(f"{file} is not an array of numbers ({reason}).") from error
     note = "an array that is read from its file block by block, as it is large"
     return numbered_table(data, note if is_large else "an array")
 
@@ -80,7 +70,7 @@ def read_npz(file: Path, options: ReadOptions) -> Table:
 
 
 def check_sparse(kind: str, shape: Sequence[int] | np.ndarray) -> tuple[int, int]:
-    """Refuse sparse formats other than csr and csc, and shapes of no table; return the shape.
+    """Refuse sparse formats other than csr and csc, and impossible shapes; return the shape.
 
     To be called before anything as large as the shape is allocated.
     """
@@ -88,7 +78,7 @@ def check_sparse(kind: str, shape: Sequence[int] | np.ndarray) -> tuple[int, int
         raise ValueError(f"a sparse array of the format {kind!r} is not read; save it as csr.")
     rows, columns = (int(n) for n in shape)
     if min(rows, columns) < 0 or rows + columns > MAX_NAMES:
-        raise ValueError(f"a sparse array of shape {(rows, columns)} is no table.")
+        raise ValueError(f"a sparse array of shape {(rows, columns)} is not a table.")
     return rows, columns
 
 
@@ -150,14 +140,16 @@ def read_matrix_market(file: Path, options: ReadOptions) -> Table:
             f"features and {len(cells)} barcodes."
         )
     names = (genes, cells) if is_genes_by_cells else (cells, genes)
+    is_turned = is_genes_by_cells if options.transpose is None else options.transpose
     table = replace(table, ids=names[0], features=names[1], named=True)
     table.notes[1:] = [f"names from {genes_file.name}, {cells_file.name}"]
-    is_turned = is_genes_by_cells if options.transpose is None else options.transpose
+    table = replace(turn(table) if is_turned else table, of_cells=is_turned == is_genes_by_cells)
     if not is_turned:
         return table
-    table = turn(table)
     if options.transpose is None:
-        note = "the file is genes x cells and was turned: cells are samples (else: --no-transpose)"
+        note = (
+            "the file is genes x cells and was transposed: cells are samples (else: --no-transpose)"
+        )
         table.notes[-1] = f"{note}; {table.data.shape[0]} samples, {table.data.shape[1]} features"
     return table
 
@@ -191,157 +183,6 @@ def _gene_names(lines: list[list[str]]) -> list[str]:
         fields[-1] if counts[fields[-1]] == 1 or len(fields) == 1 else f"{fields[1]} ({fields[0]})"
         for fields in lines
     ]
-
-
-def read_hdf5(file: Path, options: ReadOptions) -> Table:
-    """Read an AnnData file, or a two-dimensional dataset of another HDF5 file."""
-    import h5py
-
-    archive = h5py.File(file, "r")
-    keep_open = False
-    try:
-        is_anndata = "obs" in archive and "var" in archive
-        if options.dataset is None and is_anndata:
-            table = _read_anndata(archive, options)
-        elif options.layer is not None:
-            raise ValueError(f"{file} is no AnnData file and has no layers; leave --layer out.")
-        else:
-            tables: list[str] = []
-
-            def add_table(name: str, item: h5py.Group | h5py.Dataset) -> None:
-                if isinstance(item, h5py.Dataset) and item.ndim == 2:
-                    tables.append(name)
-
-            archive.visititems(add_table)
-            name = choose_array(options.dataset, tables, file)
-            table = numbered_table(_read_dense(archive[name]), f"the dataset {name!r}")
-        keep_open = isinstance(table.data, StoredRows)
-        return table
-    finally:
-        if not keep_open:
-            archive.close()
-
-
-def _read_anndata(archive: h5py.File, options: ReadOptions) -> Table:
-    """Read X or a layer of an AnnData file with the names of observations and variables.
-
-    Until release 0.7 obs and var were tables of records, named by their first column, and sparse
-    arrays had other attributes.
-    """
-    layers = [str(name) for name in archive.get("layers", ())]
-    where = "X"
-    if options.layer not in (None, "X"):
-        where = f"layers/{options.layer}"
-        if options.layer not in layers:
-            raise ValueError(
-                f"--layer is {options.layer[:40]!r}, but the layers of the file are "
-                f"{join_first(map(repr, layers)) or 'none'}."
-            )
-    elif "X" not in archive:
-        raise ValueError(
-            f"the file has no X; its layers are {join_first(layers) or 'none'}. Name one with "
-            "--layer."
-        )
-    item, obs, var = archive[where], archive["obs"], archive["var"]
-    data = _read_dense(item) if hasattr(item, "shape") else read_sparse(item)
-    ids, features = (
-        [as_text(name) for name in _read_values(axis, _list_columns(axis)[0])]
-        for axis in (obs, var)
-    )
-    if data.shape != (len(ids), len(features)):
-        raise ValueError(
-            f"{where} is {data.shape}, but obs and var name {len(ids)} x {len(features)}."
-        )
-    notes = [f"AnnData, {where}: {len(ids)} observations, {len(features)} variables"]
-    if layers and options.layer is None:
-        notes.append(f"layers that were not read: {join_first(layers)} (else: --layer)")
-    colors = None if options.color_by is None else _read_colors(obs, options.color_by)
-    return Table(data, ids, features, notes, colors=colors)
-
-
-def _read_dense(dataset: h5py.Dataset) -> np.ndarray | StoredRows:
-    """Read a dataset; one that is too large for memory stays in its file."""
-    if dataset.ndim == 2 and exceeds_memory(dataset.size * dataset.dtype.itemsize):
-        return StoredRows(SlicedReader(dataset))
-    return dataset[()]
-
-
-def read_sparse(group: Any) -> scipy.sparse.csr_array:
-    """Read a sparse array of floats from a group of HDF5 or Zarr that holds its parts.
-
-    Entries are converted in pieces, so that memory holds the array once.
-    """
-    attributes = group.attrs
-    encoding = attributes.get("encoding-type", attributes.get("h5sparse_format", "csr_matrix"))
-    kind = as_text(encoding).removesuffix("_matrix")
-    shape = attributes.get("shape", attributes.get("h5sparse_shape"))
-    shape = check_sparse(kind, group["shape"][()] if shape is None else shape)
-    stored = group["data"].dtype
-    if stored.kind not in "fiub":
-        raise ValueError(f"the sparse array holds {stored}, no numbers.")
-    is_short = stored.itemsize < (8 if stored.kind == "f" else 4)  # of which float32 loses nothing
-    data = _read_as(group["data"], np.dtype(np.float32 if is_short else np.float64))
-    fits = max(*shape, len(data)) < 2**31
-    index = np.dtype(np.int32 if fits and group["indices"].dtype.itemsize <= 4 else np.int64)
-    indices, indptr = (_read_as(group[name], index) for name in ("indices", "indptr"))
-    return checked_csr(SPARSE_CLASSES[kind]((data, indices, indptr), shape=shape))
-
-
-def _read_as(dataset: Any, dtype: np.dtype) -> np.ndarray:
-    """Read a one-dimensional dataset (n,) in pieces into an array of a dtype."""
-    (count,) = dataset.shape
-    array = np.empty(count, dtype)
-    for start in range(0, count, CHUNK):
-        array[start : start + CHUNK] = dataset[start : start + CHUNK]
-    return array
-
-
-def _list_columns(axis: h5py.Group | h5py.Dataset) -> list[str]:
-    """Return the names of the columns of obs or var, the index first."""
-    if hasattr(axis, "shape"):  # a table of records
-        return list(axis.dtype.names)
-    index = as_text(axis.attrs.get("_index", "_index" if "_index" in axis else "index"))
-    order = axis.attrs.get("column-order", sorted(set(axis) - {index, "__categories"}))
-    return [index, *map(as_text, order)]
-
-
-def _read_colors(obs: h5py.Group | h5py.Dataset, name: str) -> np.ndarray:
-    """Read a column of obs as an array (samples,) of floats or texts."""
-    columns = _list_columns(obs)
-    if name not in columns:
-        raise ValueError(
-            f"--color-by is {name[:40]!r}, but the columns of obs are "
-            f"{join_first(map(repr, columns[1:]), 20)}."
-        )
-    values = _read_values(obs, name)
-    if values.dtype.kind in "fiu":
-        return values.astype(np.float64)
-    return np.array([as_text(value) for value in values], dtype=object)
-
-
-def _read_values(axis: h5py.Group | h5py.Dataset, name: str) -> np.ndarray:
-    """Read a column (n,): an array, values of which some may be missing, or categories."""
-    item = axis[()][name] if hasattr(axis, "shape") else axis[name]
-    if isinstance(item, np.ndarray):
-        return item
-    if hasattr(item, "shape"):
-        if "categories" not in item.attrs:
-            return item[()]
-        # Release 0.7 stored codes, with a reference to their categories.
-        categories, codes = item.file[item.attrs["categories"]][()], item[()]
-    elif "values" in item:
-        values = item["values"][()]
-        if "mask" in item:
-            is_number = values.dtype.kind in "fiu"
-            values = values.astype(np.float64 if is_number else object)
-            values[item["mask"][()].astype(bool)] = np.nan if is_number else "missing"
-        return values
-    else:
-        categories, codes = item["categories"][()], item["codes"][()]
-    if codes.size and not -1 <= codes.min() <= codes.max() < len(categories):
-        raise ValueError("a column has codes without a category.")
-    texts = np.array([*map(as_text, categories), "missing"], dtype=object)
-    return texts[codes]  # minus one, the last, stands for a missing value
 
 
 def as_text(value: bytes | str) -> str:

@@ -45,7 +45,7 @@ MIN_NUMBER_SHARE = 0.5
 """Share of a column that must be numbers for its texts to be missing values."""
 
 ID_NAMES = {"", "id", "ids", "index", "name", "names", "sample", "samples", "sample_id", "barcode"}
-"""Headers of a first column that holds names of samples, also where they are numbers."""
+"""Headers of a first column that holds names of samples, even if these are numbers."""
 
 MIN_COUNTED = 3
 """Consecutive integers at the beginning of rows that look like numbers of samples."""
@@ -92,7 +92,7 @@ def table_from_frames(
     *,
     is_large: bool,
 ) -> Table:
-    """Return the columns of numbers as a table; say in its notes what was taken for data.
+    """Return the columns of numbers as a table; its notes describe what was used as data.
 
     There is one frame, or blocks of rows if the table ``is_large``. The first one decides which
     columns hold numbers, and by which decimal mark. Unless that is an option, columns whose numbers
@@ -153,7 +153,7 @@ def _column_notes(
     notes = []
     if color_column is not None:
         color = frame.columns[color_column]
-        notes.append(f"samples are coloured by the column {color!r}, which is no feature")
+        notes.append(f"samples are coloured by {color!r}, which is excluded from the features")
     if id_column is not None:
         name = frame.columns[id_column]
         notes.append(
@@ -163,8 +163,8 @@ def _column_notes(
         )
     elif not is_named and color_column != 0 and _counts_rows(frame):
         notes.append(
-            f"the column {frame.columns[0]!r} holds consecutive integers and is a feature; if it "
-            "names the samples, use --id"
+            f"the column {frame.columns[0]!r} holds consecutive integers and is used as a feature; "
+            "if it names the samples, use --id"
         )
     return notes
 
@@ -269,7 +269,7 @@ def _number_columns(
 
 
 def _convert(block: pandas.DataFrame, columns: list[NumberColumn]) -> tuple[np.ndarray, np.ndarray]:
-    """Return columns as numbers (rows, features), and how many texts of each count as missing."""
+    """Return columns as numbers (rows, features), and how many texts of each are missing values."""
     rows = np.full((len(block), len(columns)), np.nan)
     n_texts = np.zeros(len(columns), dtype=np.int64)
     for j, column in enumerate(columns):
@@ -283,7 +283,7 @@ def _convert(block: pandas.DataFrame, columns: list[NumberColumn]) -> tuple[np.n
 def _column_numbers(
     column: pandas.Series, decimal: str
 ) -> tuple[np.ndarray | None, np.ndarray, str | None]:
-    """Convert a column (n,) to numbers (n,), NaN for texts that are none.
+    """Convert a column (n,) to numbers (n,), NaN for texts that are not numbers.
 
     Returns
     -------
@@ -353,7 +353,7 @@ def read_parquet(file: Path, options: ReadOptions) -> Table:
     try:
         opened = pyarrow.parquet.ParquetFile(file, pre_buffer=False)
     except pyarrow.ArrowInvalid as error:
-        raise ValueError(f"{file} is no Parquet file that can be read ({error}).") from error
+        raise ValueError(f"{file} is not a Parquet file that can be read ({error}).") from error
     with opened as source:  # a buffer would keep the whole file
         n_rows, n_columns = source.metadata.num_rows, source.metadata.num_columns
         is_large = needs_blocks(8 * n_rows * n_columns) and not options.transpose
@@ -435,7 +435,7 @@ def _number_pattern(decimal: str) -> re.Pattern[str]:
 
 
 def to_number(text: str, decimal: str = ".") -> float | None:
-    """Parse a number, also with separators of thousands; return None if the text is none."""
+    """Parse a number, also with separators of thousands; return None for other texts."""
     text = text.strip().replace(MINUS, "-")
     if text.lstrip("+-").lower() in ("inf", "infinity") and text[:2] not in ("++", "--"):
         return -inf if text.startswith("-") else inf

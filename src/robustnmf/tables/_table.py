@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import TypeAlias, overload
+from typing import NamedTuple, TypeAlias, overload
 
 import numpy as np
 import scipy.sparse
@@ -23,8 +23,7 @@ MAX_ROWS = 100_000
 """Samples by which the scale of features is found, drawn at random where there are more."""
 
 SHARE_OF_MEMORY = 0.25
-"""Share of the memory of this machine from which on a table stays in its file: a fit may copy it,
-and the codes need room."""
+"""Share of the RAM above which a table stays in its file: a fit can copy it."""
 
 MEMORY_IF_UNKNOWN = 2**34
 
@@ -117,6 +116,17 @@ class NumberedNames(Sequence[str]):
     __hash__ = None  # type: ignore[assignment]
 
 
+class Words(NamedTuple):
+    """What a sample, a feature and a component are called in messages and reports."""
+
+    sample: str
+    feature: str
+    component: str
+
+
+PLAIN, OF_CELLS = Words("sample", "feature", "component"), Words("cell", "gene", "program")
+
+
 @dataclass(frozen=True)
 class Table:
     """A table of numbers.
@@ -128,14 +138,14 @@ class Table:
     features : sequence of str
         All different.
     notes : list of str
-        What was taken for data, in words.
+        How the file was read, in words.
     left_out : list of str
-        Columns that are no numbers.
+        Columns that do not hold numbers.
     made_missing : dict of str to int
-        How many texts of a column count as missing values.
+        How many texts of a column were read as missing values.
     short_lines : list of int
         Numbers of the lines of a text with fewer fields than the table has columns; fields that
-        are not there count as missing values.
+        are not there are missing values.
     text_format : dict, optional
         Encoding, separator and decimal mark of a text.
     named : bool
@@ -143,11 +153,17 @@ class Table:
     repeated : frozenset of str
         Names that the file gives to several features; the later ones are numbered here.
     colors : ndarray (samples,) of texts or floats, optional
-        The column that samples are coloured by in pictures; it is no feature.
+        The column that samples are coloured by in pictures; it is excluded from the features.
     turned : bool
         Whether rows of the file are features here.
     positions : ndarray (features,), optional
         Positions of the features in the file, if not all of them were chosen.
+    of_cells : bool
+        Whether samples are cells and features are genes: AnnData, Cell Ranger.
+    place : str, optional
+        Path of the values in an AnnData file: X, a layer or ``.raw``.
+    groupings : list of str
+        Columns of obs that hold categories.
     """
 
     data: Data
@@ -163,23 +179,31 @@ class Table:
     colors: np.ndarray | None = None
     turned: bool = False
     positions: np.ndarray | None = None
+    of_cells: bool = False
+    place: str | None = None
+    groupings: list[str] = field(default_factory=list)
+
+    @property
+    def words(self) -> Words:
+        """What samples, features and components of this table are called."""
+        return OF_CELLS if self.of_cells else PLAIN
 
     @property
     def losses(self) -> list[str]:
         """What of the file is not in the data, in words."""
         texts = []
         if self.left_out:
-            texts.append(f"left out, no numbers: {join_first(map(repr, self.left_out))}")
+            texts.append(f"skipped non-numeric columns: {join_first(map(repr, self.left_out))}")
         if self.made_missing:
             cells = (f"{count} in {name!r}" for name, count in self.made_missing.items())
             total = sum(self.made_missing.values())
-            texts.append(f"texts that count as missing values: {total} ({join_first(cells)})")
+            texts.append(f"texts that were read as missing values: {total} ({join_first(cells)})")
         if self.short_lines:
             count = len(self.short_lines)
             lines = "1 line has" if count == 1 else f"{count} lines have"
             texts.append(
                 f"{lines} fewer fields than the table has columns (first: line "
-                f"{self.short_lines[0]}); the other fields count as missing values"
+                f"{self.short_lines[0]}); the other fields were read as missing values"
             )
         return texts
 
@@ -204,8 +228,12 @@ class ReadOptions:
         Decimal mark of numbers in a text. Numbers may have separators of thousands.
     layer : str, optional
         Layer of an AnnData file to read instead of X.
+    raw : bool
+        Whether to read ``.raw`` of an AnnData file, with its own variables, instead of X.
+    mask_var : str, optional
+        Boolean column of ``var`` of an AnnData file; only variables for which it is true are read.
     color_by : str, optional
-        Column that samples are coloured by in pictures, and that is no feature.
+        Column that samples are coloured by in pictures; it is excluded from the features.
     transpose : bool, optional
         Whether rows of the file are features; by default not, except for Matrix Market files of
         genes x cells that have files of names beside them.
@@ -220,6 +248,8 @@ class ReadOptions:
     separator: str | None = None
     decimal: str | None = None
     layer: str | None = None
+    raw: bool = False
+    mask_var: str | None = None
     color_by: str | None = None
     transpose: bool | None = None
     scratch: str | Path | None = None
@@ -229,6 +259,14 @@ class ReadOptions:
             raise ValueError(f"separator is {self.separator!r}, but one character is needed.")
         if self.decimal not in (None, ".", ","):
             raise ValueError(f"decimal is {self.decimal!r}, but '.' or ',' is needed.")
+        if self.raw and self.layer is not None:
+            raise ValueError(f"--layer is {self.layer[:40]!r} and --raw is given; choose one.")
+
+    @property
+    def anndata_options(self) -> list[str]:
+        """Options that are given and that only AnnData files have."""
+        given = {"--layer": self.layer, "--raw": self.raw, "--mask-var": self.mask_var}
+        return [name for name, value in given.items() if value]
 
 
 def join_first(texts: Iterable[str], most: int = 5) -> str:
@@ -261,7 +299,7 @@ def make_unique(names: Sequence[str]) -> tuple[Sequence[str], frozenset[str]]:
 def numbered_table(data: Data, note: str) -> Table:
     """Return a table of an array whose file names neither samples nor features."""
     if len(data.shape) != 2:
-        raise ValueError(f"an array of shape {data.shape} is no table of samples and features.")
+        raise ValueError(f"an array of shape {data.shape} is not a table of samples and features.")
     samples, features = data.shape
     if samples + features > MAX_NAMES:
         raise ValueError(f"an array of shape {data.shape} is too large for a table of names.")
@@ -283,7 +321,7 @@ def turn(table: Table) -> Table:
     note = f"rows of the file are features: {data.shape[0]} samples, {data.shape[1]} features"
     return replace(
         table, data=data, ids=table.features, features=table.ids, turned=True,
-        notes=[*table.notes, note],
+        notes=[*table.notes, note], of_cells=False, positions=None, groupings=[],
     )  # fmt: skip
 
 
@@ -307,15 +345,20 @@ def choose_columns(table: Table, columns: Sequence[str]) -> Table:
                 f"{join_first((repr(name[:40]) for name in table.features), 20)}."
             )
         chosen[matches] = True
-    indices = np.flatnonzero(chosen)
+    return choose_features(table, np.flatnonzero(chosen), "--columns")
+
+
+def choose_features(table: Table, indices: np.ndarray, option: str) -> Table:
+    """Return the table with the features at these indices alone, which an option has chosen."""
     features = [table.features[int(i)] for i in indices]
-    note = f"{len(features)} of {len(table.features)} features, by --columns"
+    note = f"{len(features)} of {len(table.features)} features, by {option}"
     made_missing = {n: count for n, count in table.made_missing.items() if n in set(features)}
     data = table.data
     chosen_data = data.choose(indices) if isinstance(data, StoredRows) else data[:, indices]
     return replace(
         table, data=chosen_data, features=features, notes=[*table.notes, note],
-        left_out=[], made_missing=made_missing, positions=indices,
+        left_out=[], made_missing=made_missing,
+        positions=indices if table.positions is None else table.positions[indices],
     )  # fmt: skip
 
 

@@ -37,13 +37,13 @@ if TYPE_CHECKING:
 
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars", " ": "spaces"}
 DETECTED = ",;\t|"
-"""Separators that are detected first; spaces where none of them splits lines."""
+"""Separators that are detected first; spaces if none of them splits lines."""
 
 MIN_AXIS_LENGTH = 5
 """So many numbers, each larger than the one before, name features (wavelengths, times)."""
 
 FIRST_LINES, FIRST_CHARACTERS = 100, 10**6
-"""How much of a text its separator and decimal mark are detected from."""
+"""Lines and characters from which the separator and the decimal mark are detected."""
 
 SEPARATOR_LINE = re.compile(r"\"?sep=(.)\"?[\r\n]*", re.IGNORECASE)
 OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
@@ -55,7 +55,7 @@ SIGNATURES = {
     b"\x1f\x8b": "it is compressed by gzip; let its name end with .gz",
     b"%PDF": "it is a PDF",
 }
-"""What files are that are no texts, by their first bytes."""
+"""Kinds of files that are not texts, by their first bytes."""
 
 UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 NO_TEXT = re.compile(rb"[\x00-\x08\x0e-\x19\x1c-\x1f]")
@@ -63,7 +63,7 @@ CHUNK = 2**20
 
 
 def read_text(file: Path, options: ReadOptions, *, default: str) -> Table:
-    """Read a delimited text; ``default`` is its separator where no other splits it better."""
+    """Read a delimited text; ``default`` is its separator if no other splits it better."""
     import pandas
 
     sizes: list[int] = []
@@ -131,7 +131,7 @@ def read_text(file: Path, options: ReadOptions, *, default: str) -> Table:
         )
     except pandas.errors.ParserError as error:
         reason = " ".join(str(error).split())
-        raise ValueError(f"{file} is no table that can be read ({reason}).") from error
+        raise ValueError(f"{file} is not a table that can be read ({reason}).") from error
     return replace(table, text_format=text_format, short_lines=short_lines)
 
 
@@ -256,7 +256,7 @@ def _format_notes(text_format: dict[str, str], default: str) -> list[str]:
     separator, decimal = text_format["separator"], text_format["decimal"]
     notes = []
     if text_format["encoding"] != "utf-8":
-        notes.append(f"the text is no UTF-8; it is read as {text_format['encoding']}")
+        notes.append(f"the text is not UTF-8; it is read as {text_format['encoding']}")
     if separator != default:
         name = SEPARATORS.get(separator, repr(separator))
         notes.append(f"fields are separated by {name} (else: --sep)")
@@ -273,7 +273,7 @@ def detect_encoding(chunks: Iterable[bytes]) -> str:
             return "utf-16"
         if NO_TEXT.search(chunk):
             names = (SIGNATURES[key] for key in SIGNATURES if i == 0 and chunk.startswith(key))
-            raise UnicodeError(next(names, "it holds bytes that are no text; save it as UTF-8"))
+            raise UnicodeError(next(names, "it holds bytes that are not text; save it as UTF-8"))
         for name in list(decoders):
             try:
                 decoders[name].decode(chunk)
