@@ -72,7 +72,7 @@ figure.suptitle("spectra of the materials (grey) and what was learned")
 # The energies are a map of the bad pixels, and the codes are maps of the materials. The pixels of
 # the bad line have nothing in common here. Where they all had one flat spectrum, the robust fit of
 # another scene took them for a group of good ones, left out only 146 of 206 bad pixels, and was no
-# better than the plain one: see :ref:`sphx_glr_auto_examples_plot_when_not.py`.
+# better than the plain one: see :ref:`sphx_glr_auto_examples_start_plot_when_not.py`.
 
 figure, axes = plt.subplots(1, 4, figsize=(11, 3), layout="constrained")
 energies = robust.energies_.reshape(side, side)
