@@ -1,17 +1,17 @@
 """
-Gene programs that come back
-============================
+Stable gene programs
+====================
 
-Programs of single cells are usually looked for with many runs of NMF, whose components are
-clustered (consensus NMF). A consensus of plain runs agrees on damaged cells just as well as on
-programs: all runs follow them. In :class:`~robustnmf.ConsensusNMF` one robust fit decides which
-cells count, and all runs share its weights.
+Consensus NMF finds gene programs of single cells by clustering the components of many runs. Plain
+runs agree on damaged cells as well as on programs, because every run fits the damaged cells. In
+:class:`~robustnmf.ConsensusNMF`, one robust fit computes the weights of the cells, and all runs
+share these weights.
 """
 
 # %%
-# 600 cells with six programs, each of which raises some genes above a basal expression. A cell uses
-# the program of its type and some of the others. A tenth of the cells are doublets, and of another
-# 4 percent, which are damaged, a few genes are left. A tenth of all transcripts is ambient.
+# 600 cells with six programs. Each program raises some genes above a basal expression. A cell uses
+# the program of its type and some of the others. A tenth of the cells are doublets. Another 4% are
+# damaged, and only a few of their genes are left. A tenth of all transcripts is ambient.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -47,14 +47,14 @@ ambient = rates.mean(axis=0) / rates.mean(axis=0).sum()
 counts = rng.poisson(0.9 * rates + 0.1 * rates.sum(axis=1, keepdims=True) * ambient)
 
 # %%
-# Genes are divided by their standard deviations, as is usual.
+# Genes are divided by their standard deviations, as usual.
 
 deviation = counts.std(axis=0)
 X, programs = counts / deviation, programs / deviation
 
 # %%
-# The procedure of consensus NMF in a few lines: plain runs, components at unit length, k-means,
-# medians. And the same with robust weights.
+# Consensus NMF in a few lines: plain runs, components of unit length, k-means, medians. Then the
+# same with robust weights.
 
 runs = [
     NMF(k, init="random", random_state=seed, max_iter=500, tol=1e-3).fit(X).components_
@@ -66,7 +66,7 @@ labels = KMeans(k, n_init=10, random_state=0).fit_predict(components)
 plain = np.stack([np.median(components[labels == group], axis=0) for group in range(k)])
 
 model = ConsensusNMF(RobustNMF(k), n_runs=n_runs, random_state=0).fit(X)
-print(f"stability of the parts: {model.stability_.round(2)}")
+print(f"stability of the components: {model.stability_.round(2)}")
 print(f"damaged cells left out: {model.outliers_[is_damaged].mean():.0%}, ", end="")
 print(f"other cells: {model.outliers_[~is_damaged].mean():.0%}")
 
@@ -78,24 +78,24 @@ for ax, name, parts in zip(
     ax.bar(np.arange(k), cosines, color=["C0" if c > 0.9 else "C3" for c in cosines])
     ax.set(title=name, xlabel="program")
     print(f"{name:22s}cosines {cosines.round(2)}")
-axes[0].set_ylabel("cosine of the matched part")
+axes[0].set_ylabel("cosine of the matched component")
 
 # %%
-# How many programs? The recommendation rests on the error of hidden entries and on the silhouette
-# of the components; a part too many does not come back.
+# How many programs are there? ``select_rank`` compares the error of hidden entries and the
+# silhouette of the components. An additional component is not stable.
 
 selection = select_rank(X, range(4, 9), stability=True, n_runs=10, n_folds=3, random_state=0)
 selection.plot()
 print(selection.reason)
 
 # %%
-# The genes that tell a program from the others, with error bars.
+# The distinctive genes of each program, with error bars.
 
 figure, axes = plt.subplots(2, 3, figsize=(9, 4.5), layout="constrained")
 for ax, features in zip(axes.flat, top_features(model, 6), strict=True):
     names = [feature.name for feature in features]
     spread = [feature.spread for feature in features]
     ax.bar(names, [feature.value for feature in features], yerr=spread, color="C0")
-    ax.set_title(f"part {features[0].component}", fontsize=9)
-figure.supylabel("value in the part")
+    ax.set_title(f"component {features[0].component}", fontsize=9)
+figure.supylabel("value in the component")
 plt.show()

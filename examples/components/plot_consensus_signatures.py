@@ -2,15 +2,15 @@
 Mutational signatures with hypermutators
 ========================================
 
-A few tumours have so many mutations of their own kinds that they determine the signatures that
-plain NMF finds, in every run. With robust weights, consensus signatures are those of the other
-tumours; ``resample="poisson"`` adds the uncertainty of the counts, as is usual for signatures.
+A few tumours have so many mutations that they dominate the signatures of plain NMF in every run.
+With robust weights, the consensus signatures describe the other tumours. ``resample="poisson"``
+adds the uncertainty of the counts, as is usual for signatures.
 """
 
 # %%
 # 250 tumours with five signatures of 96 kinds of mutations: six substitutions in 16 contexts each.
-# A signature favours one or two substitutions in some contexts. 5 percent of the tumours are
-# hypermutators, with thirty times as many mutations, all of a profile of their own.
+# A signature favours one or two substitutions in some contexts. 5% of the tumours are
+# hypermutators. They have thirty times as many mutations, with a profile of their own.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -56,8 +56,9 @@ for name, model in models.items():
     print(f"{name:8s}cosines {cosines.round(2)}, stability {model.stability_.round(2)}")
 
 # %%
-# Plain signatures are stable, and wrong: a high stability says that runs agree, not that outliers
-# have no influence. The robust ones, with error bars, beside the true ones (points):
+# The plain signatures are stable but wrong: a high stability means that the runs agree, not that
+# outliers have no influence. The picture shows the robust signatures with error bars, and the true
+# signatures as points.
 
 robust = models["robust"]
 colours = np.repeat(["#4dabf7", "#343a40", "#e03131", "#adb5bd", "#82c91e", "#f783ac"], 16)
@@ -73,7 +74,7 @@ axes[-1].set_xticks(np.arange(8, 96, 16), SUBSTITUTIONS)
 axes[0].set_title("robust consensus signatures, true ones as points")
 
 # %%
-# Tumours that were left out:
+# These tumours were left out:
 
 found = np.flatnonzero(robust.outliers_)
 print(f"left out: {found}; hypermutators: {np.flatnonzero(is_hypermutator)}")

@@ -1,14 +1,15 @@
 """
-Choosing the number of parts
-============================
+The number of components
+========================
 
-Hide entries all over the table, predict them with one part, two, three... Too few parts miss
-structure and too many follow noise; both show in what was hidden. If errors were squared and
-summed, bad samples would decide: :func:`robustnmf.select_rank` bounds what a sample contributes.
+To choose the number of components, hide entries of the table and predict them with one component,
+two, three and so on. With too few components the model misses structure, and with too many it fits
+noise. Both increase the error of the hidden entries. :func:`robustnmf.select_rank` limits the
+error of a single sample, so outliers do not determine the choice.
 """
 
 # %%
-# Five parts with some noise, and a tenth of the samples that is nothing but noise.
+# Five components with some noise. A tenth of the samples are only noise.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -22,24 +23,25 @@ X += 0.1 * X.mean() * rng.random(X.shape)
 X[:30] = 4 * X.mean() * rng.random((30, features))
 
 # %%
-# All ranks of a fold are one batch that reads X once a pass.
+# ``select_rank`` fits all numbers of components of a fold as one batch.
 
 curve = select_rank(X, range(1, 11), random_state=0)
 print(f"least error at {curve.best}, recommended {curve.recommended}")
 
 figure, ax = plt.subplots(figsize=(6, 4), layout="constrained")
 curve.plot(ax=ax)
-ax.set_title("error of entries that were hidden")
+ax.set_title("error of hidden entries")
 
 # %%
-# The errors of the fit itself fall with every part, and the bad samples are most of them.
+# The error of the fit itself decreases with every component, and most of it comes from the noisy
+# samples.
 
 ranks = range(1, 11)
 models = [RobustNMF(k, weighting="uniform", init="nndsvda").fit(X) for k in ranks]
 figure, ax = plt.subplots(figsize=(6, 4), layout="constrained")
 ax.plot(ranks, [m.energies_.sum() for m in models], "o-", color="C3", label="all samples")
-ax.plot(ranks, [m.energies_[30:].sum() for m in models], "o-", label="good samples")
-ax.set(xlabel="number of parts", ylabel="squared error of plain NMF", yscale="log")
-ax.set_title("error of entries that were fitted")
+ax.plot(ranks, [m.energies_[30:].sum() for m in models], "o-", label="samples without noise")
+ax.set(xlabel="number of components", ylabel="squared error of plain NMF", yscale="log")
+ax.set_title("error of fitted entries")
 ax.legend()
 plt.show()

@@ -1,14 +1,14 @@
 """
-Bad pixels in good images
-=========================
+Wrong pixels in good images
+===========================
 
-A tenth of all pixels of scikit-learn's digits is set to one to five times the largest value, so
-that every image has bad pixels. Weights of samples cannot help. ``loss="truncated"`` ignores pixels
-that are far off, learns the parts from the others, and repairs the images.
+We set a tenth of all pixels of scikit-learn's digits to one to five times the largest value, so
+that every image has wrong pixels. Weights of samples cannot help. ``loss="truncated"`` ignores
+unusual pixels, learns the components from the others, and repairs the images.
 """
 
 # %%
-# The data: 600 images of 8 x 8 pixels; each has six bad pixels on average.
+# 600 images of 8 x 8 pixels. Each image has six wrong pixels on average.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -23,7 +23,7 @@ bad = rng.random(clean.shape) < 0.1
 X = np.where(bad, clean.max() * rng.uniform(1, 5, clean.shape), clean)
 
 # %%
-# The same rank and data; what differs is the loss.
+# The models differ only in the loss.
 
 models = {
     "plain NMF": RobustNMF(16, weighting="uniform", random_state=0).fit(X),
@@ -32,7 +32,7 @@ models = {
 }
 
 # %%
-# Images, what is wrong with them, and what each model makes of them.
+# The images, the corrupted images, and the reconstructions of each model.
 
 shown = slice(0, 8)
 rows = {"spoiled": X[shown], "clean": clean[shown]}
@@ -47,7 +47,7 @@ for line, (name, images) in zip(axes, rows.items(), strict=True):
 figure.tight_layout()
 
 # %%
-# The parts that were learned.
+# The components of each model.
 
 figure, axes = plt.subplots(len(models), 16, figsize=(12, 0.9 * len(models)))
 for line, (name, model) in zip(axes, models.items(), strict=True):
@@ -58,13 +58,13 @@ for line, (name, model) in zip(axes, models.items(), strict=True):
 figure.tight_layout()
 
 # %%
-# Which pixels were ignored: dark ones have no weight.
+# The entry weights: dark pixels were ignored.
 
 figure, ax = plt.subplots(figsize=(8, 1.6), layout="constrained")
 display = plot_entry_weights(models["truncated"], X[shown], image_shape=(8, 8), ax=ax)
 
 # %%
-# Squared error of the repaired images, relative to that of plain NMF of the clean ones.
+# The squared error of the repaired images, relative to plain NMF of the clean images:
 
 
 def error(images):

@@ -2,15 +2,14 @@
 Missing values
 ==============
 
-NaN in X marks a missing value. It is left out of the loss, samples are weighted by their other
-values, and ``inverse_transform`` fills it in. Broken samples spoil what a mean or plain NMF fills
-in; here they are down-weighted. Nearest neighbours do almost as well where, as here, every row has
-many that are like it.
+NaN in X is a missing value. The fit ignores it, and ``inverse_transform`` fills it in. Broken
+samples distort the values that a mean or plain NMF fills in. ``RobustNMF`` down-weights them.
+Nearest neighbours are almost as good if, as here, every row has many similar rows.
 """
 
 # %%
-# A day of readings of 30 sensors, every minute or so; a quarter of the values is lost, and a
-# twentieth of the rows was garbled on the way.
+# The readings of 30 sensors during one day. A quarter of the values are missing, and a twentieth
+# of the rows are garbled.
 
 import matplotlib.pyplot as plt
 import numpy as np

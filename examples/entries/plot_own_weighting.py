@@ -2,15 +2,14 @@
 A weighting of your own
 =======================
 
-A weighting is one concave, increasing function of the energies of the samples (how badly each is
-described), and its derivative is the weight. Two formulas make a class of your own a part of
-everything here: all solvers, losses, kinds of data, restarts and displays. Nothing of the package
-is touched.
+A weighting is a concave, increasing function of the reconstruction errors of the samples. Its
+derivative is the weight of a sample. You can define your own weighting with two formulas. It then
+works with all solvers, losses, kinds of data and displays.
 """
 
 # %%
-# Geman and McClure's function, :math:`\rho(z) = s z / (s + z)`: samples far beyond the scale s add
-# a constant to the objective and have no weight.
+# The function of Geman and McClure is :math:`\rho(z) = s z / (s + z)`. A sample with an error far
+# beyond the scale s adds a constant to the objective and has no weight.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -38,9 +37,9 @@ class GemanMcClure(Separable):
 
 
 # %%
-# Digits, a fifth of them replaced by noise. The scale is the median energy under plain NMF, or
-# three times that: it matters, which is why the weightings of this library find theirs by
-# themselves (one of your own can, with ``has_auto`` and ``resolve_auto``).
+# A fifth of the digits are replaced by noise. The scale is the median reconstruction error of
+# plain NMF, or three times that. The scale matters, so the weightings of this library compute it
+# from the data. Your own weighting can do this with ``has_auto`` and ``resolve_auto``.
 
 rng = np.random.default_rng(0)
 X = load_digits().data[:900].copy()
@@ -53,9 +52,9 @@ mine = RobustNMF(16, weighting=GemanMcClure(scale), random_state=0).fit(X)
 milder = RobustNMF(16, weighting=GemanMcClure(3 * scale), random_state=0).fit(X)
 
 # %%
-# It is a part like any other: the objective never rises, samples have importances.
+# The weighting works like the others: the objective never increases, and samples have importances.
 
-print("objective never rises:", bool((np.diff(mine.objective_history_) <= 1e-6).all()))
+print("objective never increases:", bool((np.diff(mine.objective_history_) <= 1e-6).all()))
 clean = load_digits().data[900:]
 
 
@@ -74,9 +73,9 @@ for name, model in models.items():
 figure, axes = plt.subplots(1, 2, figsize=(10, 3.5), layout="constrained")
 energies = np.linspace(0, 12 * scale, 200)
 axes[0].plot(energies / scale, GemanMcClure(scale).weights(energies))
-axes[0].set(xlabel="energy over the scale", ylabel="weight", title="the function")
+axes[0].set(xlabel="reconstruction error over the scale", ylabel="weight", title="the function")
 weights = len(X) * mine.sample_importances_
-axes[1].hist([weights[~bad], weights[bad]], bins=30, label=["good samples", "bad samples"])
-axes[1].set(xlabel="importance (1: an equal share)", ylabel="samples", title="what it does")
+axes[1].hist([weights[~bad], weights[bad]], bins=30, label=["good samples", "noise"])
+axes[1].set(xlabel="importance (1: an equal share)", ylabel="samples", title="its effect")
 axes[1].legend()
 plt.show()

@@ -1,11 +1,11 @@
 r"""
-A path of hyperparameters, and how weights collapse
-===================================================
+A path of hyperparameters
+=========================
 
-Entropy weights have a parameter :math:`\gamma`: how much more energy a sample may have before
-its importance falls by a factor e. If it is too large, outliers keep their weight; if it is too
-small, a few samples that happen to fit have all of it. :func:`robustnmf.fit_path` runs a whole grid
-as one batch.
+Entropy weights have a parameter :math:`\gamma`: the increase of the reconstruction error that
+reduces the importance of a sample by a factor e. If it is too large, outliers keep their weight.
+If it is too small, a few samples that happen to fit get all the weight: the fit collapses.
+:func:`robustnmf.fit_path` fits a whole grid of values as one batch.
 """
 
 # %%
@@ -16,7 +16,7 @@ from sklearn.datasets import load_digits
 from robustnmf import Entropy, EucNMF, RobustNMF, fit_path
 from robustnmf.corruptions import spoil
 
-# Of 800 digits, 240 are multiplied by large factors.
+# We multiply 240 of 800 digits by large factors.
 clean = load_digits().data[:800]
 X, bad = spoil(clean, 0.3, ["scaled"], (8, 8), seed=0)
 gammas = np.logspace(1, 6, 16)
@@ -25,10 +25,9 @@ path = fit_path(X, 12, weightings=weightings, random_state=0, solver="hals", tol
 
 
 # %%
-# Three things against gamma: the error on clean samples (1: that of plain NMF of these alone), the
-# share that bad samples have of all importance, and the effective sample size, which a fit reports
-# and warns about. The vertical line is the value of ``gamma="auto"``, which is chosen without
-# knowledge of the clean samples.
+# The pictures show three quantities as functions of gamma: the error on clean samples (1 is plain
+# NMF of the clean samples), the total importance of the scaled samples, and the effective sample
+# size. The vertical line is ``gamma="auto"``, which does not use the clean samples.
 
 
 def clean_error(components):
@@ -49,7 +48,7 @@ for ax, (name, values) in zip(axes, curves.items(), strict=True):
     ax.semilogx(gammas, values, "o-")
     ax.axvline(auto.settled.gamma, color="C3", ls="--", label="auto")
     ax.set(xlabel="gamma", title=name)
-axes[2].axhline(12, color="0.6", lw=1, label="number of parts")
+axes[2].axhline(12, color="0.6", lw=1, label="number of components")
 axes[0].set(yscale="log", yticks=[1, 1.1, 1.5, 2, 3], yticklabels=["1", "1.1", "1.5", "2", "3"])
 axes[0].minorticks_off()
 axes[2].set_yscale("log")
@@ -59,7 +58,7 @@ print(f"auto: gamma {auto.settled.gamma:.0f}, error {clean_error(auto.components
 plt.show()
 
 # %%
-# Scaled samples were chosen because they show the effect best. The same script with 30% of noise
-# (``["noise"]``, draws 0 and 1): the least error of the grid is 1.07 and 1.09, that of
-# ``gamma="auto"`` 1.09 and 1.10, and the largest gamma, which weighs all samples nearly alike, has
-# 1.11 and 1.09. There is little to gain there with these weights.
+# We chose scaled samples because they show the effect best. With 30% of noise (``["noise"]``,
+# draws 0 and 1), the smallest error of the grid is 1.07 and 1.09, ``gamma="auto"`` has 1.09 and
+# 1.10, and the largest gamma, which gives all samples nearly the same weight, has 1.11 and 1.09.
+# So these weights have little benefit there.

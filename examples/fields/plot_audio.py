@@ -2,13 +2,14 @@
 Notes in a damaged recording
 ============================
 
-The power spectrogram of music is a sum of notes, each a spectrum times how loud it is. Power spans
-many orders of magnitude, and the Itakura-Saito divergence compares ratios, so that quiet partials
-count as much as loud ones. Some frames were damaged on the way: their frequencies are scrambled.
+The power spectrogram of music is a sum of notes: each note is a spectrum times its loudness. Power
+spans many orders of magnitude. The Itakura-Saito divergence compares ratios, so quiet partials
+have the same influence as loud ones. Some frames of this recording are damaged: their frequencies
+are scrambled.
 """
 
 # %%
-# Eight seconds of five notes, two at a time, with one frame in ten damaged.
+# The recording has eight seconds of five notes, two at a time. One frame in ten is damaged.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -41,8 +42,9 @@ X = power.copy()
 X[bad] = rng.permuted(X[bad], axis=1)
 
 # %%
-# Plain and robust, with a part more than there are notes, for the noise. This loss has many local
-# minima, so the best of ten random starts is taken. ``beta_loss=0`` is scikit-learn's name for it.
+# We fit plain and robust NMF with one component more than there are notes, for the noise. This
+# loss has many local minima, so we keep the best of ten random starts. ``beta_loss=0`` is
+# scikit-learn's name for this loss.
 
 settings = {"loss": "itakura-saito", "init": "random", "n_init": 10, "tol": 1e-3}
 plain = RobustNMF(6, weighting="uniform", random_state=0, **settings).fit(X)
@@ -52,15 +54,15 @@ print(f"{(found & bad).sum()} of {bad.sum()} damaged frames were left out, "
       f"and {(found & ~bad).sum()} of {(~bad).sum()} others")  # fmt: skip
 
 # %%
-# How well the parts describe the recording as it was: mean divergence of the frames.
+# The mean divergence of the undamaged recording from its reconstruction:
 
 for name, model in {"plain": plain, "robust": robust}.items():
     print(f"{name:7s} divergence from the clean frames {-model.score(power):.1f}")
 
 # %%
-# Learned spectra (blue) beside those of the notes, each alone (grey). This recording is one that
-# robust weights suit: in 14 variants (one to three notes at a time, other attacks, noise, starts)
-# plain NMF missed a note in all, and the robust fit in ten (a correlation below 0.4).
+# The learned spectra (blue) and the spectra of the single notes (grey). Robust weights suit this
+# recording well: in 14 variants (one to three notes at a time, other attacks, noise, starts),
+# plain NMF missed a note in all of them, and the robust fit in ten (a correlation below 0.4).
 
 notes = []
 for pitch in pitches:

@@ -1,15 +1,15 @@
 """
-Counts with bad samples
-=======================
+Counts with outliers
+====================
 
-Counts (of words, of transcripts, of photons) have noise that grows with them. The
-Kullback-Leibler divergence is the loss for that. Robustness comes from the weights of samples and
-not from the loss, so any loss can have them. Sparse matrices stay sparse.
+The noise of counts (words, transcripts, photons) grows with their size. The Kullback-Leibler
+divergence is the loss for such data. Robustness comes from the weights of the samples, so you can
+combine it with any loss. Sparse matrices stay sparse.
 """
 
 # %%
-# 600 cells of five types with 200 genes; a tenth of the cells burst and hold ambient RNA instead
-# of their own.
+# 600 cells of five types with 200 genes. A tenth of the cells are burst and contain ambient RNA
+# instead of their own.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -58,13 +58,13 @@ for ax, (name, model) in zip(axes, models.items(), strict=True):
 axes[0].set_ylabel("cosine of the closest component")
 
 # %%
-# And the cells that burst are those with the largest energies for their size.
+# The burst cells have the largest reconstruction errors for their size.
 
 model = models["Kullback-Leibler, robust"]
 size = counts.sum(axis=1)
 figure, ax = plt.subplots(figsize=(6, 4), layout="constrained")
 for flag, label, colour in ((False, "whole", "C0"), (True, "burst", "C3")):
     ax.semilogy(size[bad == flag], model.energies_[bad == flag], ".", color=colour, label=label)
-ax.set(xlabel="counts of a cell", ylabel="energy")
+ax.set(xlabel="counts of a cell", ylabel="reconstruction error")
 ax.legend()
 plt.show()

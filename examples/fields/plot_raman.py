@@ -1,16 +1,15 @@
 """
-Cosmic rays beside bad samples
+Raman spectra with cosmic rays
 ==============================
 
-Raman spectra suffer twice: cosmic rays leave spikes in single channels of good spectra, and some
-spectra are bad altogether (the detector lost its lock and counted noise). ``loss="truncated"``
-ignores the channels that are far off, those of bad spectra among them; the weights of samples,
-which ``RobustNMF`` has by default, apply to what is left.
+Raman spectra have two problems: cosmic rays leave spikes in single channels of good spectra, and
+some spectra are noise. ``loss="truncated"`` ignores channels with unusual values. The weights of
+the samples, which ``RobustNMF`` uses by default, handle the noisy spectra.
 """
 
 # %%
-# A line scan over three substances, 300 spectra of 200 channels. Every spectrum has a few spikes;
-# one in ten is noise.
+# A line scan over three substances: 300 spectra with 200 channels. Every spectrum has a few
+# spikes, and one spectrum in ten is noise.
 
 import warnings
 
@@ -48,8 +47,8 @@ X[bad] = rng.gamma(1.0, 0.7, size=(bad.sum(), channels))
 spikes[bad] = False
 
 # %%
-# Three fits: plain, with weights of samples, and with weights of samples and channels. The second
-# one warns of the spikes and names the third; here it is meant to fail.
+# We compare three fits: plain NMF, weights of samples, and weights of samples and channels. The
+# second fit warns about the spikes and recommends the third. We expect it to fail here.
 
 warnings.filterwarnings("ignore", category=OutlierWarning)
 models = {
@@ -78,8 +77,8 @@ for ax, (name, model) in zip(axes, models.items(), strict=True):
     ax.set(title=name, xlabel="wave number (1/cm)", yticks=[])
 
 # %%
-# Channels without weight are the spikes, and ``inverse_transform`` of the codes is the table
-# without them.
+# The ignored channels are the spikes. ``inverse_transform`` of the codes gives the table without
+# them.
 
 model = models["weights of samples and channels"]
 weights = model.entry_weights(X)

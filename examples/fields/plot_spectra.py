@@ -1,14 +1,14 @@
 """
-Unmixing spectra with bad pixels
-================================
+Hyperspectral images with broken pixels
+=======================================
 
-Every pixel of a hyperspectral image is a mixture of the spectra of a few materials. Detectors
-have lines that only count noise, and cosmic rays leave spikes. In plain NMF these get into the
-spectra; robust NMF leaves such pixels out, and their energies are a map of them.
+Every pixel of a hyperspectral image is a mixture of the spectra of a few materials. Some lines of
+the detector contain only noise, and cosmic rays leave spikes. They distort the spectra of plain
+NMF. Robust NMF leaves out such pixels, and their reconstruction errors show where they are.
 """
 
 # %%
-# A scene of 60 x 60 pixels with four materials and 120 channels. One in twelve pixels is bad: a
+# A scene of 60 x 60 pixels with four materials and 120 channels. One in twelve pixels is broken: a
 # line of noise, and cosmic rays that hit eight channels each.
 
 import matplotlib.pyplot as plt
@@ -42,7 +42,7 @@ for pixel in np.flatnonzero(rays & ~line):
 bad = (line | rays).ravel()
 
 # %%
-# The same call with and without weights.
+# We fit with and without weights.
 
 plain = RobustNMF(materials, weighting="uniform", init="nndsvda").fit(X)
 robust = RobustNMF(materials).fit(X)
@@ -66,13 +66,14 @@ for row, (name, model) in zip(axes, {"plain": plain, "robust": robust}.items(), 
         ax.set_yticks([])
     row[0].set_ylabel(name)
 figure.supxlabel("channel")
-figure.suptitle("spectra of the materials (grey) and what was learned")
+figure.suptitle("true spectra of the materials (grey) and learned spectra")
 
 # %%
-# The energies are a map of the bad pixels, and the codes are maps of the materials. The pixels of
-# the bad line have nothing in common here. Where they all had one flat spectrum, the robust fit of
-# another scene took them for a group of good ones, left out only 146 of 206 bad pixels, and was no
-# better than the plain one: see :ref:`sphx_glr_auto_examples_start_plot_when_not.py`.
+# The reconstruction errors are a map of the broken pixels, and the codes are maps of the
+# materials. The pixels of the broken line differ from each other here. In another scene, they all
+# had one flat spectrum: the robust fit accepted them as a group, left out only 146 of 206 broken
+# pixels, and was not better than the plain fit. See
+# :ref:`sphx_glr_auto_examples_start_plot_when_not.py`.
 
 figure, axes = plt.subplots(1, 4, figsize=(11, 3), layout="constrained")
 energies = robust.energies_.reshape(side, side)
@@ -90,6 +91,6 @@ for ax, (title, image) in zip(
     ax.imshow(image)
     ax.set_title(title)
     ax.set_axis_off()
-print(f"{robust.outliers_[bad].sum()} of {bad.sum()} bad pixels were left out, "
+print(f"{robust.outliers_[bad].sum()} of {bad.sum()} broken pixels were left out, "
       f"and {robust.outliers_[~bad].sum()} of {(~bad).sum()} good ones")  # fmt: skip
 plt.show()

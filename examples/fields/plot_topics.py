@@ -1,14 +1,14 @@
 """
-Topics in documentation, with spam among it
-===========================================
+Topics in documents with spam
+=============================
 
-The documentation strings of Python's standard library are a corpus that every installation has.
-A tenth of the documents here is spam: long lists of words drawn at random. Counts of words are
-sparse, and the Kullback-Leibler divergence is the loss for counts.
+The docstrings of Python's standard library are a corpus that every installation has. We add spam
+to it: a tenth of the documents are long lists of random words. Word counts are sparse, and the
+Kullback-Leibler divergence is the loss for counts.
 """
 
 # %%
-# Documents are the docstrings of modules, classes and functions.
+# The documents are the docstrings of modules, classes and functions.
 
 import importlib
 import inspect
@@ -45,7 +45,7 @@ words = vectorizer.get_feature_names_out()
 print(f"{counts.shape[0]} documents, {counts.shape[1]} words")
 
 # %%
-# Spam: each document repeats forty words of its own choice many times.
+# Each spam document repeats forty random words many times.
 
 rng = np.random.default_rng(0)
 spam = np.zeros((counts.shape[0] // 9, counts.shape[1]))
@@ -55,7 +55,7 @@ X = scipy.sparse.vstack([counts, scipy.sparse.csr_array(spam)]).tocsr()
 is_spam = np.arange(X.shape[0]) >= counts.shape[0]
 
 # %%
-# The same call, with all documents counting alike, and with robust weights.
+# We fit with equal weights and with robust weights.
 
 warnings.simplefilter("ignore", OutlierWarning)
 settings = {"loss": "kullback-leibler", "init": "nndsvda", "max_iter": 150, "tol": 1e-3}
@@ -78,8 +78,7 @@ figure.suptitle("topics of robust NMF")
 figure.supxlabel("percent of the words of a topic")
 
 # %%
-# How well the topics describe the documentation alone: divergence, relative to topics that were
-# learned without spam.
+# The divergence of the documents without spam, relative to topics that were learned without spam:
 
 clean = RobustNMF(6, weighting="uniform", random_state=0, **settings).fit(counts)
 scores = {
@@ -92,6 +91,6 @@ length = np.asarray(X.sum(axis=1)).ravel()
 for flag, label, colour in ((False, "documentation", "C0"), (True, "spam", "C3")):
     rows = is_spam == flag
     ax.loglog(length[rows], robust.energies_[rows], ".", color=colour, label=label)
-ax.set(xlabel="words of a document", ylabel="energy")
+ax.set(xlabel="words of a document", ylabel="reconstruction error")
 ax.legend()
 plt.show()

@@ -1,15 +1,15 @@
 """
-On a cluster, with Dask
-=======================
+A cluster with Dask
+===================
 
-A Dask array is fitted on the workers of the active client: a task for every chunk and pass, while
-codes and energies stay on the workers. The same lines run on a hundred machines; here the cluster
-is two workers on one machine, and the page shows that the result is that of a fit in memory, what
-the workers did, and how little they had to send.
+A Dask array is fitted on the workers of the active client. There is one task per chunk and
+iteration, and codes stay on the workers. The same lines run on a hundred machines. Here the
+cluster is two workers on one machine. The example compares the result with a fit in memory, and
+shows what the workers do and how little they send.
 """
 
 # %%
-# With a real cluster it would be ``Client("scheduler:8786")``.
+# On a real cluster, use ``Client("scheduler:8786")``.
 
 import dask.array as da
 import matplotlib.pyplot as plt
@@ -23,7 +23,7 @@ cluster = LocalCluster(n_workers=2, **options)
 client = Client(cluster)
 
 # %%
-# Chunks are made on the workers, one for each instrument. The third instrument was broken for 6,000
+# The workers create the chunks, one for each instrument. The third instrument was broken for 6,000
 # of its 40,000 samples.
 
 n_chunks, features, k = 8, 80, 6
@@ -48,8 +48,8 @@ for number, keys in enumerate(client.has_what().values()):
     print(f"  worker {number} holds {len(keys)} of them")
 
 # %%
-# The call is that of an array in memory. Results with one row for every sample are lazy Dask
-# arrays, and the parts are NumPy's.
+# The call is the same as for an array in memory. Results with one row per sample are lazy Dask
+# arrays, and the components are a NumPy array.
 
 model = RobustNMF(k, random_state=0, tol=5e-3)
 with get_task_stream(client) as stream:
@@ -59,22 +59,22 @@ print(f"outliers_   {model.outliers_}")
 print(f"codes       {codes}")
 
 # %%
-# The same numbers as in memory.
+# The numbers are the same as in memory.
 
 in_memory = RobustNMF(k, random_state=0, tol=5e-3).fit(X.compute())
 apart = np.abs(model.components_ - in_memory.components_).max() / in_memory.components_.max()
 print(f"largest difference of components: {apart:.0e} of the largest value")
-print(f"passes: {model.n_iter_} on the cluster, {in_memory.n_iter_} in memory")
+print(f"iterations: {model.n_iter_} on the cluster, {in_memory.n_iter_} in memory")
 
 # %%
-# What the workers did: every bar is a task. Chunks stay where they are. What a pass sends is the
-# basis, which goes to the workers, and for every chunk the sums that the next basis is computed
-# from: k (m + k) numbers, whatever the number of samples.
+# Every bar is a task of a worker. Chunks stay on their worker. In each iteration, the basis is
+# sent to the workers, and every chunk returns sums of k (m + k) numbers, independent of the number
+# of samples.
 
 fitting = [task for task in stream.data if "robustnmf" in str(task["key"])]
 others = len(stream.data) - len(fitting)
-print(f"{len(fitting)} tasks on {n_chunks} chunks for {model.n_iter_} passes, the start and the "
-      f"last codes; {others} short ones for sums over samples")  # fmt: skip
+print(f"{len(fitting)} tasks on {n_chunks} chunks for {model.n_iter_} iterations, the start and "
+      f"the last codes; {others} short ones for sums over samples")  # fmt: skip
 print(f"sums of a chunk: {8 * k * (features + k):,} bytes; the chunk: {X.nbytes // n_chunks:,}")
 
 workers = sorted({task["worker"] for task in stream.data})
@@ -94,12 +94,12 @@ ax.bar(0, 0, color="C1", label="sums over samples")
 ax.legend(loc="upper center", bbox_to_anchor=(0.5, 1.25), ncols=2, frameon=False)
 
 # %%
-# Both workers are busy in every pass. In the long gap the client, which this is, fits some thousand
-# samples to find out which ones count; in the short ones it computes the next basis. For a table of
-# 2 GB, two workers were 1.87 times as fast as one (:doc:`/scale`).
+# Both workers are busy in every iteration. In the long gap, the client searches for outliers in a
+# few thousand samples. In the short gaps, it computes the next basis. For a table of 2 GB, two
+# workers were 1.87 times as fast as one (:doc:`/scale`).
 #
-# Which instrument is broken? Reduce on the workers, and compute only small results. On the right,
-# what it would have cost to count the broken samples: the same fit with all samples alike.
+# Which instrument is broken? We reduce on the workers and compute only small results. The right
+# picture compares the components with a fit that gives all samples the same weight.
 
 outliers = da.stack([block.mean() for block in model.outliers_.blocks]).compute()
 print("share of outliers by chunk:", np.round(outliers, 3))
@@ -121,13 +121,13 @@ for shift, (name, fitted) in zip(
     (-0.2, 0.2), {"plain": plain, "robust": model}.items(), strict=True
 ):
     cosines = cosines_of(fitted.components_)
-    print(f"{name:7s}cosines with the true parts {np.round(cosines, 3)}")
+    print(f"{name:7s}cosines with the true components {np.round(cosines, 3)}")
     axes[1].bar(np.arange(k) + shift, cosines, 0.4, label=name)
-axes[1].set(xlabel="true part", ylabel="cosine of the closest component", ylim=(0.5, 1.1))
+axes[1].set(xlabel="true component", ylabel="cosine of the closest component", ylim=(0.5, 1.1))
 axes[1].legend(ncols=2)
 
 # %%
-# ``transform`` of new data is lazy as well, chunk by chunk.
+# ``transform`` of new data is lazy as well.
 
 new = model.transform(X[:3000])
 print(new)

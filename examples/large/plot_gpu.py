@@ -1,16 +1,16 @@
 """
-On a GPU
-========
+A GPU
+=====
 
-Tensors of PyTorch and arrays of CuPy are computed with where they are: pass one that lives on the
-GPU, and the fit runs there. Nothing else in the call changes. This page runs in every
-installation; the first lines that it prints say what was used to build it.
+If X is a PyTorch tensor or a CuPy array on a GPU, the fit runs on the GPU. Nothing else in the
+call changes. This page runs in every installation, and its first output tells you which device was
+used.
 """
 
 # %%
-# A table as single-precision floats, of which a tenth of the samples is noise, is moved to the GPU
-# if there is one. Otherwise it stays on the CPU: then the page shows that the call and its results
-# are the same, and nothing about speed.
+# A table in single precision, with a tenth of the samples replaced by noise. If there is a GPU,
+# the table is moved to it. Otherwise it stays on the CPU. The page then shows only that the call
+# and the results are the same, and nothing about speed.
 
 import tempfile
 import time
@@ -61,7 +61,7 @@ if not on_gpu:
     print(f"Nothing below was computed on a GPU: {missing}.")
 
 # %%
-# The call is the usual one, and what comes back is of the library and on the device of X.
+# The call is the usual one. The results have the library and the device of X.
 
 model = RobustNMF(8, random_state=0).fit(X)
 codes = model.transform(X)
@@ -70,7 +70,7 @@ for name in ("components_", "energies_", "outliers_"):
     print(f"{name:14s}{type(value).__name__:9s}{getattr(value, 'device', 'cpu')}  {value.dtype}")
 
 # %%
-# The same fit of the NumPy array on the CPU, and how far apart the results are.
+# The same fit of the NumPy array on the CPU, and the difference of the results:
 
 by_numpy = RobustNMF(8, random_state=0).fit(table)
 
@@ -84,13 +84,13 @@ def to_numpy(array):
 
 apart = np.abs(to_numpy(model.energies_) - by_numpy.energies_) / np.median(by_numpy.energies_)
 outliers = to_numpy(model.outliers_)
-print(f"median difference of energies, over their median: {np.median(apart):.0e}")
+print(f"median difference of reconstruction errors, over their median: {np.median(apart):.0e}")
 print(f"the same outliers: {np.array_equal(outliers, by_numpy.outliers_)}; "
-      f"{outliers[bad].sum()} of {bad.sum()} bad samples are among them")  # fmt: skip
+      f"{outliers[bad].sum()} of {bad.sum()} noisy samples are among them")  # fmt: skip
 
 # %%
-# Back to the CPU. A saved model holds NumPy arrays, whatever it was fitted with: load it where
-# there is no GPU. Its ``transform`` takes arrays of any library again.
+# A saved model contains NumPy arrays, so you can load it on a machine without a GPU. Its
+# ``transform`` accepts arrays of any library.
 
 with tempfile.TemporaryDirectory() as folder:
     path = Path(folder) / "model.rnmf"
@@ -102,13 +102,13 @@ print(f"largest difference of codes after loading: {difference:.0e}")
 print("codes of X as it was given:", type(loaded.transform(X[:100])).__name__)
 
 # %%
-# Is it worth it? Times of whole default fits: those of this machine are measured now, and those of
-# an NVIDIA H200 were measured by ``benchmarks/defaults.py --gpu`` with PyTorch (medians of five, on
-# tables that are drawn by the same rule). On the H200 a fit of 2,000 samples takes almost as long
-# as one of 100,000, so small tables gain little: this page, run on that machine, gave 0.20 s on the
-# GPU and 0.20 s on its 16 CPU cores for 2,000 samples, 0.48 s and 0.57 s for 8,000. And without a
-# GPU there is no reason to convert an array to a tensor: the loops over NumPy's arrays are
-# compiled, those over tensors on a CPU are not.
+# Is a GPU worth it? The picture shows the times of default fits. The times of this machine are
+# measured now. The times of an NVIDIA H200 were measured by ``benchmarks/defaults.py --gpu`` with
+# PyTorch (medians of five, on similar tables). On the H200, a fit of 2,000 samples takes almost as
+# long as a fit of 100,000, so small tables gain little: on that machine, this page took 0.20 s on
+# the GPU and 0.20 s on its 16 CPU cores for 2,000 samples, and 0.48 s and 0.57 s for 8,000.
+# Without a GPU, do not convert arrays to tensors: the loops for NumPy arrays are compiled, and the
+# loops for tensors on a CPU are not.
 
 H200 = {(2_000, 500, 10): 0.2372, (100_000, 1_000, 20): 0.3292, (500_000, 1_000, 50): 1.3698}
 
@@ -139,6 +139,6 @@ for (name, times), mark in zip(measured.items(), "osD", strict=False):
         print(f"{name:30s}{n:>8,} x {m:<5,} k = {k}  {value:5.2f} s")
 ax.minorticks_off()
 ax.set_yticks([0.1, 0.25, 0.5, 1, 2, 4], labels=["0.1", "0.25", "0.5", "1", "2", "4"])
-ax.set(xlabel="samples x features x parts", ylabel="seconds of a fit", ylim=(0.05, 8))
+ax.set(xlabel="samples x features x components", ylabel="seconds of a fit", ylim=(0.05, 8))
 ax.legend()
 plt.show()

@@ -2,15 +2,14 @@
 Larger than memory
 ==================
 
-X may be a file. Blocks of it are read once a pass, the next one while the last is computed, so
-memory holds the codes and a few blocks, whatever the size of the file. Here memory is bounded: a
-file of 400 MB is fitted where only 300 MB are left, and where the file could not even be loaded.
-(A file of 16 GB is measured in :doc:`/scale`.)
+X can be a file. Each iteration reads it once, block by block, so the memory contains only the
+codes and a few blocks. Here we limit the memory: we fit a file of 400 MB with 300 MB of memory, in
+which the file could not even be loaded. (:doc:`/scale` has measurements for a file of 16 GB.)
 """
 
 # %%
-# Frames of a camera as single-precision floats, six spots of varying brightness on each. One in
-# twenty is broken. Files of 25 to 400 MB are written block by block.
+# Frames of a camera in single precision, each with six spots of varying brightness. One frame in
+# twenty is broken. We write files of 25 to 400 MB block by block.
 
 import tempfile
 import time
@@ -55,8 +54,8 @@ for path in paths.values():
     print(f"{path.name}: {path.stat().st_size / MB:.0f} MB")
 
 # %%
-# Fit the paths, and note the most memory that each fit takes. The codes may go to a file too, and a
-# checkpoint lets a long fit survive a crash.
+# We fit the paths and measure the peak memory of each fit. The codes can go to a file, too, and a
+# checkpoint lets a long fit continue after a crash.
 
 
 def measure(function):
@@ -88,7 +87,7 @@ with threadpool_limits(2):  # every thread has blocks of its own
         in_memory[size] = measure(lambda size=size: fit_loaded(paths[size]))
 
 # %%
-# The largest file under a bound, which the system enforces where it can (Linux).
+# Now we fit the largest file with a memory limit, if the operating system supports it (Linux).
 
 
 @contextmanager
@@ -99,7 +98,7 @@ def memory_bound(size):
 
         data = int(Path("/proc/self/statm").read_text().split()[5]) * resource.getpagesize()
     except (ImportError, FileNotFoundError):
-        print("This system cannot bound the memory of a process.")
+        print("This system cannot limit the memory of a process.")
         yield
         return
     before = resource.getrlimit(resource.RLIMIT_DATA)
@@ -118,12 +117,12 @@ with memory_bound(bound), threadpool_limits(2):
         print("loading the file of 400 MB: MemoryError:", error)
     begin = time.perf_counter()
     from_path[400] = measure(lambda: fit_file(paths[400]))
-    print(f"fitting its path: {from_path[400][0].n_iter_} passes in "
+    print(f"fitting its path: {from_path[400][0].n_iter_} iterations in "
           f"{time.perf_counter() - begin:.0f} s")  # fmt: skip
 
 # %%
-# Memory against the size of the file. The result of a path is that of an array, up to rounding in
-# single precision.
+# The memory as a function of the file size. A path and an array give the same result, up to
+# rounding in single precision.
 
 print("  file   from its path   in memory")
 for size, (_, peak) in from_path.items():
@@ -138,12 +137,12 @@ ax.plot(
     sizes[:2], [in_memory[size][1] for size in sizes[:2]], "s-", label="fit of the loaded array"
 )
 ax.plot((0, 400), (0, 400), color="0.7", label="the table itself")
-ax.axhline(bound, color="C3", ls="--", label="bound for the largest file")
-ax.set(xlabel="size of the file (MB)", ylabel="most memory allocated (MB)", xlim=0, ylim=0)
+ax.axhline(bound, color="C3", ls="--", label="limit for the largest file")
+ax.set(xlabel="size of the file (MB)", ylabel="peak memory (MB)", xlim=0, ylim=0)
 ax.legend()
 
 # %%
-# What was learned from the largest file, and which frames were broken.
+# The components of the largest file, and the broken frames.
 
 model, is_broken = from_path[400][0], broken[400]
 print(f"{model.outliers_[is_broken].sum():,} of {is_broken.sum():,} broken frames left out, and "

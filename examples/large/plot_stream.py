@@ -2,10 +2,10 @@
 A stream that drifts
 ====================
 
-``partial_fit`` takes one minibatch after the other. Sums of earlier ones are multiplied by
-``forget_factor`` each time, so parts follow a process that changes: the smaller it is, the faster.
-A burst of broken samples changes them little: the weights of a batch follow from the energies of
-earlier ones.
+``partial_fit`` processes one minibatch after the other. The sums of earlier minibatches are
+multiplied by ``forget_factor``, so the components adapt to a process that changes: a smaller
+factor adapts faster. A burst of broken samples has little influence, because the weights of a
+minibatch are based on earlier reconstruction errors.
 """
 
 # %%
@@ -34,8 +34,8 @@ def batch_at(moment):
 
 
 # %%
-# The forgetting factor was chosen among eight settings. With 1.0, where nothing is forgotten, the
-# robust fit was worse than the plain one; with 0.9 it was worse before the burst.
+# We chose the forgetting factor among eight settings. With 1.0, which discounts nothing, the
+# robust fit was worse than the plain fit. With 0.9, it was worse before the burst.
 
 settings = {"forget_factor": 0.7, "random_state": 0}
 models = {
@@ -54,8 +54,8 @@ figure, ax = plt.subplots(figsize=(8, 3.5), layout="constrained")
 ax.axvspan(50, 60, color="0.9", label="broken samples")
 for name, values in cosines.items():
     ax.plot(values, label=name, color="C0" if name == "robust" else "C3")
-    print(f"{name:8s}cosine of the worst part: before the burst {min(values[:50]):.2f}, "
+    print(f"{name:8s}cosine of the worst component: before the burst {min(values[:50]):.2f}, "
           f"in it {min(values[50:60]):.2f}, after it {min(values[60:]):.2f}")  # fmt: skip
-ax.set(xlabel="minibatch", ylabel="cosine of the worst part", ylim=(0.6, 1.02))
+ax.set(xlabel="minibatch", ylabel="cosine of the worst component", ylim=(0.6, 1.02))
 ax.legend()
 plt.show()

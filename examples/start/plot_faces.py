@@ -1,18 +1,18 @@
 """
-Parts of faces, beside scikit-learn's NMF
-=========================================
+Faces
+=====
 
-Parts of faces are what NMF became known for. Here one image in eight is damaged: a block covers the
-face, its rows have slipped, or it is noise. scikit-learn's NMF spends parts on the damage;
-``RobustNMF``, called in the same way, learns from the intact faces and says which images it left
-out.
+What happens to the components of faces if some of the images are damaged? One image in eight
+is damaged here: a block covers the face, its rows are shifted, or it is noise. scikit-learn's NMF
+uses some components for the damage. ``RobustNMF``, with the same call, learns from the intact
+faces and reports which images it left out.
 """
 
 # %%
-# Faces come from your files where the environment variable ``ROBUSTNMF_DATA`` names a folder that
-# holds ``orl.npz``, ``yale.npz`` or ``gtfd.npz`` (see :func:`robustnmf.datasets.load_dataset`).
-# Otherwise, as on this page, they are drawn by a rule: an oval with eyes, brows, nose, mouth and
-# hair, at places and in a light that vary.
+# If the environment variable ``ROBUSTNMF_DATA`` is the path of a folder with ``orl.npz``,
+# ``yale.npz`` or ``gtfd.npz`` (see :func:`robustnmf.datasets.load_dataset`), the script uses these
+# faces. Otherwise, as on this page, it draws faces: an oval with eyes, brows, nose, mouth and
+# hair, with varying positions and light.
 
 import os
 import warnings
@@ -64,7 +64,7 @@ else:
     print(f"{len(clean)} faces drawn by a rule")
 
 # %%
-# Damage, a third of it of each kind.
+# One third of the damaged images has each kind of damage.
 
 images = clean.copy()
 damaged = rng.permutation(len(images))[: len(images) // 8]
@@ -93,7 +93,7 @@ show(axes[0], X[~is_bad][:9], "intact")
 show(axes[1], X[[*covered[:3], *slipped[:3], *noise[:3]]], "damaged")
 
 # %%
-# The same call, sixteen parts each.
+# Both models have sixteen components.
 
 warnings.simplefilter("ignore", OutlierWarning)  # where many are left out, as is meant here
 settings = {"max_iter": 1000, "tol": 1e-3, "random_state": 0}
@@ -108,9 +108,9 @@ for part, (name, model) in zip(figure.subfigures(1, 2), models.items(), strict=T
     show(part.subplots(4, 4), model.components_)
 
 # %%
-# How well do the parts describe the intact faces? One is the error of scikit-learn's NMF that was
-# fitted to these alone. (On the 400 faces of ORL this script prints 1.15 and 1.00.) Below, eight of
-# the faces and what each model makes of them.
+# How well do the components describe the intact faces? The error is relative to scikit-learn's NMF
+# of the intact faces. (On the 400 faces of ORL, this script prints 1.15 and 1.00.) The picture
+# shows eight faces and their reconstructions.
 
 
 def rebuild(model):
@@ -132,7 +132,7 @@ for line, (name, pictures) in zip(axes, {"faces": intact, **rebuilt}.items(), st
     show(line, pictures[:8], name)
 
 # %%
-# The images that ``RobustNMF`` left out, worst first; a red frame marks one that is not damaged.
+# These images were left out, most unusual first. A red frame marks an image that is not damaged.
 
 model = models["RobustNMF"]
 outliers = np.flatnonzero(model.outliers_)

@@ -1,11 +1,11 @@
 """
-Finding bad samples, and why they are bad
-=========================================
+Outliers and the reasons
+========================
 
-:class:`robustnmf.RobustNMFDetector` is an outlier detector of scikit-learn's kind: it learns
-parts from the majority of the samples, and samples that these describe badly are outliers. Here
-forty of 569 tissue samples of the breast cancer data have had their measurements shuffled, which
-leaves every single value plausible.
+:class:`robustnmf.RobustNMFDetector` is an outlier detector with the scikit-learn API. It learns
+components from the majority of the samples. Samples that these components describe badly are
+outliers. Here we shuffle the measurements of 40 of the 569 samples of the breast cancer data, so
+that every single value is still plausible.
 """
 
 # %%
@@ -27,16 +27,16 @@ bad[rng.choice(len(X), 40, replace=False)] = True
 X[bad] = rng.permuted(X[bad], axis=1)
 
 # %%
-# The detector chooses their number itself: ``contamination="auto"`` takes the cutoff above which
-# samples have no weight.
+# You do not need to know the number of outliers: ``contamination="auto"`` uses the cutoff above
+# which samples have no weight.
 
 detector = RobustNMFDetector(5, random_state=0).fit(X)
 outliers = detector.predict(X) == -1
-print(f"{outliers.sum()} found, {np.sum(outliers & bad)} of them among the 40 that are bad")
+print(f"{outliers.sum()} found, {np.sum(outliers & bad)} of them among the 40 shuffled samples")
 
 # %%
-# Beside two detectors of scikit-learn, by how well scores rank the bad samples (one is perfect).
-# Curves are shown where they differ.
+# We compare the detector with two detectors of scikit-learn by the area under the ROC curve (1 is
+# perfect).
 
 scores = {
     "RobustNMFDetector": -detector.score_samples(X),
@@ -47,11 +47,11 @@ figure, ax = plt.subplots(figsize=(5, 4.5), layout="constrained")
 for name, score in scores.items():
     RocCurveDisplay.from_predictions(bad, score, name=name, ax=ax)
     print(f"{name:20s}{roc_auc_score(bad, score):.3f}")
-ax.set(aspect="auto", xlim=(-0.01, 0.3), xlabel="share of good samples called outliers")
-ax.set_ylabel("share of bad samples found")
+ax.set(aspect="auto", xlim=(-0.01, 0.3), xlabel="share of other samples marked as outliers")
+ax.set_ylabel("share of shuffled samples found")
 
 # %%
-# Why is the worst one an outlier? Its residual, feature by feature.
+# Why is the most unusual sample an outlier? The picture shows its residual for each feature.
 
 worst = int(np.argmin(detector.score_samples(X)))
 plot_explanation(detector, X, worst, feature_names=data.feature_names)

@@ -1,11 +1,12 @@
 """
-In a pipeline with a grid search
-================================
+A pipeline with a grid search
+=============================
 
-Estimators of robustnmf follow the scikit-learn API. Here codes are features for a classifier, and
-the number of parts (ten at most, to be looked at) and the weighting are chosen by cross-validation.
-Three in ten training images are corrupted, the test images are not. These are used once, after the
-choice: a score of the data that a choice was made with would be too good.
+Estimators of robustnmf work in scikit-learn's pipelines. Here the codes are features of a
+classifier, and cross-validation chooses the number of components (at most ten) and the weighting.
+We corrupt three in ten training images and none of the test images. We use the test images only
+once, after the choice, because the score of the data that were used for the choice is too
+optimistic.
 """
 
 # %%
@@ -25,7 +26,7 @@ from robustnmf import RobustNMF
 from robustnmf.corruptions import spoil
 from robustnmf.exceptions import OutlierWarning
 
-# More than a fifth of the samples left out is warned of; here they are meant to be there.
+# We expect many outliers here, so we ignore the warning.
 warnings.filterwarnings("ignore", category=OutlierWarning)
 
 X, y = load_digits(return_X_y=True)
@@ -46,9 +47,9 @@ search = GridSearchCV(pipeline, grid, cv=3).fit(X_train, y_train)
 print("chosen:", search.best_params_)
 
 # %%
-# Every candidate by cross-validation on the training images, corrupted ones among them, which no
-# classifier can tell: what matters is the order of the candidates. (With twenty parts or more there
-# are enough of them for the corrupted images too, and the weighting hardly matters.)
+# Cross-validation scores of all candidates. They include corrupted images, which no classifier can
+# recognise, so only the order of the candidates matters. (With twenty or more components, some of
+# them describe the corrupted images, and the weighting hardly matters.)
 
 results = pd.DataFrame(search.cv_results_["params"])
 results["score"] = search.cv_results_["mean_test_score"]
@@ -58,11 +59,11 @@ table = results.pivot(
 print(table.round(3))
 
 # %%
-# The test images, once: for the pipeline that was chosen, and for the one that would have been
-# chosen if all samples had to count alike. Do not read much into the difference: it is nine images
-# of 450, about one standard error. And this kind of corruption is one of six settings that were
-# tried for this page, with the test images in view; in three of the six, the search chose equal
-# weights. What the page shows is how to search, not that weights help a classifier.
+# The scores on the test images, for the chosen pipeline and for the best pipeline with equal
+# weights. The difference is nine images of 450, about one standard error. This corruption is one
+# of six settings that we tried for this page with the test images in view. In three of the six,
+# the search chose equal weights. So this page shows how to search, and it does not show that
+# weights help a classifier.
 
 alike = results[results["robustnmf__weighting"] == "uniform"].sort_values("score").iloc[-1]
 plain = clone(pipeline).set_params(**alike.drop("score")).fit(X_train, y_train)
@@ -74,13 +75,13 @@ for name, score in scores.items():
     print(f"{name:15s}accuracy on {len(y_test)} clean test images {score:.3f}")
 figure, axes = plt.subplots(1, 2, figsize=(9, 3.4), width_ratios=(2, 1), layout="constrained")
 table.plot.bar(rot=0, ax=axes[0])
-axes[0].set(xlabel="parts", ylabel="accuracy", title="cross-validation", ylim=(0.4, 0.9))
+axes[0].set(xlabel="components", ylabel="accuracy", title="cross-validation", ylim=(0.4, 0.9))
 axes[0].legend(title="", ncols=3)
 axes[1].bar(list(scores), list(scores.values()), color=["C2", "C0"])
 axes[1].set(title="test images", ylim=(0.4, 1))
 
 # %%
-# Outputs have column names, by scikit-learn's ``set_output``.
+# ``set_output`` of scikit-learn gives the codes column names.
 
 named = RobustNMF(5, random_state=0).set_output(transform="pandas")
 codes = named.fit_transform(pd.DataFrame(np.asarray(X), columns=load_digits().feature_names))

@@ -1,15 +1,16 @@
 """
-Parts of figures, beside scikit-learn's NMF
-===========================================
+Stick figures
+=============
 
-Swimmers are stick figures with four limbs, each in one of four positions and of some brightness:
-all 256 figures are sums of 16 known parts. (Their torso is left out. It is in all of them, and no
-method can know which part it belongs to.) Here a fifth of them is replaced by noise. scikit-learn's
-NMF learns the noise along with the limbs; ``RobustNMF``, called in the same way, leaves it out.
+Can NMF find known components if some samples are noise? Swimmers are stick figures with four
+limbs. Each limb has one of four positions and some brightness, so all 256 figures are sums of 16
+known components. (We omit the torso, because all figures have it and no method can assign it to
+one component.) We replace a fifth of the figures with noise. scikit-learn's NMF learns the noise
+along with the limbs. ``RobustNMF``, with the same call, leaves it out.
 """
 
 # %%
-# Figures of 32 x 32 pixels, drawn by rule.
+# The script draws figures of 32 x 32 pixels.
 
 import warnings
 
@@ -22,13 +23,13 @@ from robustnmf.exceptions import OutlierWarning
 from robustnmf.experiments.demo import SIDE, draw_figures
 from robustnmf.metrics import match_parts
 
-# More than a fifth of the samples left out is warned of; here they are meant to be there.
+# We expect many outliers here, so we ignore the warning.
 warnings.filterwarnings("ignore", category=OutlierWarning)
 figures = draw_figures(0)
 print(f"{len(figures.X)} figures of {SIDE} x {SIDE} pixels, {figures.bad.sum()} of them noise")
 
 # %%
-# The same call, on four draws. Not every fit finds every limb: the objective has local minima.
+# We fit four random draws. Not every fit finds every limb, because the objective has local minima.
 
 ESTIMATORS = {"scikit-learn": NMF, "RobustNMF": RobustNMF}
 fits = {}
@@ -46,7 +47,7 @@ for seed in range(4):
           f"samples, {np.isin(found, bad).sum()} of them among the {len(bad)} bad")  # fmt: skip
 
 # %%
-# Of the first draw: above, figures and noise; below, what each has learned of the sixteen limbs.
+# The first draw: figures and noise (top), and the components of each method (below).
 
 figures = draw_figures(0)
 rows = {"samples": figures.X[np.r_[np.flatnonzero(figures.bad)[:4], 0:12]]}

@@ -2,8 +2,8 @@
 When not to use it
 ==================
 
-Robust weights help where a minority of samples does not belong. They cost something, and there are
-tables for which they are the wrong tool. Five of them, each with what to use instead.
+Robust weights help if a minority of the samples does not belong to the data. They cost time, and
+they are the wrong tool for some data. Here are five such cases, and what you can do instead.
 """
 
 # %%
@@ -19,7 +19,7 @@ from robustnmf import RobustNMF
 from robustnmf.exceptions import OutlierWarning
 
 rng = np.random.default_rng(0)
-warnings.simplefilter("ignore", OutlierWarning)  # some of these are warned of
+warnings.simplefilter("ignore", OutlierWarning)  # we expect outliers here
 
 
 def error(model, X):
@@ -28,8 +28,8 @@ def error(model, X):
 
 
 # %%
-# **Clean data.** Nothing is gained, and screening takes time. ``weighting="uniform"``, or
-# scikit-learn, is enough.
+# **Clean data.** Robust weights have no benefit, and the search for outliers takes time. Use
+# ``weighting="uniform"`` or scikit-learn.
 
 X = load_digits().data
 half = X[:900], X[900:]
@@ -45,9 +45,9 @@ for name, model in {
           f"{error(model, half[1]):.3f}")  # fmt: skip
 
 # %%
-# **Most samples are bad.** The majority is what the parts are learned from. With 60% of noise,
-# noise is the majority, and no weighting by fit alone can know better. Select good samples by other
-# knowledge, or learn from a clean subset.
+# **Most samples are outliers.** The components describe the majority of the samples. With 60% of
+# noise, the noise is the majority. Select good samples with other knowledge, or fit a clean
+# subset.
 
 errors = []
 shares = (0.0, 0.3, 0.6, 0.8)
@@ -61,8 +61,8 @@ print(
 )
 
 # %%
-# **Every sample has some bad entries.** A sample counts or does not; here all would have to go.
-# That is what ``loss="truncated"`` is for.
+# **Every sample has some wrong entries.** Weights of samples cannot help, because all samples
+# would have to be left out. Use ``loss="truncated"``.
 
 spoiled = half[0].copy()
 spikes = rng.random(spoiled.shape) < 0.1
@@ -74,10 +74,11 @@ by_loss = {
 print("error on clean digits:", {name: round(float(e), 2) for name, e in by_loss.items()})
 
 # %%
-# **The bad samples resemble each other.** Fluorescence in spectra, clicks in a recording: a tenth
-# of the samples, all of one kind. Samples that predict each other may be taken for a group of good
-# ones. With no more parts than the good samples need, all of these are left out; with two more,
-# only some. Look at the parts, and drop the one that is not wanted.
+# **The outliers resemble each other.** For example, fluorescence in spectra or clicks in a
+# recording: a tenth of the samples, all of one kind. Samples that predict each other can be
+# accepted as a group of good samples. With as many components as the good samples need, all of
+# these outliers are left out. With two more components, only some are. Look at the components, and
+# ignore the one that you do not want.
 
 kinds = rng.gamma(0.5, size=(3, 40))
 alike = rng.gamma(1.0, size=(400, 3)) @ kinds
@@ -87,12 +88,13 @@ centres = rng.uniform(0, 40, size=(400, 1))
 alike[glow] = 5 * np.exp(-(((np.arange(40) - centres[glow]) / 15) ** 2))
 for rank in (3, 5):
     outliers = RobustNMF(rank, random_state=0).fit(alike).outliers_
-    print(f"rank {rank}: {int(outliers[glow].sum())} of {int(glow.sum())} bad samples left out")
+    print(f"{rank} components: {int(outliers[glow].sum())} of {int(glow.sum())} outliers left out")
 
 # %%
-# **The rare samples are the point.** A rare cell type, a new topic: four samples of a fourth kind,
-# and three parts. They are left out, while plain NMF would mix them into the others. ``outliers_``
-# and ``energies_`` show them: look before you drop them, and raise the rank to give them a part.
+# **You are interested in rare samples.** For example, a rare cell type or a new topic: four
+# samples of a fourth kind, and three components. They are left out, and plain NMF would mix them
+# into the other components. Look at ``outliers_`` and ``energies_`` before you remove samples, and
+# increase ``n_components`` to give them a component.
 
 profiles = rng.gamma(0.5, size=(4, 40))
 label = np.repeat([0, 1, 2, 3], [130, 100, 66, 4])
@@ -103,11 +105,13 @@ print("rare samples left out:", int(model.outliers_[label == 3].sum()), "of 4")
 # %%
 figure, axes = plt.subplots(1, 3, figsize=(12, 3.2), layout="constrained")
 axes[0].plot([100 * s for s in shares], errors, "o-")
-axes[0].set(xlabel="noise in percent", ylabel="error on clean digits", title="a bad majority")
+axes[0].set(
+    xlabel="noise in percent", ylabel="error on clean digits", title="most samples are noise"
+)
 axes[1].bar(list(by_loss), list(by_loss.values()))
-axes[1].set(ylabel="error on clean digits", title="bad entries in all samples")
+axes[1].set(ylabel="error on clean digits", title="wrong entries in all samples")
 axes[2].semilogy(np.flatnonzero(label < 3), model.energies_[label < 3], ".", label="common")
 axes[2].semilogy(np.flatnonzero(label == 3), model.energies_[label == 3], "C3.", label="rare")
-axes[2].set(xlabel="sample", ylabel="energy", title="four samples of a rare kind")
+axes[2].set(xlabel="sample", ylabel="reconstruction error", title="four samples of a rare kind")
 axes[2].legend()
 plt.show()
