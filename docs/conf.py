@@ -40,6 +40,7 @@ html_css_files = ["pages.css"]
 numpydoc_show_class_members = False
 autodoc_typehints = "none"  # docstrings say it in words
 autosummary_generate = True
+toc_object_entries_show_parents = "hide"
 templates_path = ["_templates"]
 myst_enable_extensions = ["dollarmath", "amsmath", "colon_fence"]
 myst_heading_anchors = 3

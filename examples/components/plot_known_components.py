@@ -48,10 +48,6 @@ print("known components unchanged:", np.allclose(fixed.components_[:2], known))
 # these dyes and amounts among 27 settings to show a difference. In some of the others, fixing the
 # known components was not better than learning all four, and in one it was worse (cosine 0.80
 # instead of 0.99).
-#
-# These dyes and amounts were chosen among 27 settings to show a difference. In some of the others
-# it was no better to hold the known components than to learn all four, and in one it was worse
-# (cosine 0.80 against 0.99).
 
 figure, axes = plt.subplots(2, 3, figsize=(9, 5.4), sharey="row", layout="constrained")
 for (above, below), (name, model) in zip(axes.T, models.items(), strict=True):
