@@ -289,7 +289,7 @@ def draw_real() -> bytes:
     """Errors on real tables held out, a row for each scenario and a panel for each benchmark."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(11, 6.2), layout="constrained")
+    figure = Figure(figsize=(9.2, 6.2), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=(1, 1))
     _draw_errors(left, "real", SAMPLES_BEFORE, "Corrupted samples", 2.05)
     _draw_errors(right, "real_entries", ENTRIES_BEFORE, "Corrupted entries", 3.3)
@@ -308,7 +308,7 @@ def _draw_errors(axes, folder: str, methods: dict, title: str, largest: float) -
     axes.axvline(1, color="0.5", lw=1, ls=":", zorder=0)
     axes.set_yticks(range(len(rows)), [row[0] for row in rows])
     axes.invert_yaxis()
-    axes.set(title=title, xlim=(0.97, largest), xlabel="error (1: plain NMF of the clean table)")
+    axes.set(title=title, xlim=(0.97, largest), xlabel="error (1 = plain NMF of clean data)")
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.1), ncols=1, frameon=False)
 
 
