@@ -4,10 +4,10 @@
 
 Real cells (``scanpy.datasets.pbmc68k_reduced``, counts rebuilt from ``.raw``), and simulated ones
 with 20 programs, without and with 5 percent of damaged cells. Each call is a process of its own
-that reads an H5AD file; imports do not count, and loops are compiled already. ``--cnmf-python`` is a Python that has
-cnmf, ``--workers`` the number of its processes. ``recovered`` counts planted programs with a cosine
-of 0.9 or more, ``Rand index`` compares the dominant program with the type of the cells, and
-``reproduced`` is the mean cosine between the programs of different seeds.
+that reads an H5AD file; imports do not count, and loops are compiled already. ``--cnmf-python`` is
+a Python that has cnmf, ``--workers`` the number of its processes. ``recovered`` counts planted
+programs with a cosine of 0.9 or more, ``Rand index`` compares the dominant program with the type of
+the cells, and ``reproduced`` is the mean cosine between the programs of different seeds.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from gallery import wrap_pictures
+from gallery import SECTIONS, wrap_pictures
 from measured import write_tables
 
 from robustnmf import __version__
@@ -31,14 +31,17 @@ html_context = {"default_mode": "auto"}
 html_theme_options = {
     "show_prev_next": False,
     "navbar_align": "left",
+    "header_links_before_dropdown": 9,
     "secondary_sidebar_items": ["page-toc"],
 }
-html_sidebars = {page: [] for page in ("index", "install", "contributing")}
+html_sidebars = {page: [] for page in ("index", "install", "guide/start", "faq")}
 html_static_path = ["_static"]
 html_css_files = ["pages.css"]
 numpydoc_show_class_members = False
 autodoc_typehints = "none"  # docstrings say it in words
 autosummary_generate = True
+toc_object_entries_show_parents = "hide"
+templates_path = ["_templates"]
 myst_enable_extensions = ["dollarmath", "amsmath", "colon_fence"]
 myst_heading_anchors = 3
 exclude_patterns = ["_build", "generated/*.md", "auto_examples/**/*.ipynb"]
@@ -46,6 +49,7 @@ exclude_patterns = ["_build", "generated/*.md", "auto_examples/**/*.ipynb"]
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "auto_examples",
+    "subsection_order": [f"../examples/{name}" for name in SECTIONS],
     "within_subsection_order": "gallery.ReadingOrder",
     "remove_config_comments": True,
     "capture_repr": (),  # what is printed, not what the last line returns

@@ -1,30 +1,32 @@
-"""The gallery of examples: their order, and pictures that scroll on narrow screens."""
+"""The gallery of examples: its sections, and pictures that scroll on narrow screens."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from docutils import nodes
 from sphinx_gallery.directives import imgsgnode
 
-ORDER = (
-    "faces", "swimmer", "topics", "raman", "spectra", "audio", "counts",
-    "outlier_detection", "bad_entries", "missing", "known_components", "rank",
-    "consensus_cells", "consensus_signatures", "pipeline", "path", "own_weighting",
-    "stream", "larger_than_memory", "dask", "gpu", "when_not",
-)  # fmt: skip
-"""Examples from what most come for to what few need; a new one goes where it belongs."""
+SECTIONS = {
+    "start": ("faces", "swimmer", "outlier_detection", "pipeline", "when_not"),
+    "fields": ("topics", "counts", "spectra", "raman", "audio"),
+    "entries": ("bad_entries", "missing", "path", "own_weighting"),
+    "components": ("rank", "cells", "consensus_signatures", "known_components"),
+    "large": ("stream", "larger_than_memory", "dask", "gpu"),
+}
+"""The folders of the gallery and their examples, in reading order."""
 
 
 class ReadingOrder:
-    """Sort examples by ``ORDER``."""
+    """Sort the examples of a folder as in ``SECTIONS``."""
 
     def __init__(self, folder: str):
-        self.folder = folder
+        self.names = SECTIONS.get(Path(folder).name, ())
 
     def __call__(self, file: str) -> int:
-        """Return the place of an example."""
-        return ORDER.index(file.removeprefix("plot_").removesuffix(".py"))
+        """Return the position of an example."""
+        return self.names.index(file.removeprefix("plot_").removesuffix(".py"))
 
     def __repr__(self) -> str:
         return "<ReadingOrder>"  # part of the configuration, which must not change between builds

@@ -60,72 +60,18 @@ def markdown(header: list[str], rows: list[list[str]]) -> str:
 
 
 def demo_table() -> str:
-    """Methods on spoiled digits."""
+    """Methods on corrupted digits."""
     _, rows = read_csv(RESULTS / "pictures" / "demo.csv")
     names = {"EucNMF on clean": "plain NMF on clean samples only", "EucNMF": "`EucNMF` (plain NMF)"}
     shown = [[names.get(name, f"`{name}`"), *numbers] for name, *numbers in rows]
     return markdown(
-        ["method", "clean error", "AUROC of spoiled samples", "effective samples"], shown
+        ["method", "clean error", "AUROC of corrupted samples", "effective samples"], shown
     )
-
-
-def contamination_table() -> str:
-    """Mean and worst error of some methods, and what the default leaves out of clean data."""
-    names = {
-        "scikit-learn NMF": "scikit-learn's NMF",
-        "EucNMF": "plain NMF (`EucNMF`)",
-        "IsolationForest, plain NMF": "scikit-learn's isolation forest, then plain NMF",
-        "RobustNMF": "`RobustNMF`",
-    }
-    errors = mean_and_worst("errors_held_out")
-    table = markdown(
-        ["method", "clean", "5 to 20% bad", "30 to 40% bad"],
-        [[text, *errors[name]] for name, text in names.items()],
-    )
-    lost = lost_when_clean("held_out")
-    return f"{table}\n\nOf the good samples of clean tables `RobustNMF` leaves out {lost}."
 
 
 def real_table() -> str:
     """Errors of the default and of what a user would do without it, on real tables held out."""
     return markdown(*read_csv(RESULTS / "real" / "errors.csv"))
-
-
-def real_summary() -> str:
-    """The main scenarios with bad samples on real tables held out, one row for each method."""
-    names = {
-        "plain NMF": "plain NMF",
-        "IsolationForest, plain NMF": "scikit-learn's isolation forest, then plain NMF",
-        "LocalOutlierFactor, plain NMF": "scikit-learn's local outlier factor, then plain NMF",
-        "RobustNMF": "`RobustNMF(k)`",
-    }
-    kinds = ["clean", "noise 15%", "shuffled 15%", "swapped 15%", "noise 35%"]
-    return means_of("real", names, [*kinds, "mean of the main five"])
-
-
-def real_entries_summary() -> str:
-    """The scenarios with bad entries on real tables held out, one row for each method."""
-    names = {
-        "plain NMF": "plain NMF",
-        "Tukey's inner fences as NaN, plain NMF": "missing beyond Tukey's fences, then plain NMF",
-        "winsorised, plain NMF": "clipped at Tukey's fences, then plain NMF",
-        "rNMF": "rNMF (sparse outliers)",
-        "truncated Cauchy NMF": "truncated Cauchy NMF",
-        "RobustNMF truncated": '`RobustNMF(k, loss="truncated")`',
-    }
-    kinds = ["clean", "large 3%", "large 10%", "extreme 8%", "missing 10%", "mixed 10%"]
-    return means_of("real_entries", names, [*kinds, "mean of all"])
-
-
-def means_of(folder: str, names: dict[str, str], kinds: list[str]) -> str:
-    """Geometric means of some methods, by the scenarios of a benchmark on real tables."""
-    header, rows = read_csv(RESULTS / folder / "errors.csv")
-    by_kind = {row[0]: row for row in rows}
-    table = [
-        [text, *(by_kind[kind][header.index(name)].partition(" / ")[0] for kind in kinds)]
-        for name, text in names.items()
-    ]
-    return markdown(["method", *kinds[:-1], "mean"], table)
 
 
 def constants_table() -> str:
@@ -260,16 +206,13 @@ def weightings() -> str:
 
 
 BLOCKS: dict[str, tuple[str, Callable[[], str]]] = {
-    "demo": ("docs/results.md", demo_table),
-    "contamination": ("README.md", contamination_table),
+    "demo": ("docs/about.md", demo_table),
     "accuracy": ("docs/reproduction.md", accuracy_table),
     "real": ("docs/robustness.md", real_table),
-    "real-summary": ("README.md", real_summary),
-    "real-entries-summary": ("README.md", real_entries_summary),
-    "constants": ("docs/robustness.md", constants_table),
+    "constants": ("docs/tried.md", constants_table),
     "real-entries": ("docs/robustness.md", real_entries_table),
-    "before-and-after": ("docs/robustness.md", before_and_after),
-    "grids": ("docs/robustness.md", grids_sentence),
+    "before-and-after": ("docs/tried.md", before_and_after),
+    "grids": ("docs/tried.md", grids_sentence),
     "fits": ("docs/reproduction.md", fits_sentence),
     "weightings": ("docs/guide/methods.md", weightings),
     "reference-weightings": ("docs/reference.rst", reference_of_weightings),
@@ -323,6 +266,58 @@ def draw_reproduction() -> bytes:
     return as_png(figure)
 
 
+SAMPLES_BEFORE = {
+    "plain NMF": ("plain NMF", "s", "tab:red"),
+    "LocalOutlierFactor, plain NMF": ("local outlier factor, then plain NMF", "v", "tab:brown"),
+    "IsolationForest, plain NMF": ("isolation forest, then plain NMF", "^", "tab:green"),
+    "RobustNMF": ("RobustNMF(k)", "o", "tab:blue"),
+}
+ENTRIES_BEFORE = {
+    "plain NMF": ("plain NMF", "s", "tab:red"),
+    "truncated Cauchy NMF": ("truncated Cauchy NMF", "P", "tab:purple"),
+    "rNMF": ("rNMF (sparse outliers)", "X", "tab:pink"),
+    "winsorised, plain NMF": ("clipped at Tukey's fences, then plain NMF", "v", "tab:brown"),
+    "Tukey's inner fences as NaN, plain NMF": (
+        "missing beyond Tukey's fences, then plain NMF", "^", "tab:green",
+    ),
+    "RobustNMF truncated": ('RobustNMF(k, loss="truncated")', "o", "tab:blue"),
+}  # fmt: skip
+"""By the name of a method in the result files: its label, marker and colour."""
+
+
+def draw_real() -> bytes:
+    """Errors on real tables held out, a row for each scenario and a panel for each benchmark."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9.2, 6.2), layout="constrained")
+    left, right = figure.subplots(1, 2, width_ratios=(1, 1))
+    _draw_errors(left, "real", SAMPLES_BEFORE, "Corrupted samples", 2.05)
+    _draw_errors(right, "real_entries", ENTRIES_BEFORE, "Corrupted entries", 3.3)
+    return as_png(figure)
+
+
+def _draw_errors(axes, folder: str, methods: dict, title: str, largest: float) -> None:
+    """Draw the geometric means of a benchmark, from the cleanest scenario down."""
+    header, rows = read_csv(RESULTS / folder / "errors.csv")
+    rows = sorted((row for row in rows if not row[0].startswith("mean")), key=_percent)
+    for at, row in enumerate(rows):
+        axes.axhline(at, color="0.9", lw=1, zorder=0)
+        for name, (label, marker, colour) in methods.items():
+            error = float(row[header.index(name)].partition(" / ")[0])
+            axes.plot(error, at, marker, color=colour, ms=7, label=label if at == 0 else None)
+    axes.axvline(1, color="0.5", lw=1, ls=":", zorder=0)
+    axes.set_yticks(range(len(rows)), [row[0] for row in rows])
+    axes.invert_yaxis()
+    axes.set(title=title, xlim=(0.97, largest), xlabel="error (1 = plain NMF of clean data)")
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.1), ncols=1, frameon=False)
+
+
+def _percent(row: list[str]) -> int:
+    """How much of a table is corrupted in the scenario of a row."""
+    found = re.search(r"(\d+)%", row[0])
+    return int(found[1]) if found else 0
+
+
 def as_png(figure) -> bytes:
     """A figure as a file."""
     buffer = BytesIO()
@@ -335,6 +330,7 @@ PICTURES: dict[str, tuple[tuple[str, ...], Callable[[], bytes] | None]] = {
     "swimmer.png": (("pictures/swimmer.csv",), None),
     "report.png": (("pictures/fit.csv",), None),
     "reproduction.png": (("paper/table2.csv",), draw_reproduction),
+    "real.png": (("real/errors.csv", "real_entries/errors.csv"), draw_real),
 }
 """By name: the result files a picture is drawn from, and what draws it (or ``--measure`` does)."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import doctest
 import json
 import os
 import re
@@ -28,16 +29,24 @@ from tests.browsing import (
 )
 
 ROOT = Path(__file__).resolve().parents[2]
-EXAMPLES = sorted((ROOT / "examples").glob("plot_*.py"))
+EXAMPLES = sorted((ROOT / "examples").rglob("plot_*.py"))
+TUTORIALS = [
+    page for page in sorted((ROOT / "docs/tutorials").glob("*.md")) if page.stem != "index"
+]
 PAGES = [
     "index.html",
     "guide/index.html",
     "guide/start.html",
+    "guide/samples.html",
+    "tutorials/index.html",
+    "robustness.html",
+    "about.html",
+    "faq.html",
     "theory.html",
     "performance.html",
     "reproduction.html",
     "auto_examples/index.html",
-    "auto_examples/plot_path.html",
+    "auto_examples/entries/plot_path.html",
     "reference.html",
     "generated/robustnmf.RobustNMF.html",
     "contributing.html",
@@ -179,18 +188,31 @@ def test_every_task_has_an_example(task):
 
 def test_every_example_has_a_place_in_the_gallery():
     source = ast.parse((ROOT / "docs/gallery.py").read_text())
-    (order,) = (
+    (sections,) = (
         ast.literal_eval(node.value)
         for node in source.body
-        if isinstance(node, ast.Assign) and node.targets[0].id == "ORDER"
+        if isinstance(node, ast.Assign) and node.targets[0].id == "SECTIONS"
     )
-    assert sorted(f"plot_{name}" for name in order) == [path.stem for path in EXAMPLES]
+    listed = [
+        ROOT / "examples" / section / f"plot_{name}.py"
+        for section, names in sections.items()
+        for name in names
+    ]
+    assert sorted(listed) == EXAMPLES
+
+
+@pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)
+def test_the_code_of_a_tutorial_runs(page):
+    pytest.importorskip("pandas", reason="tutorials use data frames")
+    failed, tried = doctest.testfile(str(page), module_relative=False)
+    assert not failed
+    assert tried
 
 
 def test_the_times_of_a_gpu_are_those_that_were_measured():
     """The example about GPUs states seconds; a script that is downloaded has no result files."""
     measured = json.loads((ROOT / "benchmarks/results/defaults_gpu.json").read_text())
-    source = (ROOT / "examples/plot_gpu.py").read_text()
+    source = (ROOT / "examples/large/plot_gpu.py").read_text()
     stated = ast.literal_eval(re.search(r"^H200 = (\{.*?\})$", source, re.M | re.S)[1])
     assert measured["gpu"] == "NVIDIA H200"
     assert stated == {
