@@ -118,8 +118,8 @@ for name, options in {"default": {}, "plain runs": {"weighting": "uniform"}}.ite
         print(f"{found[~is_damaged & ~is_doublet].mean():.1%} of the other cells")
 
 # %%
-# The default finds seven of the eight programs again; the plain runs describe damaged cells instead.
-# All damaged cells are marked in ``obs["consensus_outlier"]`` and have no weight, neither in the
+# The default finds seven of the eight programs again; the plain runs describe damaged cells. All
+# damaged cells are marked in ``obs["consensus_outlier"]`` and have no weight, neither in the
 # runs nor in the regression of all genes on the usages. About half of the doublets are marked as
 # well, and a few other cells.
 #

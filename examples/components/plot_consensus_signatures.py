@@ -15,7 +15,7 @@ adds the uncertainty of the counts, as is usual for signatures.
 import matplotlib.pyplot as plt
 import numpy as np
 
-from robustnmf import ConsensusNMF, RobustNMF
+from robustnmf import ConsensusNMF, RobustNMF, top_features
 from robustnmf.metrics import match_parts
 
 SUBSTITUTIONS = ("C>A", "C>G", "C>T", "T>A", "T>C", "T>G")
@@ -72,6 +72,13 @@ for ax, part, error, true in zip(axes, unit, spread, order, strict=True):
     ax.plot(np.arange(96), signatures[true], "k.", ms=3)
 axes[-1].set_xticks(np.arange(8, 96, 16), SUBSTITUTIONS)
 axes[0].set_title("robust consensus signatures, true ones as points")
+
+# %%
+# The mutations that distinguish each signature from the others, with their share of it:
+
+for i, features in enumerate(top_features(robust, 3), start=1):
+    shares = ", ".join(f"{SUBSTITUTIONS[f.feature // 16]} {f.share:.0%}" for f in features)
+    print(f"signature {i}: {shares}")
 
 # %%
 # These tumours were left out:

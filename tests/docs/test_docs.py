@@ -145,10 +145,11 @@ def test_an_example_runs(path, tmp_path):
 
 
 TASKS = {
+    "gene programs": {"consensus", "anndata", "scanpy"},
     "a robust factorisation": {"RobustNMF", "EucNMF"},
     "a path of hyperparameters": {"fit_path", "Entropy"},
     "the number of components": {"select_rank"},
-    "parts that come back": {"ConsensusNMF", "top_features", "stability_"},
+    "stable components": {"ConsensusNMF", "top_features", "stability_"},
     "outliers and their features": {"RobustNMFDetector", "score_samples", "plot_explanation"},
     "displays": {"displays"},
     "spoiled samples": {"corruptions", "metrics"},
