@@ -1,6 +1,7 @@
 """The number of components by hidden entries."""
 
 import tracemalloc
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ import scipy.sparse
 from robustnmf import RobustNMF, select_rank
 from robustnmf.fitting import rank
 from robustnmf.fitting.rank import capped_mean, distinct_rows, held_out_errors, hidden_errors
-from robustnmf.fitting.rank_selection import has_risen, is_far_from_stable
+from robustnmf.fitting.rank_selection import has_risen
 
 
 def planted(k, seed, *, noise=0.05, outliers=0.1, shape=(120, 25)):
@@ -34,10 +35,12 @@ def test_planted_ranks_are_found_among_outliers(k, seed):
 def test_a_batch_of_ranks_is_its_single_fits():
     X = planted(3, 0, shape=(60, 15))
     out = np.random.default_rng(1).random(X.shape) < 0.1
-    settings = {"random_state": 3, "max_iter": 100, "tol": 1e-3}
-    together = hidden_errors(RobustNMF(4, **settings)._settings(), X, out, np.arange(1, 5))
+    parameters = {"random_state": 3, "max_iter": 100, "tol": 1e-3}
+    settings, settled = rank._settle(RobustNMF(4, **parameters)._settings(), X)
+    together = hidden_errors(settings, settled, X, out, np.arange(1, 5))
     for k in range(1, 5):
-        alone = hidden_errors(RobustNMF(k, **settings)._settings(), X, out, np.array([k]))
+        of_rank = replace(settings, n_components=k)
+        alone = hidden_errors(of_rank, settled, X, out, np.array([k]))
         # Products of one member and of a batch round differently.
         slack = 1e-6 * np.nanmax(alone)
         np.testing.assert_allclose(together[k - 1], alone[0], rtol=1e-6, atol=slack)
@@ -74,13 +77,26 @@ def test_ranks_are_batches_in_increasing_order():
     assert [len(batch) for batch in rank._batches(ranks[:1], 3)] == [1]
 
 
-def test_silhouettes_end_where_ranks_are_far_from_stable():
-    assert is_far_from_stable(np.array([np.nan, 1.0, 0.9, 0.4, 0.3, 0.2]))
-    assert not is_far_from_stable(np.array([np.nan, 1.0, 0.9, 0.4, 0.6, 0.2]))
-    assert not is_far_from_stable(np.array([np.nan, 1.0, 0.4]))
-    errors = np.array([[3.0, 1.1, 1.0, 1.1], [3.2, 1.12, 1.01, 1.12]])
-    selection = rank.RankSelection(np.arange(1, 5), errors, np.array([np.nan, 1.0, 0.4, np.nan]))
-    np.testing.assert_array_equal(selection.is_stable, [True, True, False, False])
+def silhouettes_needed(errors, silhouette):
+    """Return the indices of the ranks that are run for a recommendation, in their order."""
+    needed, known = [], np.full(len(silhouette), np.nan)
+    selection = rank.RankSelection(np.arange(1, len(silhouette) + 1), errors, known)
+    while (at := selection.undecided) is not None:
+        known[at] = silhouette[at]
+        needed.append(at)
+    full = rank.RankSelection(selection.ranks, errors, np.array(silhouette))
+    return needed, selection.recommended == full.recommended
+
+
+def test_only_ranks_that_the_recommendation_depends_on_are_run():
+    folds = np.array([[0.99], [1.0], [1.02]])
+    errors = folds * [9, 6, 3, 1.1, 1.0, 1.05, 1.2, 1.3]
+    assert silhouettes_needed(errors, [np.nan, 1, 1, 1, 1, 0.7, 0.6, 0.5]) == ([4], True)
+    assert silhouettes_needed(errors, [np.nan, 1, 1, 1, 0.7, 0.7, 0.6, 0.5]) == ([4, 5, 3], True)
+    noise = 0.3 * np.array([[1], [-1], [0]]) * (np.arange(8) == 3)
+    assert silhouettes_needed(errors + noise, [np.nan, 1, 1, 1, 1, 0.7, 0.6, 0.5]) == ([4, 3], True)
+    # No more after the three of the least errors, if all are far from stable.
+    assert silhouettes_needed(errors, [np.nan, 1, 1, 0.3, 0.4, 0.3, 0.3, 0.2]) == ([4, 5, 3], True)
 
 
 def test_components_that_stay_may_be_more_than_the_first_ranks():
@@ -124,8 +140,11 @@ def test_held_out_entries_are_predicted_from_the_rest():
     spoiled = X.copy()
     spoiled[np.ix_(rows, columns)] += 1.0
     settings = RobustNMF(2, random_state=0, max_iter=2000, tol=1e-8)._settings()
+    settings, settled = rank._settle(settings, scipy.sparse.csr_array(X))
     errors = [
-        held_out_errors(settings, scipy.sparse.csr_array(table), rows, columns, np.array([2]))[0]
+        held_out_errors(
+            settings, settled, scipy.sparse.csr_array(table), rows, columns, np.array([2])
+        )[0]
         for table in (X, spoiled)
     ]
     assert np.isnan(errors[0][~rows]).all()
@@ -210,7 +229,9 @@ def test_planted_ranks_are_found_with_stability():
     selection = select_rank(X, stability=True, n_runs=6, **settings)
     assert selection.recommended == 3
     assert np.isnan(selection.silhouette[0])
-    assert selection.silhouette[2] > 0.9 > selection.silhouette[3]
+    assert selection.silhouette[2] > 0.9
+    settled = rank._settle(RobustNMF(5, tol=1e-3)._settings(), X)
+    assert rank._mean_silhouette(*settled, X, 6) < 0.9
     without = select_rank(X, **settings)
     np.testing.assert_array_equal(without.errors, selection.errors)
     assert without.silhouette is None

@@ -13,6 +13,9 @@ Sparse X cannot say that an entry is missing, and is never made dense. There the
 those of some samples in some features (bi-cross-validation: Owen and Perry, 2009): the rest is
 factorised, the codes of these samples follow from the other features, the components in these
 features from the other samples, and their product predicts what is hidden.
+
+Which samples have weight is decided once, by a fit of all known entries with a usual number of
+components. All further fits minimise the plain objective with these weights.
 """
 
 from __future__ import annotations
@@ -34,16 +37,14 @@ from robustnmf.engine import draw_rows
 from robustnmf.exceptions import warn
 from robustnmf.fitting.consensus import ConsensusSettings, find_consensus, screened_once
 from robustnmf.fitting.plan import FitPlan, check_source, plan_fit
-from robustnmf.fitting.rank_selection import RankSelection, has_risen, is_far_from_stable
-from robustnmf.fitting.runs import most_members
+from robustnmf.fitting.rank_selection import RankSelection, has_risen
+from robustnmf.fitting.runs import Settled, most_members, settle
 from robustnmf.fitting.settings import FitSettings, check_weights
-from robustnmf.fitting.starts import draw_seeds, starts_from
-from robustnmf.loop.encoding import encode, encoded_start
+from robustnmf.fitting.starts import default_rank, draw_seeds, starts_from
+from robustnmf.loop.encoding import encode
 from robustnmf.loop.fit import fit
 from robustnmf.loop.problem import Problem
 from robustnmf.loop.state import Fitted, Start
-from robustnmf.losses import ReweightedLoss
-from robustnmf.screening import screen_entries
 from robustnmf.sources import Source, in_memory_engine, source_for
 from robustnmf.structures import Free
 from robustnmf.weightings import Uniform
@@ -71,6 +72,9 @@ MAX_ROWS = 2000
 
 RUNS = 10
 """Random starts of every number of components, to see whether components come back."""
+
+RUN_PASSES = 50
+"""Iterations of a run. Fits that converge also solve for codes, half of the time of the runs."""
 
 SHORT: dict[str, Any] = {"max_iter": 300, "tol": 1e-3}
 """Parameters of the fits of a comparison, where none are given."""
@@ -159,20 +163,37 @@ def compare_ranks(
     checked_ranks = _checked_ranks(ranks, table, hidden)
     rng = check_random_state(settings.random_state)
     seed = int(rng.randint(2**31 - 1))
-    errors = _errors(settings, table, checked_ranks, n_folds, hidden, rng, seed)
+    plain, settled = _settle(settings, table)
+    errors = _errors(plain, settled, table, checked_ranks, n_folds, hidden, rng, seed)
     count = errors.shape[1]
     left_out = tuple(checked_ranks[count:].tolist())
     selection = RankSelection(checked_ranks[:count], errors, left_out=left_out)
     if n_runs is None:
         return selection
-    # Ranks with larger errors are not recommended, however stable. The first of them shows how
-    # silhouettes go on.
-    last = int(np.flatnonzero(selection.is_near)[-1])
     silhouette = np.full(count, np.nan)
-    silhouette[: last + 2] = _silhouettes(
-        replace(settings, random_state=seed), table, selection.ranks[: last + 2], n_runs
-    )
-    return replace(selection, silhouette=silhouette)
+    selection = replace(selection, silhouette=silhouette)
+    while (at := selection.undecided) is not None:
+        of_rank = replace(plain, n_components=int(selection.ranks[at]), random_state=seed)
+        silhouette[at] = _mean_silhouette(of_rank, settled, table, n_runs)
+        _say(settings, f"stability of {selection.ranks[at]} components")
+    return selection
+
+
+def _settle(settings: FitSettings, table: Any) -> tuple[FitSettings, Settled]:
+    """Fit once and fix the weights of the samples; also return the settings of all further fits."""
+    if settings.parts.structure.mixes_samples:
+        raise ValueError("select_rank is not for convex structures, which mix all samples.")
+    fixed = settings.fixed_components
+    rank = max(default_rank(table.shape), 1 if fixed is None else len(fixed))
+    once = screened_once(replace(settings, n_components=rank))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of a fit that is not returned
+        plan = plan_fit(once, check_source(once, source_for(table, settings.name)))
+        settled = settle(plan)
+    plan.engine.close()
+    # Samples that a robust start would leave out have no weight any more.
+    init = "nndsvda" if settings.init == "robust" else settings.init
+    return replace(settings, parts=settled.run_parts, init=init), settled
 
 
 def largest_rank(X: Any, hidden: float = 0.1) -> int:
@@ -198,6 +219,7 @@ def _checked_ranks(ranks: Iterable[int], X: Any, hidden: float) -> np.ndarray:
 
 def _errors(
     settings: FitSettings,
+    settled: Settled,
     table: Any,
     ranks: np.ndarray,
     n_folds: int,
@@ -221,7 +243,9 @@ def _errors(
     for batch in _batches(ranks, size):
         k = max(int(batch[-1]), least)
         more = [
-            of_fold(replace(settings, n_components=k, random_state=seed + fold), ranks=batch)
+            of_fold(
+                replace(settings, n_components=k, random_state=seed + fold), settled, ranks=batch
+            )
             for fold, of_fold in enumerate(compute)
         ]
         of_samples = np.concatenate([of_samples, np.stack(more)], axis=1)
@@ -238,32 +262,34 @@ def _batches(ranks: np.ndarray, size: int) -> list[np.ndarray]:
     return [ranks[at:stop] for at, stop in pairwise([*edges, len(ranks)])]
 
 
-def _silhouettes(settings: FitSettings, table: Any, ranks: np.ndarray, n_runs: int) -> np.ndarray:
-    """Compute the mean silhouette (ranks,) of the components of several runs; NaN for rank one.
+def _mean_silhouette(settings: FitSettings, settled: Settled, table: Any, n_runs: int) -> float:
+    """Compute the mean silhouette of the components of several runs with settled weights.
 
     No component is left out: those that do not come back are what shows that a rank is too large.
-    NaN, too, for ranks above several that are far from stable.
     """
     options = ConsensusSettings(
         n_runs, density_threshold=NO_FILTER, random_state=settings.random_state
     )
-    means = np.full(len(ranks), np.nan)
-    for at, rank in enumerate(ranks):
-        if is_far_from_stable(means[:at]):
-            break
-        if rank == 1:
-            continue
-        with warnings.catch_warnings():
-            # They say nothing about the rank: runs are short, and every rank would repeat them.
-            warnings.simplefilter("ignore")
-            of_rank = screened_once(replace(settings, n_components=int(rank)))
-            source = check_source(of_rank, source_for(table, settings.name))
-            most = most_members(of_rank, n_runs, source)
-            plan = plan_fit(of_rank, source, weightings=most)
-            means[at] = float(np.mean(find_consensus(plan, options, most).groups.silhouette))
-            plan.engine.close()
-        _say(settings, f"stability of {rank} components, of up to {ranks[-1]}")
-    return means
+    with warnings.catch_warnings():
+        # They say nothing about the rank: runs are short, and every rank would repeat them.
+        warnings.simplefilter("ignore")
+        random = replace(settings, init="random", max_iter=RUN_PASSES, tol=0.0, verbose=0)
+        source = check_source(random, source_for(table, settings.name))
+        most = most_members(random, n_runs, source)
+        plan = _plan(random, settled, source, most)
+        silhouettes = find_consensus(plan, options, most).groups.silhouette
+    plan.engine.close()
+    return float(np.mean(silhouettes))
+
+
+def _plan(settings: FitSettings, settled: Settled, source: Source, members: int) -> FitPlan:
+    """Plan a fit of a table with settled weights."""
+    plan = plan_fit(
+        settings, source, sample_weight=settled.weights, weightings=members, screened=False
+    )
+    if settled.reference is None:
+        return plan
+    return replace(plan, reference=settled.reference / plan.engine.scale)
 
 
 def _say(settings: FitSettings, text: str) -> None:
@@ -326,7 +352,7 @@ def hold_out(
 
 
 def hidden_errors(
-    settings: FitSettings, table: np.ndarray, out: np.ndarray, ranks: np.ndarray
+    settings: FitSettings, settled: Settled, table: np.ndarray, out: np.ndarray, ranks: np.ndarray
 ) -> np.ndarray:
     """Mean error of the hidden entries of every sample (ranks, samples); NaN where none is."""
     seen = np.where(out, np.nan, table)
@@ -334,51 +360,51 @@ def hidden_errors(
     seen[empty], out = table[empty], out & ~empty[:, None]
     if not out.any():
         raise ValueError("all hidden entries are the only ones of their samples; X has too few.")
-    plan, fitted = _fit_ranks(settings, seen, ranks)
+    plan, fitted = _fit_ranks(settings, settled, seen, ranks)
     return np.stack([_error(plan, member, table, out) for member in fitted])
 
 
-def _fit_ranks(settings: FitSettings, X: Any, ranks: np.ndarray) -> tuple[FitPlan, list[Fitted]]:
+def _fit_ranks(
+    settings: FitSettings, settled: Settled, X: Any, ranks: np.ndarray
+) -> tuple[FitPlan, list[Fitted]]:
     """Fit all ranks as one batch; smaller ones have components that are zero."""
-    parts = settings.parts
-    if parts.structure.mixes_samples:
-        raise ValueError("select_rank is not for convex structures, which mix all samples.")
     source = check_source(settings, source_for(X, settings.name))
-    plan = plan_fit(settings, source, weightings=len(ranks), screened=False)
+    plan = _plan(settings, settled, source, len(ranks))
     engine, problem = plan.engine, plan.problem
-    is_screened = parts.loss.has_auto and settings.init == "robust" and problem.fixed is None
 
     def start_of(rank: int) -> Start:
-        if is_screened:
-            return _screened_start(plan, rank) or plan.start
-        if rank == plan.rank:
+        if rank == plan.rank and plan.reference is None:
             return plan.start
         seeds = draw_seeds(settings, problem.solver)
         return starts_from(settings.init, engine, problem, rank, seeds, plan.reference)
 
     with engine.thread_pool():
         starts = [_padded(start_of(int(k)), plan.rank) for k in ranks]
-    weightings = [parts.weighting.rescaled(1.0 / plan.unit)] * len(ranks)
+    weightings = [settings.parts.weighting.rescaled(1.0 / plan.unit)] * len(ranks)
     fitted = fit(
         engine, problem, weightings, _stacked(starts), max_iter=settings.max_iter, tol=settings.tol
     )
     return plan, fitted
 
 
-def _screened_start(plan: FitPlan, rank: int) -> Start | None:
-    """Return the start of a rank that bad entries have not shaped, if there is one."""
-    assert isinstance(plan.problem.loss, ReweightedLoss)
-    basis = screen_entries(plan.engine, plan.problem.loss, rank, seed=0).basis
-    return None if basis is None else encoded_start(plan.engine, plan.problem, basis[None])
-
-
 def held_out_errors(
-    settings: FitSettings, table: Any, rows: np.ndarray, columns: np.ndarray, ranks: np.ndarray
+    settings: FitSettings,
+    settled: Settled,
+    table: Any,
+    rows: np.ndarray,
+    columns: np.ndarray,
+    ranks: np.ndarray,
 ) -> np.ndarray:
     """Mean error of sparse X in held-out columns, for held-out rows (ranks, samples); else NaN."""
     if settings.fixed_components is not None:
         raise ValueError("select_rank of sparse X cannot hold components. Leave them out.")
-    plan, fitted = _fit_ranks(settings, table[~rows][:, ~columns], ranks)
+    weights, reference = settled.weights, settled.reference
+    settled = replace(
+        settled,
+        weights=None if weights is None else weights[~rows],
+        reference=None if reference is None else reference[:, ~columns],
+    )
+    plan, fitted = _fit_ranks(settings, settled, table[~rows][:, ~columns], ranks)
     beside, below, corner = table[rows][:, ~columns], table[~rows][:, columns], table[rows]
     corner = corner[:, columns]
     errors = np.full((len(ranks), table.shape[0]), np.nan)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 STABLE = 0.8
-"""Mean silhouette, as a share of the largest of all ranks, from which on a rank is stable."""
+"""Mean silhouette from which on a rank is stable; one if all runs find the same components."""
 
 NEAR_LEAST = 0.1
 """Share of the range of errors by which that of a stable rank may exceed the least."""
@@ -20,10 +20,10 @@ RISEN = 2.0
 """Standard errors of the difference to the least error from which on an error is clearly larger."""
 
 FAR_FROM_STABLE = 0.5
-"""Mean silhouette, as a share of the largest, below which larger ranks are not stable either."""
+"""Mean silhouette below which a rank is far from stable."""
 
 UNSTABLE_RANKS = 3
-"""Number of ranks in a row that are far from stable if no larger ones are run."""
+"""Number of the ranks with the least errors that are all far from stable if no others are run."""
 
 
 @dataclass(frozen=True)
@@ -37,8 +37,7 @@ class RankSelection:
         Capped mean error of the hidden entries.
     silhouette : ndarray (n_ranks,) or None
         Mean silhouette of the components of several runs, with ``stability=True``; NaN for one
-        component, and for large ranks that are not recommended anyway: their errors are too large,
-        or three smaller ones in a row had less than half of the largest silhouette.
+        component, and for ranks that are not recommended, however stable they are.
     left_out : tuple of int
         Larger ranks that were not compared, because errors had clearly risen before them.
     best : int
@@ -47,9 +46,9 @@ class RankSelection:
         Without silhouettes, the smallest rank whose mean error is within one standard error of
         the least. With them, of the ranks that are stable and whose error is near the least, the
         smallest that is no worse than the best of them: their errors differ by no more than one
-        standard error of the difference. A rank is stable if its silhouette is at least 0.8 of
-        the largest one; an error is near the least if it exceeds that by no more than one standard
-        error or a tenth of the range of errors. If there is no such rank, as without silhouettes.
+        standard error of the difference. A rank is stable if its silhouette is at least 0.8; an
+        error is near the least if it exceeds that by no more than one standard error or a tenth of
+        the range of errors. If there is no such rank, as without silhouettes.
     reason : str
         Why it is recommended.
     at_edge : bool
@@ -96,11 +95,10 @@ class RankSelection:
     @property
     def is_stable(self) -> np.ndarray:
         """Which ranks (n_ranks,) have components that come back; all of them, if not known."""
-        if self.silhouette is None or np.isnan(self.silhouette).all():
+        if self.silhouette is None:
             return np.ones(len(self.ranks), dtype=bool)
         # A single component has no silhouette, and nothing to be confused with.
-        largest = max(float(np.nanmax(self.silhouette)), 0.0)
-        return (self.ranks == 1) | (self.silhouette >= STABLE * largest)
+        return (self.ranks == 1) | (self.silhouette >= STABLE)
 
     @property
     def is_near(self) -> np.ndarray:
@@ -110,6 +108,32 @@ class RankSelection:
         return mean <= mean[least] + reach
 
     @property
+    def undecided(self) -> int | None:
+        """Index of a rank whose silhouette the recommendation depends on; None if it is known."""
+        assert self.silhouette is not None
+        is_known = (self.ranks == 1) | ~np.isnan(self.silhouette)
+        (near,) = np.nonzero(self.is_near)
+        ordered = near[np.argsort(self.mean[near], kind="stable")]
+        least = self.silhouette[ordered[:UNSTABLE_RANKS]]
+        if len(least) == UNSTABLE_RANKS and (least < FAR_FROM_STABLE).all():
+            return None
+        for best in ordered:
+            if not is_known[best]:
+                return int(best)
+            if self.is_stable[best]:
+                as_good = near[self._is_as_good(best)[near]]
+                first = next(at for at in as_good if self.is_stable[at] or not is_known[at])
+                return None if is_known[first] else int(first)
+        return None
+
+    def _is_as_good(self, best: int) -> np.ndarray:
+        """Return which ranks (n_ranks,) have errors no larger than one, by a standard error."""
+        # Folds are hard or easy for all ranks, so that differences tell them apart better.
+        differences = self.errors - self.errors[:, [best]]
+        error = differences.std(axis=0, ddof=1) / len(self.errors) ** 0.5
+        return np.asarray(differences.mean(axis=0) <= error)
+
+    @property
     def _choice(self) -> tuple[int, str]:
         """The recommended rank and the reason."""
         mean, least = self.mean, int(np.argmin(self.mean))
@@ -117,11 +141,8 @@ class RankSelection:
         if self.silhouette is not None:
             (stable,) = np.nonzero(self.is_near & self.is_stable)
             if len(stable):
-                # Folds are hard or easy for all ranks, so that differences tell them apart better.
-                best = stable[np.argmin(mean[stable])]
-                differences = self.errors[:, stable] - self.errors[:, [best]]
-                error = differences.std(axis=0, ddof=1) / len(self.errors) ** 0.5
-                rank = int(self.ranks[stable][differences.mean(axis=0) <= error].min())
+                best = int(stable[np.argmin(mean[stable])])
+                rank = int(self.ranks[stable[self._is_as_good(best)[stable]]].min())
                 return rank, (
                     f"{rank} is the smallest stable rank whose error is as small as that of any "
                     "other stable rank."
@@ -172,10 +193,3 @@ def has_risen(errors: np.ndarray) -> bool:
     differences = errors[:, -RISEN_RANKS:] - errors[:, [least]]
     deviations = np.maximum(RISEN * differences.std(axis=0, ddof=1), errors[:, least].std(ddof=1))
     return bool((differences.mean(axis=0) > deviations / len(errors) ** 0.5).all())
-
-
-def is_far_from_stable(silhouette: np.ndarray) -> bool:
-    """Return whether the last silhouettes of all ranks so far (n_ranks,) are small; not NaN."""
-    known = silhouette[~np.isnan(silhouette)]
-    last = known[-UNSTABLE_RANKS:]
-    return len(last) == UNSTABLE_RANKS and bool((last < FAR_FROM_STABLE * known.max()).all())
