@@ -1,6 +1,6 @@
 """Gene programs of cells: ``robustnmf.anndata.consensus`` beside the package cnmf, file to results.
 
-    python benchmarks/cells.py --cnmf-python PATH [--workers 2] [--device cuda]
+    python benchmarks/cells.py --cnmf-python PATH [--workers 2] [--device cuda] [--append]
 
 Real cells (``scanpy.datasets.pbmc68k_reduced``, counts rebuilt from ``.raw``), and simulated ones
 with 20 programs, without and with 5 percent of damaged cells. Each call is a process of its own
@@ -25,7 +25,7 @@ from typing import Any
 import anndata
 import numpy as np
 import scipy.sparse
-from machine import write_result
+from machine import RESULTS, describe_run, write_result
 from sklearn.metrics import adjusted_rand_score
 
 from robustnmf.metrics import match_parts
@@ -170,7 +170,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2, help="processes of cnmf")
     parser.add_argument("--device", help="also run on this device of PyTorch")
     parser.add_argument("--tables", nargs="*", help="only these")
-    parser.add_argument("--output", default="cells.json")
+    parser.add_argument("--append", action="store_true", help="keep the rows of earlier runs")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     tables = {
@@ -184,7 +184,9 @@ def main() -> None:
     if options.cnmf_python:
         methods["cnmf"] = (options.cnmf_python, CNMF, "cpu")
     rows: list[dict[str, Any]] = []
-    content = {"runs": options.runs, "seeds": options.seeds, "workers of cnmf": options.workers}
+    earlier = []
+    if options.append:
+        earlier = json.loads((RESULTS / "cells.json").read_text())["rows"]
     for name, (make, k) in tables.items():
         if options.tables and name not in options.tables:
             continue
@@ -200,10 +202,12 @@ def main() -> None:
                          for seed in range(seeds)]  # fmt: skip
                 costs, spectra, usages = (list(values) for values in zip(*found, strict=True))
                 cost = {key: [cost[key] for cost in costs] for key in costs[0]}
-                rows.append({"table": name, "shape": list(adata.shape), "method": method, **cost,
+                rows.append({"table": name, "shape": list(adata.shape), "method": method,
+                             "runs": options.runs, "workers of cnmf": options.workers,
+                             "processor": describe_run()["machine"]["processor"], **cost,
                              **describe(spectra, usages, programs, types)})  # fmt: skip
                 print(rows[-1], flush=True)
-                write_result(options.output, content | {"rows": rows})
+                write_result("cells.json", {"rows": earlier + rows})
 
 
 if __name__ == "__main__":

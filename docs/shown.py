@@ -205,6 +205,24 @@ def weightings() -> str:
     return markdown(header, weightings_table())
 
 
+def cells_table() -> str:
+    """The benchmark of gene programs, a row for each table and method."""
+    rows = json.loads((ROOT / "benchmarks" / "results" / "cells.json").read_text())["rows"]
+    lines = [
+        "| cells x genes | method | runs | seconds | processor seconds | found | Rand index |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for row in rows:
+        shape = " x ".join(f"{size:,}" for size in row["shape"])
+        found = [f"{count} of 20" for count in row.get("recovered", [])[:1]] or ["(not known)"]
+        lines.append(
+            f"| {shape}{', 5% damaged' if 'damaged' in row['table'] else ''} | {row['method']} | "
+            f"{row['runs']} | {row['seconds'][-1]:g} | {row['processor seconds'][-1]:g} | "
+            f"{found[0]} | {row['Rand index'][0]:.2f} |"
+        )
+    return "\n".join(lines)
+
+
 BLOCKS: dict[str, tuple[str, Callable[[], str]]] = {
     "demo": ("docs/about.md", demo_table),
     "accuracy": ("docs/reproduction.md", accuracy_table),
@@ -213,6 +231,7 @@ BLOCKS: dict[str, tuple[str, Callable[[], str]]] = {
     "real-entries": ("docs/robustness.md", real_entries_table),
     "before-and-after": ("docs/tried.md", before_and_after),
     "grids": ("docs/tried.md", grids_sentence),
+    "cells": ("docs/guide/consensus.md", cells_table),
     "fits": ("docs/reproduction.md", fits_sentence),
     "weightings": ("docs/guide/methods.md", weightings),
     "reference-weightings": ("docs/reference.rst", reference_of_weightings),
