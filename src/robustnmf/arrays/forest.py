@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 
+from robustnmf.arrays.kernels.compiled import compiled
 from robustnmf.arrays.kernels.loops import OPTIONS
 
 TREES, TREE_ROWS = 100, 256
@@ -90,7 +90,7 @@ def _average_length(count: np.ndarray) -> np.ndarray:
     return np.where(count > 2, length, np.where(count == 2, 1.0, 0.0))
 
 
-@njit(**OPTIONS)
+@compiled(**OPTIONS)
 def grow_trees(
     rows: np.ndarray,
     chosen: np.ndarray,
@@ -131,7 +131,7 @@ def grow_trees(
             first[2 * node + 2], sizes[tree, 2 * node + 2] = below, start + count - below
 
 
-@njit(**OPTIONS)
+@compiled(**OPTIONS)
 def add_path_lengths(
     rows: np.ndarray,
     features: np.ndarray,

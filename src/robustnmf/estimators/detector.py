@@ -22,33 +22,31 @@ from robustnmf.losses import LOSSES, Loss
 from robustnmf.sources import source_for
 from robustnmf.weightings import Trimmed
 
-BELOW_ANY = -700.0
-"""Logarithm of how well a sample can be described at most."""
-
-WELL = -5.0
-"""Logarithm from which on a sample is described so well that it does not matter how well."""
-
 
 @dataclass(repr=False, eq=False)
 class RobustNMFDetector(SaveMixin, OutlierMixin, BaseEstimator):
     r"""Detect outliers: samples that components do not describe, or that are far from others.
 
     :class:`RobustNMF` learns components from the samples that belong together, with
-    :class:`Trimmed` weights. A sample is an outlier if its energy exceeds the cutoff those have
-    settled on, or the share of its own size that they allow,
+    :class:`Trimmed` weights. A sample does not fit if its energy exceeds the cutoff those have
+    settled on, or the share of its own size that they allow. Samples that fit, and that an
+    isolation forest calls usual, are the *core*. Every sample is compared with it,
 
-    .. math:: s_i = -e_i < 0, \qquad
-              e_i = \max\left(\ln \frac{z_i}{t}, \ln \frac{z_i}{r |x_i|^2}\right).
+    .. math:: s_i = -\ln \frac{D_i^2}{(1.7 \Lambda)^2} - \max(e_i, 0) - m\, g_i, \qquad
+              e_i = \max\left(\ln \frac{z_i}{t}, \ln \frac{z_i}{r |x_i|^2}\right),
+
+    with the Mahalanobis distance :math:`D_i` of a sample from the core (with a ridge, so that
+    there may be more features than samples), and a distance :math:`\Lambda` that few samples of
+    the core exceed. Samples with negative scores are outliers.
 
     With few features, components describe almost any sample. So samples are made whose features
     come from different ones. If energies miss a share m of these artificial outliers, samples are
-    also compared with each other, and that counts as much,
+    also compared with each other,
 
-    .. math:: s_i = -(1 - m)\, e_i - m\, g_i, \qquad
-              g_i = \ln \frac{d_i}{2 \ell} + 20 \Big(f_i - \frac12\Big),
+    .. math:: g_i = \ln \frac{d_i}{1.7\, \ell} + 20 \Big(f_i - \frac12\Big),
 
     with the distance :math:`d_i` to the fifth nearest of up to 500 samples, a distance
-    :math:`\ell` that few usual samples exceed, and the score :math:`f_i` of an isolation forest.
+    :math:`\ell` that few usual samples exceed, and the score :math:`f_i` of the isolation forest.
 
     Features that hold negative values are shifted to start at zero (squared error only); what
     lies below in new data adds to the energy.
@@ -60,7 +58,7 @@ class RobustNMFDetector(SaveMixin, OutlierMixin, BaseEstimator):
         these are few; with many more, outliers would have parts of their own. "auto": chosen from
         the data.
     contamination : "auto" or float in (0, 0.5], default="auto"
-        Share of outliers in the data of the fit. "auto" takes the cutoffs of the weights.
+        Share of outliers in the data of the fit. "auto": samples of negative scores.
     loss : str or Loss, default="frobenius"
         As in :class:`RobustNMF`.
     max_iter : int, default=1000
@@ -75,8 +73,8 @@ class RobustNMFDetector(SaveMixin, OutlierMixin, BaseEstimator):
     missed_ : float
         Share m of artificial outliers that energies miss.
     neighbourhood_ : object or None
-        The samples that others are compared with; None if energies miss no artificial outlier, or
-        if there are fewer than 20 samples.
+        The samples that others are compared with; None if there are fewer than 20 samples, which
+        are judged by their energies alone.
     estimator_ : RobustNMF
         The factorisation, with ``sample_importances_``, ``components_`` and so on.
     shift_ : ndarray (n_features,)
@@ -151,12 +149,12 @@ class RobustNMFDetector(SaveMixin, OutlierMixin, BaseEstimator):
         ).fit(inside, sample_weight=sample_weight)
         near, missed = estimator._neighbourhood(inside, sample_weight), 0.0
         if near is not None:
-            energies, sizes, _ = estimator._energies_and_sizes(near.permuted(estimator._scale))
-            missed = float((_logs(energies, sizes, estimator.weighting_) <= 0).mean())
+            near = near.with_core(_fits(estimator, near.references * estimator._scale))
+            missed = float(_fits(estimator, near.permuted(estimator._scale)).mean())
         # Nothing is set before this point: a failed fit leaves the detector as it was.
         validate_data(self, source.header, skip_check_array=True, reset=True)
         self.missed_ = missed
-        self.neighbourhood_ = near if missed > 0 else None
+        self.neighbourhood_ = near
         self.estimator_ = estimator
         self.shift_ = shift
         self.n_components_ = estimator.components_.shape[0]
@@ -172,7 +170,9 @@ class RobustNMFDetector(SaveMixin, OutlierMixin, BaseEstimator):
         return self
 
     def score_samples(self, X: Any) -> np.ndarray:
-        """How far below the limits every sample stays, as a logarithm; low for outliers.
+        """How much closer to others than an outlier every sample is, as a logarithm.
+
+        Low for outliers.
 
         Parameters
         ----------
@@ -284,10 +284,8 @@ class RobustNMFDetector(SaveMixin, OutlierMixin, BaseEstimator):
         near = getattr(self, "neighbourhood_", None)  # models of earlier releases have none
         if near is None:
             return -logs
-        xp = namespace(logs)
-        isolated = near.outlyingness(engine)
-        energetic = xp.maximum(logs, WELL + 0 * logs)
-        return -(1 - self.missed_) * energetic - self.missed_ * isolated
+        beyond = namespace(logs).maximum(logs, 0 * logs)
+        return -beyond - near.outlyingness(engine, self.missed_)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -304,8 +302,13 @@ def _logs(energies: Any, sizes: Any, weighting: Trimmed) -> Any:
     cutoffs = weighting.for_row_sizes(sizes).cutoff
     xp, tiny = namespace(energies), float(np.finfo(float).tiny)
     logs = xp.log(xp.maximum(energies, tiny + 0 * energies))
-    logs = logs - xp.log(xp.maximum(cutoffs, tiny + 0 * energies))
-    return xp.maximum(logs, BELOW_ANY + 0 * logs)
+    return logs - xp.log(xp.maximum(cutoffs, tiny + 0 * energies))
+
+
+def _fits(estimator: RobustNMF, rows: np.ndarray) -> np.ndarray:
+    """Return which rows (rows,) an estimator describes: none of these is an outlier for it."""
+    energies, sizes, _ = estimator._energies_and_sizes(rows)
+    return to_numpy(_logs(energies, sizes, estimator.weighting_)) <= 0
 
 
 def _check_rank(n_components: int | str | None, shape: tuple[int, int]) -> None:

@@ -24,7 +24,7 @@ from robustnmf.inits import INITS
 from robustnmf.loop.encoding import encoded_start
 from robustnmf.loop.fit import fit
 from robustnmf.loop.problem import Problem
-from robustnmf.screening.neighbourhood import Neighbourhood, block_of_all, first_rows
+from robustnmf.screening.neighbourhood import SMALLEST, Neighbourhood, block_of_all, first_rows
 from robustnmf.weightings import Batch, Separable, Uniform
 
 FACTORS = (1.5, 1.0)
@@ -39,9 +39,6 @@ SPLITS, PASSES = 2, 6
 DESCRIBED = 5.0
 """Mean error of samples with large energies over that of the core, from which on they are left out
 in any case."""
-
-SMALLEST = 15
-"""Fewest rows that all candidates keep, and fewest samples that are a group."""
 
 EXACT = 1e-4
 """Error as a share of the size of a row that is too small to matter."""

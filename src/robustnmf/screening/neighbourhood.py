@@ -1,4 +1,8 @@
-"""How far a sample is from others: its distance to the fifth nearest, and an isolation forest."""
+"""How far a sample is from others.
+
+Measured by its distance to the fifth nearest, by an isolation forest, and by its distance to the
+middle of usual samples in units of their spread (Mahalanobis).
+"""
 
 from __future__ import annotations
 
@@ -25,8 +29,14 @@ LARGE = 0.95
 COHESIVE = 0.3
 """Isolation of a sample over its distance to usual samples, up to which others are close to it."""
 
-FAR = 2.0
-"""Factor of the limit from which on a detector calls a sample of typical score isolated."""
+SMALLEST = 15
+"""Fewest rows that are a group, and that all candidates of a decision keep."""
+
+FAR = 1.7
+"""Factor of the limits from which on a detector calls a sample isolated."""
+
+RIDGE = 0.02
+"""Share of the mean variance of a feature that is added to all variances of the core."""
 
 SCORE_UNIT = 20.0
 """Factor that makes scores of the forest comparable with logarithms of distances."""
@@ -69,11 +79,15 @@ class Neighbourhood:
         How many times each of them counts.
     limit : float
         Isolation that few usual samples exceed.
+    core : ndarray (references,) or None
+        Which of them are usual samples whose mean and covariance others are compared with; None
+        for all of them.
     """
 
     references: np.ndarray
     weight: np.ndarray
     limit: float = np.inf
+    core: np.ndarray | None = None
 
     @classmethod
     def of(cls, rows: RowSample, block: Block) -> tuple[Neighbourhood, Measured]:
@@ -96,34 +110,61 @@ class Neighbourhood:
         """Which of the references (references,) are not usual."""
         return self.forest.scores(self.references) > USUAL
 
+    def with_core(self, fits: np.ndarray) -> Neighbourhood:
+        """Return the same references with a core, of those that fit (references,).
+
+        Samples of the core are usual for the forest, or a group that is far from usual samples.
+        """
+        if not fits.any():
+            return self
+        measured = self.measure(InMemory(self.references, block_rows=len(fits)).blocks[0])
+        level = weighted_quantile(measured.scores[fits], self.weight[fits], 0.5)
+        usual = measured.scores <= max(USUAL, level)
+        group = fits & measured.is_cohesive & ~usual
+        if self.weight[group].sum() >= SMALLEST:
+            usual |= group
+        return replace(self, core=fits & usual)
+
+    @cached_property
+    def _ellipsoid(self) -> _Ellipsoid:
+        core = np.ones(len(self.weight), dtype=bool) if self.core is None else self.core
+        return _Ellipsoid.of(self.references[core], self.weight[core], np.flatnonzero(core))
+
     def measure(self, block: Block) -> Measured:
         """Measure the rows of a block.
 
-        Copies of a row are not counted: a stuck sensor repeats a row, but has no neighbours. The
-        samples of a group are closer to each other than to usual samples.
+        The samples of a group are closer to each other than to usual samples.
         """
-        references = on_device_of(block.sq_norms, self.references)
-        squares = np.array(to_numpy(block.sq_distances(references)))
-        squares[squares <= SAME * to_numpy(block.sq_norms)[:, None]] = np.inf
-        at = max(min(NEIGHBOUR, squares.shape[1] - 1) - 1, 0)
-        isolation = np.partition(squares, at)[:, at] ** 0.5
+        squares = _without_copies(self._sq_distances(block), block)
+        isolation = _to_neighbour(squares)
         squares[:, self._unusual] = np.inf
-        distance = np.partition(squares, at)[:, at] ** 0.5
-        rows = as_dense(block.user_rows(np.arange(len(block)))) / block.scale
-        return Measured(isolation, self.forest.scores(rows), isolation < COHESIVE * distance)
+        is_cohesive = isolation < COHESIVE * _to_neighbour(squares)
+        return Measured(isolation, self._scores(block), is_cohesive)
 
-    def outlyingness(self, engine: Engine) -> Array:
-        """Compute how far from others every sample (samples,) is; positive if it is isolated.
+    def _sq_distances(self, block: Block) -> np.ndarray:
+        """Compute the squared distances (rows, references) of the rows of a block."""
+        references = on_device_of(block.sq_norms, self.references)
+        return np.array(to_numpy(block.sq_distances(references)))
 
-        The logarithm of the isolation over that of isolated samples, and how much more unusual than
-        usual samples the forest calls a sample.
+    def _scores(self, block: Block) -> np.ndarray:
+        """Compute how unusual the forest calls the rows of a block."""
+        return self.forest.scores(as_dense(block.user_rows(np.arange(len(block)))) / block.scale)
+
+    def outlyingness(self, engine: Engine, share: float) -> Array:
+        """Compute how far from others every sample (samples,) is; positive if it is far.
+
+        The logarithm of the squared distance from the core, over that of a sample that is far from
+        it; and, counted by a share, the logarithm of the isolation over that of isolated samples,
+        and how much more unusual than usual samples the forest calls a sample.
         """
 
         def visit(block: Block, _: None) -> tuple[BlockState, None]:
-            measured = self.measure(block)
-            ratios = measured.isolation / (FAR * self.limit)
-            found = np.log(np.clip(ratios, TINY, 1.0 / TINY))
-            found += SCORE_UNIT * (measured.scores - USUAL)
+            squares, ellipsoid = self._sq_distances(block), self._ellipsoid
+            found = _log(ellipsoid.sq_distances(squares)) - np.log(FAR**2 * ellipsoid.limit)
+            if share > 0:
+                isolation = _to_neighbour(_without_copies(squares, block))
+                isolated = _log(isolation / (FAR * self.limit))
+                found += share * (isolated + SCORE_UNIT * (self._scores(block) - USUAL))
             return BlockState(on_device_of(block.sq_norms, found)[None, :, None]), None
 
         states, _ = engine.map_blocks(visit)
@@ -135,6 +176,67 @@ class Neighbourhood:
         columns = [rng.permutation(column) for column in self.references.T]
         rows = np.column_stack(columns) * scale
         return rows[rows.any(axis=1)]
+
+
+class _Ellipsoid(NamedTuple):
+    """Mean and covariance of some references, as far as squared distances to these need them.
+
+    Distances are Mahalanobis distances with a ridge, in the form that needs inner products of rows
+    alone, and so works for many features. ``limit`` is a squared distance that few of the
+    references exceed, each from the mean and the covariance of the others.
+    """
+
+    places: np.ndarray
+    weight: np.ndarray
+    sizes: np.ndarray
+    inverse: np.ndarray
+    ridge: float
+    limit: float = 1.0
+
+    @classmethod
+    def of(cls, rows: np.ndarray, weight: np.ndarray, places: np.ndarray) -> _Ellipsoid:
+        """Learn from rows (rows, features), at these places among the references."""
+        weight = weight / weight.sum()
+        centred = rows - weight @ rows
+        scaled = weight[:, None] ** 0.5 * centred
+        gram, features = scaled @ scaled.T, rows.shape[1]
+        least = SAME * float(weight @ np.sum(rows**2, axis=1))
+        ridge = max(RIDGE * float(np.trace(gram)) / features, least, TINY)
+        inverse = np.linalg.inv(gram + ridge * np.eye(len(gram)))
+        leverage = 1.0 - ridge * np.diag(inverse)  # squared distances, times weights
+        own = leverage / (1.0 - leverage) / weight
+        limit = max(weighted_quantile(own, weight, LARGE), TINY) * (1.0 + ROUNDING)
+        return cls(places, weight, np.sum(centred**2, axis=1), inverse, ridge, limit)
+
+    def sq_distances(self, squares: np.ndarray) -> np.ndarray:
+        """Compute squared distances (rows,) from those to all references (rows, references)."""
+        squares = squares[:, self.places]
+        to_mean = np.maximum(squares @ self.weight - self.weight @ self.sizes, 0.0)
+        near = SAME * to_mean <= self.ridge  # the others are so far that rounding dominates
+        inner = 0.5 * self.weight**0.5 * (to_mean[near, None] + self.sizes - squares[near])
+        explained = np.zeros_like(to_mean)
+        explained[near] = np.sum((inner @ self.inverse) * inner, axis=1)
+        return (to_mean - explained) / self.ridge
+
+
+def _without_copies(squares: np.ndarray, block: Block) -> np.ndarray:
+    """Set the distances of copies to infinity, in place.
+
+    A stuck sensor repeats a row, but has no neighbours.
+    """
+    squares[squares <= SAME * to_numpy(block.sq_norms)[:, None]] = np.inf
+    return squares
+
+
+def _to_neighbour(squares: np.ndarray) -> np.ndarray:
+    """Compute the distances (rows,) to the neighbour from squared distances (rows, references)."""
+    at = max(min(NEIGHBOUR, squares.shape[1] - 1) - 1, 0)
+    return np.partition(squares, at)[:, at] ** 0.5
+
+
+def _log(ratios: np.ndarray) -> np.ndarray:
+    """Compute finite logarithms."""
+    return np.log(np.clip(ratios, TINY, 1.0 / TINY))
 
 
 def find_neighbourhood(engine: Engine, fill: float) -> Neighbourhood:

@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import njit
 from numba.core import types
 
+from robustnmf.arrays.kernels.compiled import compiled
 from robustnmf.arrays.kernels.loops import OPTIONS
 from robustnmf.arrays.kernels.vectors import intrinsic
 from robustnmf.arrays.namespace import Array
@@ -51,7 +51,7 @@ def _float_of(typing: Any, bits: Any) -> tuple[Any, Any]:
     return types.float64(types.int64), generate
 
 
-@njit(inline="always", **WITHOUT_CHECKS)
+@compiled(inline="always", **WITHOUT_CHECKS)
 def _excess(over: float, under: float) -> float:
     """Compute ``under (r - 1 - log r)`` for ``r = over / under``, both positive."""
     inverse = 1.0 / under
@@ -78,7 +78,7 @@ def _excess(over: float, under: float) -> float:
     return of_near if near else of_far
 
 
-@njit(**WITHOUT_CHECKS)
+@compiled(**WITHOUT_CHECKS)
 def kullback_leibler_rows(
     rows: Array, unit: float, approximation: Array, least: float, out: Array
 ) -> None:
@@ -97,7 +97,7 @@ def kullback_leibler_rows(
         out[i] = total
 
 
-@njit(**WITHOUT_CHECKS)
+@compiled(**WITHOUT_CHECKS)
 def kullback_leibler_stored(
     entries: Array, pointers: Array, unit: float, approximation: Array, least: float, out: Array
 ) -> None:
@@ -112,7 +112,7 @@ def kullback_leibler_stored(
         out[i] = total
 
 
-@njit(**WITHOUT_CHECKS)
+@compiled(**WITHOUT_CHECKS)
 def itakura_saito_rows(
     rows: Array, unit: float, approximation: Array, least: float, out: Array
 ) -> None:
@@ -126,7 +126,7 @@ def itakura_saito_rows(
         out[i] = total
 
 
-@njit(**WITHOUT_CHECKS)
+@compiled(**WITHOUT_CHECKS)
 def ratio_entries(rows: Array, unit: float, approximation: Array, least: float, out: Array) -> None:
     """Compute ``x / y`` of every entry (rows, features); parameters as for Kullback-Leibler."""
     count, features = rows.shape

@@ -1,7 +1,7 @@
 """Compiled loops (numba): sweeps, sparse and masked rows, energies, losses, least squares.
 
 For these BLAS and SciPy have no function. Each loop is compiled when it is first called, which
-takes a second or two, and kept in numba's cache. All of them run on one thread and release the
+takes a second or two, and kept in a file. All of them run on one thread and release the
 GIL: the engine has the threads, and visits several blocks at once.
 """
 
@@ -11,24 +11,24 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit, vectorize
+from numba import vectorize
 
+from robustnmf.arrays.kernels.compiled import compiled
 from robustnmf.arrays.kernels.vectors import LANE_BYTES, step_quad
 from robustnmf.arrays.namespace import Array
 
 OPTIONS: dict[str, Any] = {
     "nogil": True,
-    "cache": True,
     "fastmath": {"reassoc", "contract"},  # sums in any order, so that they run on vectors
 }
-EXACT: dict[str, Any] = {"nogil": True, "cache": True}
+EXACT: dict[str, Any] = {"nogil": True}
 """Options of loops whose sums are in the order in which they are written."""
 
 LEAST_PIVOT = 1e-15
 """Pivot of a Gram matrix with unit diagonal below which components count as dependent."""
 
 
-@njit(**OPTIONS)
+@compiled(**OPTIONS)
 def _load(table: Array, at: int, width: int, tile: Array) -> None:
     """Copy rows of a table (rows, k) into a tile (k, lanes)."""
     for r in range(width):
@@ -36,7 +36,7 @@ def _load(table: Array, at: int, width: int, tile: Array) -> None:
             tile[j, r] = table[at + r, j]
 
 
-@njit(**OPTIONS)
+@compiled(**OPTIONS)
 def _store(tile: Array, at: int, width: int, table: Array) -> None:
     """Copy a tile (k, lanes) back into the rows of a table (rows, k)."""
     for r in range(width):
@@ -44,7 +44,7 @@ def _store(tile: Array, at: int, width: int, table: Array) -> None:
             table[at + r, j] = tile[j, r]
 
 
-@njit(**OPTIONS)
+@compiled(**OPTIONS)
 def sweep_tiles(
     factor: Array,
     linear: Array,
@@ -89,7 +89,7 @@ def multiplicative_step_entries(factor, negative, positive, least):  # type: ign
     return factor - factor if updated < least else updated
 
 
-@njit(**OPTIONS)
+@compiled(**OPTIONS)
 def approximate(indptr: Array, indices: Array, codes: Array, basis: Array, out: Array) -> None:
     """Compute ``out[p] = codes[i] . basis[j]`` for stored entries p at (i, j); basis (m, k)."""
     k = codes.shape[1]
@@ -102,7 +102,7 @@ def approximate(indptr: Array, indices: Array, codes: Array, basis: Array, out: 
             out[p] = total
 
 
-@njit(**OPTIONS)
+@compiled(**OPTIONS)
 def weighted_grams(indptr: Array, indices: Array, weights: Array, basis: Array, out: Array) -> None:
     """Compute ``out[i] = sum_p weights[p] basis[j] basis[j]^T`` over the stored entries of rows."""
     k = basis.shape[1]
@@ -118,7 +118,7 @@ def weighted_grams(indptr: Array, indices: Array, weights: Array, basis: Array, 
                 out[i, d, c] = out[i, c, d]
 
 
-@njit(**OPTIONS)
+@compiled(**OPTIONS)
 def sums_of_unstored(
     indptr: Array, indices: Array, rows: Array, codes: Array, basis: Array, out: Array
 ) -> None:
@@ -137,7 +137,7 @@ def sums_of_unstored(
         out[r] = total
 
 
-@njit(**OPTIONS)
+@compiled(**OPTIONS)
 def hide_and_square(known: Array, table: Array, squares: Array) -> None:
     """Set missing entries of a table (rows, features) to zero; compute squared norms of rows."""
     for i in range(table.shape[0]):
@@ -150,7 +150,7 @@ def hide_and_square(known: Array, table: Array, squares: Array) -> None:
         squares[i] = total
 
 
-@njit(**OPTIONS)
+@compiled(**OPTIONS)
 def _dot(one: Array, other: Array) -> Any:
     """Compute the product of two vectors (k,), in their own precision."""
     total = one.dtype.type(0)
@@ -159,7 +159,7 @@ def _dot(one: Array, other: Array) -> Any:
     return total
 
 
-@njit(**OPTIONS)
+@compiled(**OPTIONS)
 def fill_missing(
     indptr: Array, indices: Array, codes: Array, directions: Array, filled: Array
 ) -> None:
@@ -176,7 +176,7 @@ def fill_missing(
                     filled[b, i, c] += value * directions[b, j, c]
 
 
-@njit(**OPTIONS)
+@compiled(**OPTIONS)
 def approximate_missing(
     indptr: Array, indices: Array, codes: Array, directions: Array, values: Array, squares: Array
 ) -> None:
@@ -192,7 +192,7 @@ def approximate_missing(
             squares[b, i] = total
 
 
-@njit(**OPTIONS)
+@compiled(**OPTIONS)
 def cross_missing(indptr: Array, indices: Array, codes: Array, values: Array, sums: Array) -> None:
     """Add values at missing entries times codes to sums (members, features, k)."""
     members, rows, k = codes.shape
@@ -204,7 +204,7 @@ def cross_missing(indptr: Array, indices: Array, codes: Array, values: Array, su
                     sums[b, j, c] += value * codes[b, i, c]
 
 
-@njit(**OPTIONS)
+@compiled(**OPTIONS)
 def scale_weights(
     rho: Array,
     weight: Array,
@@ -239,7 +239,7 @@ def scale_weights(
         sums[0, b, 0], sums[1, b, 0], sums[2, b, 0] = log_scale, total, samples
 
 
-@njit(**OPTIONS)
+@compiled(**OPTIONS)
 def count_shared(lists: Array, sample_weight: Array, counts: Array) -> None:
     """Add positions (lists, rows) with weights (rows,) to counts (lists, nodes).
 
@@ -258,7 +258,7 @@ def count_shared(lists: Array, sample_weight: Array, counts: Array) -> None:
             counts[b, left + 1] += sample_weight[i] * right_share
 
 
-@njit(**EXACT)
+@compiled(**EXACT)
 def huber_residuals(
     rows: Array,
     inverse_scale: float,
@@ -286,7 +286,7 @@ def huber_residuals(
         sums[i] = total
 
 
-@njit(cache=True, nogil=True)
+@compiled(**EXACT)
 def truncated_residuals(
     rows: np.ndarray,
     inverse_scale: float,
@@ -310,7 +310,7 @@ def truncated_residuals(
         sums[i] = total
 
 
-@njit(error_model="numpy", **EXACT)
+@compiled(error_model="numpy", **EXACT)
 def _solve_support(gram: Array, right: Array, support: Array, ridge: float, work: Array) -> bool:
     """Solve ``(gram + ridge) x = right`` on a support by Cholesky factorisation.
 
@@ -344,7 +344,7 @@ def _solve_support(gram: Array, right: Array, support: Array, ridge: float, work
     return True
 
 
-@njit(error_model="numpy", **EXACT)
+@compiled(error_model="numpy", **EXACT)
 def pivot_rows(
     linear: Array,
     gram: Array,

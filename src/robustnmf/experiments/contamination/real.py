@@ -13,12 +13,13 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+from sklearn.metrics import roc_auc_score
 
 from robustnmf.datasets._base import DataDir
-from robustnmf.estimators import RobustNMF
+from robustnmf.estimators import RobustNMFDetector
 from robustnmf.experiments.contamination.benchmark import Plan
-from robustnmf.experiments.contamination.cells import Row, failures
-from robustnmf.experiments.contamination.detection import FACTOR, FOREST
+from robustnmf.experiments.contamination.cells import Row, failures, number_cell
+from robustnmf.experiments.contamination.detection import FACTOR, FOREST, OUR_DETECTOR
 from robustnmf.experiments.contamination.judge import Judge, Score, plain_basis
 from robustnmf.experiments.contamination.methods import OURS
 from robustnmf.experiments.contamination.real_grids import (
@@ -49,6 +50,12 @@ FLOOR = 1e-4
 PLAIN, GIVEN_FIRST = "plain NMF", f"{FOREST} given the share of bad samples, plain NMF"
 DETECTORS = {FOREST_FIRST: FOREST, FACTOR_FIRST: FACTOR}
 METHODS = (OURS, PLAIN, *DETECTORS, GIVEN_FIRST)
+RANKED_BY = {OURS: OUR_DETECTOR, **DETECTORS}
+"""Detectors whose order of the samples is scored, by the method that they are a part of."""
+
+AUROC_GOAL, GOAL_SHARE = 0.985, 0.15
+"""Least mean AUROC of our detector, and the share of bad samples that it is for."""
+
 GROUP = "methods"
 
 Spoiler = Callable[[np.ndarray, np.ndarray, np.random.Generator], np.ndarray]
@@ -140,16 +147,27 @@ class RealJudge(Judge):
 
     floor_share = FLOOR
 
-    def score(self, method: str, basis: np.ndarray, dropped: np.ndarray) -> Score:
-        """Score a basis (rank, n_features) and the mask (n_samples,) of samples left out."""
+    def score(
+        self,
+        method: str,
+        basis: np.ndarray,
+        dropped: np.ndarray,
+        outlyingness: np.ndarray | None = None,
+    ) -> Score:
+        """Score a basis (rank, n_features) and the mask (n_samples,) of samples left out.
+
+        ``outlyingness`` (n_samples,) is that of the detector behind the method, if there is one.
+        """
         errors = squared_errors(self.data.held_back, basis)
         best, reference = (
             np.sort(e)[: math.ceil(0.9 * len(e))].mean() + self._floor
             for e in (errors, self._reference_errors)
         )
         bad = self.data.bad
+        is_ranked = outlyingness is not None and bad.any()
         return Score(
             method, self.relative_error(errors), self.geometric_error(errors), self.lost(dropped),
+            auroc=float(roc_auc_score(bad, outlyingness)) if is_ranked else np.nan,
             found=float(dropped[bad].mean()) if bad.any() else np.nan,
             best_described_error=float(best / reference),
         )  # fmt: skip
@@ -158,10 +176,15 @@ class RealJudge(Judge):
 def _score(judge: RealJudge, method: str) -> Score:
     data = judge.data
     if method == OURS:
-        model = RobustNMF(data.rank, random_state=0).fit(data.dirty)
-        return judge.score(method, model.components_, model.outliers_)
+        detector = RobustNMFDetector(data.rank, random_state=0).fit(data.dirty)
+        model = detector.estimator_  # the one that RobustNMF would have fitted
+        outlyingness = -detector.score_samples(data.dirty)
+        return judge.score(method, model.components_, model.outliers_, outlyingness)
     dropped = left_out(judge, method)
-    return judge.score(method, plain_basis(data.dirty[~dropped], data.rank), dropped)
+    basis = plain_basis(data.dirty[~dropped], data.rank)
+    detector_name = DETECTORS.get(method)
+    ranked = detect(judge, detector_name).outlyingness if detector_name else None
+    return judge.score(method, basis, dropped, ranked)
 
 
 def left_out(judge: Judge, method: str) -> np.ndarray:
@@ -209,6 +232,7 @@ def outcomes(rows: Sequence[Row]) -> list[Outcome]:
         Outcome("left_out", "Samples left out",
                 "Share of bad / of good samples that are left out, mean over tables.",
                 [_left_out_grid(found, lost)]),
+        _auroc_outcome(values_of(rows, "auroc", ORDER, tuple(RANKED_BY))),
         Outcome("shares", "Error against the share of bad samples", "Geometric mean over tables.",
                 charts=charts_of(errors, ORDER[1:])),
     ]  # fmt: skip
@@ -224,3 +248,28 @@ def _left_out_grid(found: Values, lost: Values) -> Grid:
         for kind, by_method in lost.items()
     ]  # fmt: skip
     return Grid("bad / good samples left out", ("scenario", *METHODS), table)
+
+
+def _auroc_outcome(areas: Values) -> Outcome:
+    numbers = {
+        title_of(kind): np.array([np.mean(area) for area in by_method.values()])
+        for kind, by_method in areas.items() if all(by_method.values())
+    }  # fmt: skip
+    goals = [title_of(kind) for kind in areas if kind[1] == GOAL_SHARE]
+    notes = []
+    if numbers and all(title in numbers for title in goals):
+        ours, *others = numbers["mean of 15%"] = np.mean([numbers[g] for g in goals], axis=0)
+        verdict = "met" if ours >= max(AUROC_GOAL, *others) else "missed"
+        notes = [
+            f"Goal: a mean AUROC of {AUROC_GOAL} or more with 15% of bad samples, and no other "
+            f"detector ahead: {verdict}."
+        ]
+    table = [
+        [Cell(title), *(number_cell(float(number), ".4f") for number in row)]
+        for title, row in numbers.items()
+    ]
+    return Outcome(
+        "auroc", "Finding the bad samples",
+        "Area under the ROC curve of the order of the samples by each detector, mean over tables.",
+        [Grid("AUROC", ("scenario", *RANKED_BY.values()), table)], notes=notes,
+    )  # fmt: skip

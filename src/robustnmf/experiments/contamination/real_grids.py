@@ -29,8 +29,9 @@ def values_of(
         for kind in sorted(kinds, key=lambda kind: (order.index(kind[0]), kind[1]))
     }
     for scenario, score in rows:
-        if np.isfinite(number := getattr(score, name)):
-            values[scenario.corruption, scenario.share][score.method].append(number)
+        by_method = values[scenario.corruption, scenario.share]
+        if score.method in by_method and np.isfinite(number := getattr(score, name)):
+            by_method[score.method].append(number)
     return values
 
 

@@ -1,0 +1,72 @@
+"""Compile loops with numba, and keep them in files that no other process can mix up.
+
+Numba numbers the files of the signatures of a function, and an index says which file is whose. If
+two processes compile different signatures at once, or one ends between writing the index and the
+file, the index names the wrong file, and numba does not notice: a loop for contiguous arrays then
+reads a strided one as if it were contiguous (numba/numba#4807, #10128). Here the name of a file
+says what is in it, and there is no index.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from numba import njit
+from numba.core.caching import FunctionCache, IndexDataCacheFile
+
+
+class _NamedFiles(IndexDataCacheFile):
+    """Files whose names tell the source, the version of numba and the signature apart."""
+
+    def __init__(self, cache_path: str, filename_base: str, source_stamp: Any):
+        super().__init__(cache_path, filename_base, source_stamp)
+        self._prefix = f"{filename_base}.{_digest((self._version, source_stamp))}"
+        self._obsolete = f"{filename_base}.*.nbc"
+
+    def load(self, key: Any) -> Any:
+        try:
+            return self._load_data(self._name(key))
+        except OSError:
+            return None
+
+    def save(self, key: Any, data: Any) -> None:
+        self._save_data(self._name(key), data)
+        for path in Path(self._cache_path).glob(self._obsolete):
+            if not path.name.startswith(self._prefix):
+                path.unlink(missing_ok=True)
+
+    def flush(self) -> None:
+        for path in Path(self._cache_path).glob(f"{self._prefix}.*.nbc"):
+            path.unlink(missing_ok=True)
+
+    def _name(self, key: Any) -> str:
+        return f"{self._prefix}.{_digest(key)}.nbc"
+
+
+class _Cache(FunctionCache):
+    """Compiled signatures of a function in named files."""
+
+    def __init__(self, function: Callable):
+        super().__init__(function)
+        self._cache_file = _NamedFiles(
+            self._cache_path, self._impl.filename_base, self._impl.locator.get_source_stamp()
+        )
+
+
+def _digest(key: Any) -> str:
+    return hashlib.sha256(repr(key).encode()).hexdigest()[:16]
+
+
+def compiled(**options: Any) -> Callable[[Callable], Any]:
+    """Return a decorator that compiles a function with numba, and keeps it in files."""
+
+    def decorate(function: Callable) -> Any:
+        dispatcher: Any = njit(**options)(function)
+        if hasattr(dispatcher, "_cache"):  # not with NUMBA_DISABLE_JIT
+            dispatcher._cache = _Cache(function)
+        return dispatcher
+
+    return decorate
