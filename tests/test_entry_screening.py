@@ -168,9 +168,9 @@ def test_entry_weights_need_parts_that_weigh_entries():
 def test_sparse_x_is_refused_with_the_reason():
     import scipy.sparse
 
-    with pytest.raises(ValueError, match="also the zeros that sparse X leaves out"):
+    with pytest.raises(ValueError, match="zeros that sparse X"):
         fitted(scipy.sparse.csr_array(np.where(spoiled()[0] > 1, spoiled()[0], 0.0)))
-    with pytest.raises(ValueError, match="both give every entry a weight"):
+    with pytest.raises(ValueError, match="both give every entry its own weight"):
         RobustNMF(3, loss=HuberLoss(), weighting="huber").fit(spoiled()[0])
 
 

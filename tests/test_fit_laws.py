@@ -1,8 +1,8 @@
 """Laws of the loop, over the product loss x weighting x structure x data x solver.
 
-Members of all weightings that read X alike are fitted as one batch, which is one case of a law;
-laws that look at the same fits share them. That a batch is its single fits is a law itself. Every
-pair of values of two axes is tried by make test, and the full product by make test-all.
+Members with all weightings that read X in the same way are fitted as one batch, which is one case
+of a law; laws about the same fits share them. Another law is that a batch equals its single fits.
+make test covers every pair of values of two axes, and make test-all the full product.
 """
 
 from functools import cache
@@ -39,9 +39,9 @@ from tests.problems import (
 N, M, K = 40, 12, 3
 X = noisy_low_rank(N, M, K, outliers=4)
 CODES, BASIS = positive_start(N, M, K)
-TYPICAL = 5.0  # about the median energy of X once fitted
-# Soft enough that no sample is fitted to the last digit: the importances and the objective of
-# FWRNMF would then be made of rounding, and nothing could be compared.
+TYPICAL = 5.0  # about the median energy of X after a fit
+# Large enough that no sample is fitted exactly: the importances and the objective of FWRNMF would
+# then be determined by rounding errors, and could not be compared.
 SOFT = (10.0, 30.0)
 
 TABLES = {data: make(X) for data, make in problems.KINDS.items()}
@@ -51,7 +51,7 @@ SHUFFLED = tuple(np.random.default_rng(5).permutation(N).tolist())
 
 
 class Kind(NamedTuple):
-    """What the members of a batch have in common."""
+    """Settings that the members of a batch share."""
 
     loss: str
     per_entry: bool
@@ -61,14 +61,14 @@ class Kind(NamedTuple):
 
 
 class Member(NamedTuple):
-    """A weighting that was asked for, and its fit."""
+    """A requested weighting, and its fit."""
 
     weighting: Weighting
     fitted: Fitted
 
 
 def all_kinds() -> dict[Kind, list[str]]:
-    """Every kind of batch that there is, with the names of the weightings of its members."""
+    """All kinds of batches, with the names of the weightings of their members."""
     kinds = {}
     for part in combinations():
         loss, structure = LOSSES[part.loss](), STRUCTURES[part.structure]()
@@ -92,11 +92,11 @@ MAY_ROUND = {
         or kind[:1] + kind[2:] == ("truncated", "free", "missing", "mu")
     )
 }
-"""Where fits of fuzzy weights may be made of rounding after all, and are not compared."""
+"""Kinds for which fits of fuzzy weights can depend on rounding; these are not compared."""
 
 
 def each(names, cells, extra=lambda *cell: False):
-    """Cases of a law, the first value of a cell being a kind of batch."""
+    """Cases of a law; the first value of a cell is a kind of batch."""
     return law_over(names, cells, extra, group=lambda kind, *rest: str(kind))
 
 
@@ -107,7 +107,7 @@ def test_few_fits_are_not_compared():
     assert len(MAY_ROUND) <= 0.05 * sum(map(len, KINDS.values()))
 
 
-def test_a_few_kinds_have_every_pair_of_parts():
+def test_a_few_kinds_include_every_pair_of_settings():
     def pairs(kinds):
         return {pair for kind in kinds for name in KINDS[kind] for pair in pairs_of((kind, name))}
 
@@ -126,7 +126,7 @@ def fits(
     kind, *, seed=1, factors=SOFT, rows=EVERY_ROW, unit=1.0, as_dense=False, namespace="numpy",
     **options,
 ) -> list[Member]:  # fmt: skip
-    """Fit every weighting of this kind to some rows as one batch; all that scales is in a unit."""
+    """Fit every weighting of this kind to some rows as one batch, scaled by a unit."""
     weightings = [
         weighting.rescaled(unit ** LOSSES[kind.loss]().degree)
         for name in KINDS[kind]
@@ -146,7 +146,7 @@ def fits(
 
 
 def pairs_beyond_rounding(kind, one, other):
-    """Pairs of two lists of fits that are not made of rounding."""
+    """Pairs of two lists of fits that do not depend on rounding."""
     pairs = []
     for left, right in zip(one, other, strict=True):
         if not made_of_rounding(left.fitted):
@@ -158,27 +158,27 @@ def pairs_beyond_rounding(kind, one, other):
 
 
 def same(solver):
-    """How closely two orders of summation must agree.
+    """Tolerance for two orders of summation.
 
-    Factors that run on carry the rounding of one pass further into the next.
+    Extrapolation amplifies the rounding errors of one pass in the next.
     """
     return 1e-7 if SOLVERS[solver].extrapolates else 1e-10
 
 
 def rounding(weighting, energies, dtype, degree=2.0, table=X):
-    """How much of a rise rounding alone explains.
+    """Bound of the increase that rounding errors alone can cause.
 
     An energy is a difference of terms of the size of its row (|x_i|^2 in the Gram identity,
-    sum x_ij^degree in a divergence), so a few eps of that is left in it, and phi carries it
-    on with its slope: sum_i w_i eps size_i. Eight covers the length of the sums.
+    sum x_ij^degree in a divergence), so its error is a few eps times that. The error of phi is
+    multiplied by its slope: sum_i w_i eps size_i. A factor of eight covers the length of the sums.
     """
     some = np.where(table > 0, table, 1.0)
     sizes = (np.where(table > 0, some**degree, 0.0)).sum(axis=1) + energies
-    # Rows of zeros do not count, though a divergence may leave 1e-20 of its floor in their energy.
+    # Rows of zeros have no weight, though a divergence can leave 1e-20 of its floor as energy.
     counts = (energies > 0) & (table > 0).any(axis=1)
     sizes, energies = sizes[counts], energies[counts]
     weights = np.ones(len(sizes)) if weighting.per_entry else weighting.weights(energies)
-    # Samples without weight still are terms of the sum.
+    # Samples without weight are still terms of the sum.
     beyond = 0.0 if weighting.per_entry else abs(float(weighting.value(energies)))
     return 8 * float(np.finfo(dtype).eps) * (float(weights @ sizes) + beyond)
 
@@ -207,7 +207,7 @@ def test_the_final_codes_do_not_raise_the_objective(kind):
         assert values.history[-1] <= values.history[-2] + slack, weighting
 
 
-# Of 40 rows: the last of four blocks has one.
+# 40 rows, so that the last of four blocks has one row.
 @each("kind, block_rows", [(kind, rows) for kind in KINDS for rows in (13, 1)])
 def test_block_size_never_changes_the_result(kind, block_rows):
     whole = fits(kind, max_iter=15)
@@ -217,7 +217,7 @@ def test_block_size_never_changes_the_result(kind, block_rows):
 
 
 @each("kind", [(kind,) for kind in KINDS if kind.data == "sparse"])
-def test_sparse_data_give_the_numbers_of_dense_data(kind):
+def test_sparse_data_give_the_same_numbers_as_dense_data(kind):
     dense = fits(kind, as_dense=True, max_iter=15)
     sparse = fits(kind, max_iter=15)
     for one, other in pairs_beyond_rounding(kind, dense, sparse):
@@ -225,7 +225,7 @@ def test_sparse_data_give_the_numbers_of_dense_data(kind):
 
 
 @every_kind
-def test_a_batch_of_members_is_its_single_fits(kind):
+def test_a_batch_of_members_equals_its_single_fits(kind):
     factors = (3.0, 10.0, 30.0, 90.0) if kind.per_entry else SOFT
     weightings = [one for name in KINDS[kind] for one in variants(name, TYPICAL, factors)]
     starts = [positive_start(N, M, K, seed) for seed, _ in enumerate(weightings)]
@@ -234,7 +234,7 @@ def test_a_batch_of_members_is_its_single_fits(kind):
     options |= {"max_iter": 60, "tol": 5e-3}
     together = run(given(kind.data), weightings, codes, basis, **options)
     if kind.data == "dense" and kind.structure == "free":
-        assert len({one.n_iter for one in together}) > 1, "they should leave at different times"
+        assert len({one.n_iter for one in together}) > 1, "they should converge at different times"
     left_out, compared = 0, list(enumerate(together))[::2]
     for i, member in compared:
         pick = slice(i, i + 1)
@@ -243,7 +243,7 @@ def test_a_batch_of_members_is_its_single_fits(kind):
             assert isinstance(single.weighting, WEIGHTINGS["fuzzy"])
             left_out += 1
             continue
-        slack = 10 if LOSSES[kind.loss].weighs_entries else 1  # flat where entries lose weight
+        slack = 10 if LOSSES[kind.loss].weighs_entries else 1  # flat if entries lose weight
         assert_same_fit(single, member, slack * same(kind.solver))
         assert single.n_iter == member.n_iter
     assert left_out <= 0.2 * len(compared)
@@ -256,7 +256,7 @@ def test_permuting_samples_permutes_the_result(kind):
     order = list(SHUFFLED)
     for one, other in pairs_beyond_rounding(kind, plain, shuffled):
         expected, found = numbers(one), numbers(other)
-        # An entry that is the small difference of large ones has their rounding.
+        # An entry that is a small difference of large numbers has their rounding error.
         for field, values in expected._asdict().items():
             wanted = values if field in ("basis", "history") else values[order]
             slack = 0.0 if field == "importances" else 1e-12 * np.abs(values).max()
@@ -272,7 +272,7 @@ def test_scaled_data_with_scaled_parameters_give_the_same_product(kind, factor):
         expected, found = numbers(one), numbers(other)
         degree = LOSSES[kind.loss]().degree * one.weighting.degree
         product = factor * (expected.codes @ expected.basis)
-        # An entry close to its cutoff carries rounding further.
+        # An entry close to its cutoff amplifies rounding errors.
         rtol = 1e-8 if kind.loss == "truncated" else 1e-9
         np.testing.assert_allclose(found.codes @ found.basis, product, rtol=rtol)
         np.testing.assert_allclose(found.importances, expected.importances, rtol=1e-8)
@@ -293,7 +293,7 @@ def test_every_namespace_gives_the_same_numbers(kind):
 @each(
     "kind",
     [(kind,) for (kind,) in OF_ONE_SOLVER if kind.data == "dense" and kind.structure == "free"],
-    # By single array calls, the codes of losses with weights of entries take up to a minute.
+    # With array calls, encoding with weights of entries takes up to a minute.
     extra=lambda kind: LOSSES[kind.loss].weighs_entries,
 )
 def test_final_codes_are_the_same_in_every_namespace(kind):
@@ -303,7 +303,7 @@ def test_final_codes_are_the_same_in_every_namespace(kind):
         assert_same_fit(one, other, rtol=1e-11)
 
 
-def test_an_automatic_parameter_settles_and_then_stays(xp):
+def test_an_automatic_parameter_is_estimated_and_then_frozen(xp):
     weighting = WEIGHTINGS["entropy"]()
     assert weighting.has_auto
     (fitted,) = run(X, [weighting], CODES[None], BASIS[None], xp=xp, max_iter=400, tol=1e-5)
@@ -313,11 +313,11 @@ def test_an_automatic_parameter_settles_and_then_stays(xp):
     assert fitted.weighting.gamma == pytest.approx(2 * max(floor, np.median(energies)), rel=0.3)
     assert np.all(np.diff(history) <= rounding(fitted.weighting, energies, "float64"))
     assert len(history) < fitted.n_iter + 2
-    # Half of the samples keep a weight within a factor e of the best (here with slack).
+    # Half of the samples have a weight within a factor e of the largest (here with some slack).
     assert np.mean(importances > importances.max() / np.e**1.3) >= 0.5
 
 
-def test_automatic_members_settle_by_themselves(xp):
+def test_automatic_parameters_of_members_are_independent(xp):
     weighting = WEIGHTINGS["entropy"]()
     starts = [positive_start(N, M, K, seed) for seed in (1, 2, 3)]
     codes, basis = (np.stack(factors) for factors in zip(*starts, strict=True))
@@ -328,7 +328,7 @@ def test_automatic_members_settle_by_themselves(xp):
         np.testing.assert_allclose(member.history[-1], single.history[-1], rtol=1e-9)
 
 
-def test_no_iterations_measure_the_start(xp):
+def test_without_iterations_the_start_is_evaluated(xp):
     (fitted,) = run(X, [WEIGHTINGS["uniform"]()], CODES[None], BASIS[None], xp=xp, max_iter=0)
     np.testing.assert_array_equal(numbers(fitted).codes, CODES)
     assert fitted.history == pytest.approx([((X - CODES @ BASIS) ** 2).sum()])

@@ -1,4 +1,4 @@
-"""The library against literal transcriptions, and against scikit-learn."""
+"""The library compared with literal transcriptions and with scikit-learn."""
 
 import numpy as np
 import pytest
@@ -29,7 +29,7 @@ every_data = pytest.mark.parametrize("data", DATA)
 
 
 def compare(model, oracle, X, k, iterations=T, **parameters):
-    """Fit both from one start; model, largest relative difference of all numbers."""
+    """Fit both from one start; return the model and the largest relative difference."""
     W, H = positive_start(*X.shape, k)
     with np.errstate(all="ignore"):
         base, representation, objectives = oracle(X.T, H.T, W.T, *parameters.values(), iterations)
@@ -59,14 +59,14 @@ def compare(model, oracle, X, k, iterations=T, **parameters):
     ],
     ids=["EucNMF", "NMFL2", "HuberRNMF-0.1", "HuberRNMF-1e4"],
 )
-def test_baselines_are_their_transcriptions(model, oracle, parameters, data):
+def test_baselines_equal_their_transcriptions(model, oracle, parameters, data):
     X, k = DATA[data]()
     assert compare(model, oracle, X, k, **parameters)[1] <= 1e-8
 
 
 @every_data
-def test_huber_with_a_tiny_cutoff_is_as_close_as_rounding_lets_it_be(data):
-    """Weights 1e-4 / |r| amplify rounding: a start off by one ulp moves the oracle more."""
+def test_huber_with_a_tiny_cutoff_agrees_up_to_rounding(data):
+    """Weights 1e-4 / |r| amplify rounding: one ulp in the start moves the oracle more."""
     X, k = DATA[data]()
     W, H = positive_start(*X.shape, k)
     literal, moved = (
@@ -78,7 +78,7 @@ def test_huber_with_a_tiny_cutoff_is_as_close_as_rounding_lets_it_be(data):
 
 
 @every_data
-def test_convexnmf_is_its_transcription(data):
+def test_convexnmf_equals_its_transcription(data):
     X, k = DATA[data]()
     rng = np.random.default_rng(1)
     mixing, codes = rng.random((2, len(X), k)) + 0.1
@@ -94,7 +94,7 @@ def test_convexnmf_is_its_transcription(data):
 COLLAPSING = {("random", p) for p in PS} | {("wdbc", 1.5), ("wdbc", 2.0)}
 """Data and p for which FWRNMF gives one sample nearly all weight within T iterations.
 
-Its energy then is rounding, by which the transcription divides: the two need to agree before.
+The transcription then divides by a rounding error, so both are compared only before.
 """
 
 
@@ -102,7 +102,7 @@ Its energy then is rounding, by which the transcription divides: the two need to
 @pytest.mark.filterwarnings("ignore::robustnmf.exceptions.WeightCollapseWarning")
 @pytest.mark.parametrize("p", PS)
 @pytest.mark.parametrize("iterations", [1, 3, 10, T])
-def test_fwrnmf_is_algorithm_1(iterations, p, data):
+def test_fwrnmf_equals_algorithm_1(iterations, p, data):
     X, k = DATA[data]()
     model, difference = compare(FWRNMF(), paper.fwrnmf, X, k, iterations, p=p)
     assert np.all(np.isfinite(model.components_))
@@ -116,7 +116,7 @@ def test_fwrnmf_is_algorithm_1(iterations, p, data):
 @every_data
 @pytest.mark.filterwarnings("ignore::robustnmf.exceptions.WeightCollapseWarning")
 @pytest.mark.parametrize("gamma", GAMMAS)
-def test_ewrnmf_is_algorithm_2(gamma, data):
+def test_ewrnmf_equals_algorithm_2(gamma, data):
     X, k = DATA[data]()
     model, difference = compare(EWRNMF(), paper.ewrnmf, X, k, gamma=gamma)
     assert difference <= 1e-8
@@ -130,7 +130,7 @@ def test_ewrnmf_is_algorithm_2(gamma, data):
     [FWRNMF(p=p) for p in PS] + [EWRNMF(gamma=gamma) for gamma in GAMMAS],
     ids=repr,
 )
-def test_images_of_0_to_255_stay_finite(model, name, dataset):
+def test_images_from_0_to_255_remain_finite(model, name, dataset):
     X = dataset(name)
     model.set_params(n_components=10, tol=0, max_iter=30, random_state=0)
     codes = model.fit_transform(X)
@@ -141,8 +141,8 @@ def test_images_of_0_to_255_stay_finite(model, name, dataset):
 
 
 @pytest.mark.parametrize("T", [1, 10, 100])
-def test_eucnmf_is_sklearns_multiplicative_solver(T):
-    """On X transposed, scikit-learn updates our basis first: the paper's order."""
+def test_eucnmf_equals_the_multiplicative_solver_of_scikit_learn(T):
+    """For transposed X, scikit-learn updates our basis first, as the paper does."""
     X, k = random_data()
     W, H = positive_start(*X.shape, k)
     reference = NMF(k, solver="mu", init="custom", tol=0, max_iter=T)
@@ -154,7 +154,7 @@ def test_eucnmf_is_sklearns_multiplicative_solver(T):
     assert model.reconstruction_err_ == pytest.approx(reference.reconstruction_err_, rel=1e-10)
 
 
-def test_collapse_is_reported_for_the_cells_that_collapse():
+def test_collapse_raises_a_warning_for_the_cells_that_collapse():
     X, k = random_data()
     W, H = positive_start(*X.shape, k)
     model = EWRNMF(k, gamma=1e-4, init="custom", tol=0, max_iter=T)

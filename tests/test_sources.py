@@ -1,4 +1,4 @@
-"""One door for X: every kind gives the same fit, and bad tables the same messages."""
+"""Every kind of X gives the same fit, and bad tables raise the same errors."""
 
 import numpy as np
 import pytest
@@ -92,7 +92,7 @@ def test_every_kind_has_one_source_and_the_same_fit(name, tmp_path):
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_negative_values_have_one_message(name, tmp_path):
+def test_negative_values_raise_the_same_error(name, tmp_path):
     spoiled = X.copy()
     spoiled[30, 4] = spoiled[41, 2] = -0.5
     with pytest.raises(
@@ -102,7 +102,7 @@ def test_negative_values_have_one_message(name, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["frame", "sparse frame", "arrow"])
-def test_names_of_columns_are_those_of_features(name, tmp_path):
+def test_column_names_become_feature_names(name, tmp_path):
     make = KINDS[name][0]
     model = RobustNMF(3, random_state=0).fit(make(X, tmp_path))
     assert list(model.feature_names_in_) == NAMES
@@ -115,7 +115,7 @@ def test_names_of_columns_are_those_of_features(name, tmp_path):
         model.transform(other)
 
 
-def test_nulls_of_arrow_are_missing_values(tmp_path):
+def test_arrow_nulls_are_missing_values(tmp_path):
     pyarrow = pytest.importorskip("pyarrow")
     missing = X.copy()
     missing[::7, 3] = np.nan
@@ -127,13 +127,13 @@ def test_nulls_of_arrow_are_missing_values(tmp_path):
     np.testing.assert_array_equal(models[0].components_, models[1].components_)
 
 
-def test_columns_of_arrow_that_are_no_numbers_are_refused():
+def test_non_numeric_arrow_columns_raise_an_error():
     pyarrow = pytest.importorskip("pyarrow")
     with pytest.raises(ValueError, match="column 'b' of X holds string"):
         RobustNMF(1).fit(pyarrow.table({"a": [1.0, 2.0], "b": ["x", "y"]}))
 
 
-def test_sparse_columns_that_leave_out_missing_values_are_read_as_dense():
+def test_sparse_columns_with_missing_fill_values_are_read_as_dense():
     pandas = pytest.importorskip("pandas")
     missing = X.copy()
     missing[::7, 3] = np.nan

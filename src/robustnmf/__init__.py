@@ -1,4 +1,4 @@
-"""Robust nonnegative matrix factorisation: outliers lose their say."""
+"""Robust nonnegative matrix factorisation: outliers are down-weighted."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from robustnmf._version import __version__ as __version__
 
 if TYPE_CHECKING:
     # For type checkers and editors, which cannot read registries. A loss, structure or weighting
-    # that is not listed here is public all the same, without a static type. "As" exports names.
+    # that is not listed here is still public, but has no static type. "as" exports names.
     # isort: off
     from robustnmf import (
         benchmark as benchmark,
@@ -65,13 +65,13 @@ if TYPE_CHECKING:
     )
     # isort: on
 
-# Names are found when they are first needed, ``__all__`` too: scikit-learn takes a second to
-# import, and ``robustnmf --help`` need not.
+# Names, including ``__all__``, are imported when they are first used: importing scikit-learn takes
+# a second, and ``robustnmf --help`` does not need it.
 _FOLDERS = (
     "benchmark", "corruptions", "datasets", "displays", "losses", "metrics", "structures", "tables",
     "weightings",
 )  # fmt: skip
-# Not in ``__all__``: it has the name of the package that it works with.
+# Not in ``__all__``, because it has the same name as the package that it supports.
 _UNLISTED = ("anndata",)
 _HOMES = {
     "loop.compatibility": ["combinations"],

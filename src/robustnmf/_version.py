@@ -1,3 +1,3 @@
-"""The version, apart from the package so that any module can read it."""
+"""The version, in its own module so that any module can import it."""
 
 __version__ = "0.2.0"

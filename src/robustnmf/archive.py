@@ -1,8 +1,8 @@
-"""Write and read files of arrays and one JSON text, and objects as such: checkpoints and models.
+"""Write and read files of arrays and one JSON text, and convert objects: checkpoints and models.
 
-The file is an ``.npz`` that is not compressed, written beside its target and renamed. Nothing in it
-is ever executed. Sizes are checked against that of the file before memory is allocated, and the
-content against a digest.
+The file is an uncompressed ``.npz``. It is written next to its target and then renamed. No content
+is ever executed. Sizes are compared with the size of the file before memory is allocated, and the
+content is verified with a digest.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from robustnmf.arrays import is_foreign, to_numpy
 
 try:
     import fcntl
-except ImportError:  # Windows, where a file that is open cannot be deleted
+except ImportError:  # Windows, which cannot delete open files
     fcntl = None  # type: ignore[assignment]
 
 TEXT, DIGEST = "told", "digest"
 """Names of the entries for the JSON text and the digest."""
 
 KINDS = "biufU"
-"""Kinds of numbers (and texts) that an array may hold."""
+"""Kinds of numbers (and texts) that an array can contain."""
 
 DESCRIPTORS = re.compile(r"/dev/fd|/proc/\d+(/task/\d+)?/fd")
 """Folders of the open file descriptors of a process."""
@@ -43,25 +43,25 @@ TEMPORARY = ".robustnmf"
 """Suffix of files that are being written."""
 
 MAX_LINKS = 40
-"""Symbolic links that are followed one after the other, as many as Linux follows."""
+"""Maximum number of symbolic links in a chain, as on Linux."""
 
 
 class Broken(ValueError):
-    """Raised for a file that is no archive, or was changed since it was written."""
+    """Raised for a file that is not an archive, or was changed since it was written."""
 
 
 class SupportsReadInto(Protocol):
-    """A binary file that reads into memory it is given."""
+    """A binary file that reads into a given buffer."""
 
     def readinto(self, buffer: memoryview, /) -> int | None:
-        """Read at most as many bytes as the buffer has; return how many."""
+        """Read at most as many bytes as the buffer has; return the number of bytes."""
 
 
 def write(path: Path, arrays: dict[str, np.ndarray], record: dict[str, Any]) -> None:
-    """Write arrays and a JSON text to ``path``, which is replaced as a whole."""
+    """Write arrays and a JSON text to ``path``; an existing file is replaced as a whole."""
     arrays = {name: np.asarray(array, order="C") for name, array in arrays.items()}
     text = json.dumps(record, default=float)
-    savez: Any = np.savez  # its types do not take names of arrays from a dict
+    savez: Any = np.savez  # its type hints do not accept names of arrays from a dict
     with whole_file(path, stream=True) as file:
         entries = {TEXT: np.array(text), DIGEST: np.array(_digest(arrays, text))}
         savez(file, **entries, **arrays)
@@ -69,18 +69,18 @@ def write(path: Path, arrays: dict[str, np.ndarray], record: dict[str, Any]) -> 
 
 @contextmanager
 def whole_file(path: Path, *, stream: bool = False) -> Iterator[IO[bytes]]:
-    """Open a file that appears whole or not at all: written beside its target and renamed.
+    """Open a file for atomic replacement: it is written next to its target and then renamed.
 
-    Its permissions are those of the target, or of any new file; where ``path`` is a link, what it
-    points to is replaced. FIFOs, devices and open descriptors (``/dev/stdout``) are never replaced:
-    with ``stream`` bytes are written directly to them, otherwise they are refused.
+    It has the permissions of the target, or of any new file; if ``path`` is a link, the file that
+    it points to is replaced. FIFOs, devices and open descriptors (``/dev/stdout``) are never
+    replaced: with ``stream`` bytes are written directly to them, otherwise an error is raised.
     """
     if stream and is_stream(path):
-        with open(path, "ab") as device:  # a descriptor that was redirected to a file is kept
+        with open(path, "ab") as device:  # appends to a file that a descriptor was redirected to
             yield device
         return
     with path_beside(path) as beside, open(beside, "wb") as file:
-        with suppress(OSError):  # a file system without locks
+        with suppress(OSError):  # the file system may not support locks
             _lock(file)
         yield file
         file.flush()
@@ -91,15 +91,15 @@ def whole_file(path: Path, *, stream: bool = False) -> Iterator[IO[bytes]]:
 def path_beside(path: Path) -> Iterator[Path]:
     """Yield the path of an empty file in the folder of the target, which it replaces at the end.
 
-    Its permissions are those of the target, or of any new file. After an error it is deleted; after
-    the end of the process, by the next one that writes to the same target, unless it is locked.
-    FIFOs, devices and open descriptors are refused.
+    It has the permissions of the target, or of any new file. After an error it is deleted; if the
+    process is killed, the next one that writes to the same target deletes it, unless it is locked.
+    FIFOs, devices and open descriptors raise an error.
     """
     if is_stream(path):
-        raise ValueError(f"{path} is a FIFO or a device; the path of a file is needed.")
+        raise ValueError(f"{path} is a FIFO or a device; give the path of a regular file.")
     target = path.resolve()
     delete_leftovers(target)
-    # A name of its own: others may be writing to the same target.
+    # A unique name: another process may be writing to the same target.
     handle, name = tempfile.mkstemp(TEMPORARY, f".{target.name}.", target.parent)
     os.close(handle)
     beside = Path(name)
@@ -114,14 +114,14 @@ def path_beside(path: Path) -> Iterator[Path]:
 
 
 def delete_leftovers(path: Path) -> None:
-    """Delete unfinished files for a target that processes left behind when they were killed."""
+    """Delete unfinished files for a target that killed processes have left."""
     target = path.resolve()
     name = re.compile(rf"\.{re.escape(target.name)}\.[a-z0-9_]{{8}}{re.escape(TEMPORARY)}")
     left_behind: list[Path] = []
-    with suppress(OSError):  # a folder that cannot be listed
+    with suppress(OSError):  # the folder may not be readable
         left_behind = [item for item in target.parent.iterdir() if name.fullmatch(item.name)]
     for left in left_behind:
-        with suppress(OSError):  # others are writing to it
+        with suppress(OSError):  # another process may be writing to it
             with open(left, "rb") as file:
                 _lock(file)
             left.unlink()
@@ -137,7 +137,7 @@ def _lock(file: IO[bytes]) -> None:
 
 
 def is_stream(path: Path) -> bool:
-    """Whether a path is a FIFO, a device or an open descriptor, which no file may replace."""
+    """Whether a path is a FIFO, a device or an open descriptor, which must not be replaced."""
     try:
         mode = path.stat().st_mode
     except OSError:
@@ -146,7 +146,7 @@ def is_stream(path: Path) -> bool:
 
 
 def _is_descriptor(path: Path) -> bool:
-    """Whether a path such as ``/dev/stdout`` names a file that is open already."""
+    """Whether a path such as ``/dev/stdout`` names an open file."""
     for _ in range(MAX_LINKS):
         if DESCRIPTORS.fullmatch(os.path.realpath(path.parent)):
             return True
@@ -157,7 +157,7 @@ def _is_descriptor(path: Path) -> bool:
 
 
 def read_full(file: SupportsReadInto, memory: memoryview) -> bool:
-    """Read from a file until memory is full; return False if the file ends before."""
+    """Read from a file until memory is full; return False if the file ends first."""
     rest = memory.cast("B")
     while rest:
         count = file.readinto(rest)
@@ -175,21 +175,21 @@ def _umask() -> int:
 
 
 def read(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """Read the arrays and the JSON text of a file; :class:`Broken` says what is wrong with it."""
+    """Read the arrays and the JSON text of a file; raise :class:`Broken` if it is invalid."""
     try:
         if not zipfile.is_zipfile(path):
-            raise Broken("it is no archive of arrays")
+            raise Broken("it is not an archive of arrays")
         with zipfile.ZipFile(path) as file:
             arrays = _read_entries(file, path.stat().st_size)
         text, digest = (str(arrays.pop(name)) for name in (TEXT, DIGEST))
         if _digest(arrays, text) != digest:
-            raise Broken("its content is not what was written")
+            raise Broken("its content has changed since it was written")
         record = json.loads(text)
         if not isinstance(record, dict):
-            raise Broken("its text is no description")
+            raise Broken("its text is not a JSON object")
     except Broken:
         raise
-    except Exception as error:  # a broken archive may raise anything
+    except Exception as error:  # a broken archive can raise any exception
         raise Broken(str(error) or type(error).__name__) from error
     return arrays, record
 
@@ -199,7 +199,7 @@ def _read_entries(file: zipfile.ZipFile, size: int) -> dict[str, np.ndarray]:
     entries = file.infolist()
     names = [entry.filename for entry in entries]
     if len(set(names)) != len(names):
-        raise Broken("it holds two entries of one name")
+        raise Broken("it contains two entries with the same name")
     if any(entry.compress_type != zipfile.ZIP_STORED for entry in entries):
         raise Broken("it is compressed")
     if sum(entry.file_size for entry in entries) > size:
@@ -221,7 +221,7 @@ def _read_array(file: IO[bytes], size: int) -> np.ndarray:
     )
     shape, is_fortran, dtype = read_header(file)
     if dtype.kind not in KINDS or dtype.hasobject:
-        raise Broken(f"an array holds {dtype}")
+        raise Broken(f"an array contains {dtype}")
     count = 1
     for length in shape:
         count *= int(length)
@@ -229,7 +229,7 @@ def _read_array(file: IO[bytes], size: int) -> np.ndarray:
         raise Broken("an array is larger than its entry")
     content = file.read()
     if len(content) != count * dtype.itemsize:
-        raise Broken("an array is shorter or longer than its header says")
+        raise Broken("an array is shorter or longer than stated in its header")
     order: Any = "F" if is_fortran else "C"
     return np.frombuffer(content, dtype).reshape(shape, order=order).copy(order="K")
 
@@ -246,16 +246,16 @@ def _digest(arrays: dict[str, np.ndarray], text: str) -> str:
 
 
 class Codec:
-    """Convert objects to JSON records, their arrays apart, and build them from such records.
+    """Convert objects to JSON records with separate arrays, and build objects from such records.
 
     Only objects of the given classes are ever built.
 
     Parameters
     ----------
     arrays : dict
-        Arrays of the file by name; those of converted objects are added.
+        Arrays of the file by name; the arrays of converted objects are added.
     parts : dict
-        Classes by name that are built from their parameters (``get_params``).
+        Classes by name whose objects are built from their parameters (``get_params``).
     records : dict
         Dataclasses and named tuples by name.
     """
@@ -295,8 +295,8 @@ class Codec:
         if hasattr(value, "shape"):
             return self.array(np.asarray(value))
         raise TypeError(
-            f"a model with {value!r} cannot be saved: files keep parts of this library alone. "
-            "Use joblib.dump, and load such files only from whom you trust."
+            f"a model with {value!r} cannot be saved: files can contain classes of this library "
+            "only. Use joblib.dump, and load such files only from trusted sources."
         )
 
     def record(self, kind: str, name: str, values: dict[str, Any], **more: Any) -> dict[str, Any]:
@@ -305,7 +305,7 @@ class Codec:
         return {"is": kind, "name": name, "fields": converted, **more}
 
     def array(self, array: np.ndarray) -> dict[str, Any]:
-        """Keep an array; return its record."""
+        """Store an array; return its record."""
         name = f"array{len(self.arrays)}"
         self.arrays[name] = array
         return {"is": "array", "name": name}
@@ -314,14 +314,14 @@ class Codec:
         """Build the object that a record describes."""
         if not isinstance(record, dict):
             if isinstance(record, list):
-                raise Broken("it holds a list where none belongs")
+                raise Broken("it contains an unexpected list")
             return record
         if record.get("is") not in self.builders:
-            raise Broken(f"it holds {record.get('is')!r}, which this version does not know")
+            raise Broken(f"it contains {record.get('is')!r}, which is unknown to this version")
         return self.builders[record["is"]](record)
 
     def build_part(self, record: dict[str, Any]) -> Any:
-        """Build a part from its parameters."""
+        """Build an object from its parameters."""
         return self.parts[record["name"]](**self.fields_of(record))
 
     def fields_of(self, record: dict[str, Any], key: str = "fields") -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Warnings that users may want to filter or turn into errors, how to warn, and a message."""
+"""Warnings that users can filter or turn into errors, and a function that raises them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import types
 import warnings
 
 OUT_OF_RANGE = (
-    "the factorisation left the range of its floating-point numbers. Give X as float64, or scale "
+    "the factorisation left the range of its floating-point type. Give X as float64, or scale "
     "its features to comparable sizes."
 )
 
@@ -15,21 +15,21 @@ OUT_OF_RANGE = (
 class WeightCollapseWarning(UserWarning):
     """A fit gave (nearly) all weight to fewer samples than it has components.
 
-    Such a fit describes those few samples and nothing else. The message says which
-    hyperparameter to raise, and to what.
+    Such a fit describes only these few samples. The message names the hyperparameter to
+    raise, and the value.
     """
 
 
 class OutlierWarning(UserWarning):
     """A fit left out many samples, or samples that resemble each other, or had very few samples.
 
-    Many or similar samples may be a group that belongs to the data. The message says how many there
-    are, and what to do if they are.
+    Many or similar samples can be a group that belongs to the data. The message gives their number
+    and explains what to do in this case.
     """
 
 
 INSIDE = ("robustnmf.", "sklearn.")
-"""Modules that warnings do not point at."""
+"""Modules that a warning does not point to."""
 
 
 def warn(message: str, category: type[Warning]) -> None:

@@ -1,4 +1,4 @@
-"""Which arrays go to which GPU kernel, with formulas of PyTorch in the place of the kernels.
+"""Choice of GPU kernels by arrays, with PyTorch formulas in place of the kernels.
 
 These run without a GPU; ``test_gpu.py`` tests the kernels themselves.
 """
@@ -77,7 +77,7 @@ STEPS = *PRODUCTS, "multiplicative_step"
 
 @pytest.fixture
 def called(monkeypatch):
-    """Names of the kernels that were called, with formulas in their place."""
+    """Set of the names of kernels that were called; formulas replace the kernels."""
     names = set()
 
     def noted(name):
@@ -104,7 +104,7 @@ def called(monkeypatch):
         (Huber(0.1), "hals", 1, {"sweep_coordinates"}),
     ],
 )
-def test_a_fit_calls_the_kernels_there_are(weighting, solver, n_init, expected, called):
+def test_a_fit_calls_the_available_kernels(weighting, solver, n_init, expected, called):
     rng = np.random.default_rng(0)
     table = 3 * rng.random((200, 4)) @ rng.random((4, 30))
     X = torch.as_tensor(table.astype(np.float32))
@@ -119,7 +119,7 @@ def test_a_fit_calls_the_kernels_there_are(weighting, solver, n_init, expected, 
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_a_default_fit_by_kernels_is_the_fit_of_numpy(dtype, called):
+def test_a_default_fit_with_kernels_equals_the_numpy_fit(dtype, called):
     rng = np.random.default_rng(0)
     X = rng.gamma(0.5, size=(400, 4)) @ rng.gamma(0.5, size=(4, 30)) + 0.1 * rng.random((400, 30))
     X[:40] = 5 * rng.random((40, 30))
@@ -138,7 +138,7 @@ def test_a_default_fit_by_kernels_is_the_fit_of_numpy(dtype, called):
 
 
 @pytest.mark.parametrize("view", ["transposed", "every other column"])
-def test_energies_of_views_are_no_kernel(view, called):
+def test_energies_of_views_use_no_kernel(view, called):
     rng = np.random.default_rng(0)
     X = (rng.random((300, 4)) @ rng.random((4, 20))).astype(np.float32)
     tensor = torch.as_tensor(np.repeat(X, 2, axis=1))[:, ::2]
@@ -153,7 +153,7 @@ SWEPT = {"sweep_coordinates"}
 BOTH = {"quadratic_part", *SWEPT}
 
 
-def test_shapes_and_dtypes_without_a_kernel_go_to_array_calls(called):
+def test_shapes_and_dtypes_without_a_kernel_use_array_calls(called):
     wide, double = torch.rand(1, 200, 129), torch.rand(1, 200, 5, dtype=torch.float64)
     for codes, loops in ((wide, set()), (double.mT.contiguous().mT, SWEPT), (double, BOTH)):
         called.clear()
@@ -166,7 +166,7 @@ def test_shapes_and_dtypes_without_a_kernel_go_to_array_calls(called):
         torch.testing.assert_close(found, quadratic_part(codes, codes @ gram, codes))
         called.clear()
         kernels.project(torch.rand(200, 7, dtype=codes.dtype), torch.rand(1, 3, 7).to(codes.dtype))
-        assert called == ({"project"} if codes is wide else set())  # of float32
+        assert called == ({"project"} if codes is wide else set())  # for float32
         kernels.project(torch.rand(99, 7), torch.rand(1, 3, 7))
         kernels.multiplicative_step(codes, codes, codes[:, :1])
         assert "multiplicative_step" not in called

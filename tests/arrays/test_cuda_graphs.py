@@ -1,4 +1,4 @@
-"""Passes repeated on the device give what passes of the host's loop give."""
+"""Passes repeated on the device give the same results as passes in the host's loop."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from robustnmf.arrays import repeat_on_device, residuals
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
 ENOUGH = 5
-"""Passes that are repeated without the host at least, for a comparison to compare anything."""
+"""Least number of repeated passes, so that the comparison is meaningful."""
 
 
 def table():
@@ -38,7 +38,7 @@ def test_passes_repeated_on_the_device_are_the_same(weighting, structure, monkey
 
     monkeypatch.setattr(robustnmf.loop.iteration, "repeat_on_device", counted)
     on_device = fitted(weighting, structure=structure)
-    assert sum(repeated) >= ENOUGH  # otherwise two fits of the host's loop are compared
+    assert sum(repeated) >= ENOUGH  # otherwise two fits in the host's loop are compared
     repeated.clear()
     monkeypatch.setattr(robustnmf.loop.iteration, "WORTH_RECORDING", 10**9)
     on_host = fitted(weighting, structure=structure)
@@ -50,7 +50,7 @@ def test_passes_repeated_on_the_device_are_the_same(weighting, structure, monkey
     np.testing.assert_allclose(on_device.components_, on_host.components_, rtol=1e-8, atol=1e-12)
 
 
-def test_a_fit_in_doubt_runs_in_the_loop_of_the_host(monkeypatch):
+def test_a_fit_with_overflow_runs_in_the_host_loop(monkeypatch):
     on_device = fitted(Entropy(0.1))
     calls = []
     monkeypatch.setattr(
@@ -62,7 +62,7 @@ def test_a_fit_in_doubt_runs_in_the_loop_of_the_host(monkeypatch):
     assert calls
 
 
-def test_few_rows_are_measured_as_all_of_them_would_be():
+def test_few_recomputed_rows_equal_recomputing_all_rows():
     rng = np.random.default_rng(0)
     arrays = (
         rng.random((3, 50)),
@@ -81,7 +81,7 @@ def test_few_rows_are_measured_as_all_of_them_would_be():
     np.testing.assert_allclose(notes[1], expected)
 
 
-def test_too_many_rows_in_doubt_are_said():
+def test_too_many_doubtful_rows_return_none():
     block = robustnmf.arrays.DenseBlock(torch.rand(100, 6))
     arrays = (
         torch.rand(1, 100),

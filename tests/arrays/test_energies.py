@@ -1,4 +1,4 @@
-"""Compiled loops over energies, and steps of one member: the numbers of array calls."""
+"""Compiled loops over energies, and steps of one member, give the same numbers as array calls."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class ArrayCalls(DenseBlock):
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("members", [1, 2])
-def test_energies_are_those_of_array_calls(dtype, members):
-    """Codes and energies agree, also where energies cancel."""
+def test_energies_equal_array_calls(dtype, members):
+    """Codes and energies agree, also for energies that cancel."""
     rng = np.random.default_rng(1)
     basis = rng.random((members, 4, 12)).astype(dtype)
-    basis[0, 3] = 0  # a component that nothing depends on
+    basis[0, 3] = 0  # a component on which nothing depends
     X = rng.random((60, 12)).astype(dtype)
     X[7] = 0
     X[20:30] = rng.random((10, 4)).astype(dtype) @ basis[0]  # fitted exactly
@@ -40,7 +40,7 @@ def test_energies_are_those_of_array_calls(dtype, members):
 
 
 def test_sweeps_keep_the_layout_of_transposed_factors():
-    """Every row has the same result in any layout."""
+    """Every row has the same result in any memory layout."""
     rng = np.random.default_rng(0)
     rows = 1000
     factor, linear = (rng.random((1, 2, rows)).transpose(0, 2, 1) for _ in range(2))
@@ -53,8 +53,8 @@ def test_sweeps_keep_the_layout_of_transposed_factors():
 
 
 @pytest.mark.parametrize("top", [0.0, 1e-300, 1e-12, 0.5, 1.0, 3.0, 1e300])
-def test_scales_of_weights_are_those_of_array_calls(top):
-    """For tiny weights and for huge ones."""
+def test_scales_of_weights_equal_array_calls(top):
+    """For tiny and for huge weights."""
     rng = np.random.default_rng(0)
     weight, rho, counts = top * rng.random((2, 30)), rng.random((2, 30)), rng.random(30)
     weight[0, 3], weight[1, 4], counts[3], counts[4] = top, top, 1.0, 1.0
@@ -64,15 +64,15 @@ def test_scales_of_weights_are_those_of_array_calls(top):
         np.testing.assert_allclose(mine, other, rtol=1e-12)
 
 
-def test_positions_that_are_not_on_the_nodes_are_not_counted():
-    """Whatever the values, nothing is written outside of the counts."""
+def test_positions_outside_of_the_nodes_are_not_counted():
+    """Nothing is written outside of the counts for any values."""
     positions = np.array([[np.nan, 1.25, np.inf, -np.inf, 1e300, -1e300, -1.0, 4.0]])
     counts = kernels_for(positions).count_at_nodes(positions, np.ones(8), 5)
     np.testing.assert_array_equal(counts, [[0.0, 0.75, 0.25, 0.0, 0.0]])
 
 
 def test_energies_of_float32_rows_do_not_overflow():
-    """Also where they are summed over residuals, of rows that are fitted almost exactly."""
+    """Also if they are computed from residuals of rows that are fitted almost exactly."""
     rng = np.random.default_rng(0)
     codes, basis = (rng.random(shape).astype(np.float32) for shape in ((1, 30, 3), (1, 3, 8)))
     codes *= np.float32(1e31)
@@ -85,7 +85,7 @@ def test_energies_of_float32_rows_do_not_overflow():
 
 
 def test_the_shortest_half_of_known_values():
-    """Half of the values lie in it, and it is as short as that of sorted values."""
+    """It contains half of the values, and is as short as the shortest half of sorted values."""
     rng = np.random.default_rng(0)
     logs = np.concatenate([rng.normal(-2.0, 0.5, 3000), rng.normal(3.0, 2.0, 2000)])
     ones = np.ones(len(logs))

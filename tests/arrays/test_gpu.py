@@ -1,4 +1,4 @@
-"""Kernels for GPUs, beside the array calls they stand for: on a GPU, or in Triton's interpreter."""
+"""GPU kernels compared with array calls, on a GPU or in Triton's interpreter."""
 
 import os
 
@@ -9,7 +9,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 if DEVICE == "cpu":
     os.environ["TRITON_INTERPRET"] = "1"  # read when Triton is imported
-pytest.importorskip("triton", reason="Triton is not installed (PyTorch for CUDA comes with it)")
+pytest.importorskip("triton", reason="Triton is not installed (it is included in PyTorch for CUDA)")
 
 from robustnmf import Cauchy, Entropy, Fuzzy, Huber, RobustNMF, Trimmed  # noqa: E402
 from robustnmf.arrays import kernels_for  # noqa: E402
@@ -25,7 +25,7 @@ def drawn(*shape, dtype=torch.float32):
 
 
 def codes(dtype=torch.float32):
-    """Codes as they lie in memory: the members of a row side by side."""
+    """Codes with the memory layout of a fit: the members of a row are adjacent."""
     return drawn(ROWS, MEMBERS, K, dtype=dtype).permute(1, 0, 2)
 
 
@@ -36,13 +36,13 @@ def apart(found, expected):
 
 @pytest.fixture(params=[(False, 3e-7), (True, 2e-4)], ids=["float32", "tf32"])
 def bound(request, monkeypatch):
-    """What a product may be off, exactly and where TF32 is allowed."""
+    """Allowed error of a product, with full precision and with TF32."""
     allowed, error = request.param
     monkeypatch.setattr(gpu, "_exact", lambda: not allowed)
     return error
 
 
-def test_products_are_as_exact_as_they_should_be(bound):
+def test_products_have_the_expected_accuracy(bound):
     X, basis, weights = drawn(ROWS, FEATURES), drawn(MEMBERS * K, FEATURES), drawn(MEMBERS, ROWS)
     expected = X.double() @ basis.double().T
     assert apart(gpu.project(X, basis), expected) < bound
@@ -52,7 +52,7 @@ def test_products_are_as_exact_as_they_should_be(bound):
     assert apart(found.reshape(expected.shape), expected) < bound
 
 
-def test_a_multiplicative_step_along_with_the_product(bound):
+def test_a_multiplicative_step_fused_with_the_product(bound):
     X, basis = drawn(ROWS, FEATURES), drawn(K, FEATURES)
     A, gram = codes()[:1], basis @ basis.T
     moved, rest = gpu.project_and_update(X, basis, gram, A, 1e-38)
@@ -87,7 +87,7 @@ def test_loops_over_rows(dtype, beside):
 
 
 @pytest.mark.parametrize("columns", [5, 20])
-def test_systems_on_a_mask_are_solved(columns):
+def test_masked_systems_are_solved(columns):
     basis, mask = drawn(columns, FEATURES), drawn(ROWS, columns) > 0.4
     gram = basis @ basis.T + torch.eye(columns, device=DEVICE)
     solution = torch.where(mask, drawn(ROWS, columns), 0.0)
@@ -97,7 +97,7 @@ def test_systems_on_a_mask_are_solved(columns):
 
 
 @pytest.mark.parametrize("columns", [5, 20])
-def test_energies_are_recomputed_where_they_cancel(columns):
+def test_energies_that_cancel_are_recomputed(columns):
     X = drawn(ROWS, FEATURES)
     A = drawn(ROWS, MEMBERS, columns).permute(1, 0, 2) / columns
     basis = drawn(MEMBERS, columns, FEATURES)
@@ -114,7 +114,7 @@ def test_energies_are_recomputed_where_they_cancel(columns):
     torch.testing.assert_close(energies[~cancels], (norms + rest)[~cancels])
 
 
-def test_what_has_died_down_becomes_zero_and_nothing_is_divided_by_zero():
+def test_subnormal_numbers_become_zero_and_division_by_zero_is_avoided():
     for dtype in (torch.float32, torch.float64):
         least = float(torch.finfo(dtype).tiny)
         factor = torch.tensor([[[1.0, least, 1.0, 0.0]]], dtype=dtype, device=DEVICE)
@@ -124,7 +124,7 @@ def test_what_has_died_down_becomes_zero_and_nothing_is_divided_by_zero():
         assert found.flatten().tolist() == [0.5, 0.0, 0.0, 0.0]
 
 
-def test_weights_of_entries_by_huber():
+def test_huber_weights_of_entries():
     double = torch.float64
     X, row_weight = drawn(ROWS, FEATURES, dtype=double), drawn(ROWS, dtype=double)
     seen, before = (s * codes(double) @ drawn(MEMBERS, K, FEATURES, dtype=double) for s in (1, 1.1))
@@ -149,7 +149,7 @@ def test_weights_of_entries_by_huber():
     ["uniform", "l21", Fuzzy(50.0), Entropy(0.1), Cauchy(1.0), Trimmed(1.0), Huber(0.1)],
     ids=str,
 )  # fmt: skip
-def test_a_fit_on_the_gpu_is_the_fit_on_the_host(weighting, structure, solver):
+def test_a_fit_on_the_gpu_equals_the_fit_on_the_host(weighting, structure, solver):
     rng = np.random.default_rng(0)
     X = rng.random((300, 4)) ** 2 @ rng.random((4, 60)) + 0.05 * rng.random((300, 60))
     model = RobustNMF(
@@ -177,7 +177,7 @@ def test_many_rows_of_float32(solver, n_init, monkeypatch):
 
 
 @pytest.mark.skipif(DEVICE == "cpu", reason="needs a GPU")
-def test_a_weighting_that_asks_the_device_is_watched():
+def test_a_weighting_that_synchronises_with_the_device_is_not_captured():
     class Asking(Entropy):
         def score(self, energies):
             assert float(energies.sum()) >= 0

@@ -1,4 +1,4 @@
-"""Compiled loops and their twins for any array library: the same numbers."""
+"""Compiled loops give the same numbers as array calls."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SHAPES = [(1, 1, 1), (2, 7, 3), (1, 64, 4), (3, 65, 10), (2, 131, 17), (1, 200, 
 
 
 def tables(shape, dtype, layout):
-    """A factor, another one, and a Gram matrix; columns or rows or members side by side."""
+    """Two factors and a Gram matrix, with contiguous columns, rows or members."""
     rng = np.random.default_rng(0)
     members, _, k = shape
     order = {"rows": (0, 1, 2), "columns": (0, 2, 1), "members": (1, 0, 2)}[layout]
@@ -31,19 +31,19 @@ def tables(shape, dtype, layout):
 
 
 def lie_alike(one, other):
-    """Whether two arrays of a shape have the same order in memory."""
+    """Whether two arrays of the same shape have the same order in memory."""
     return [s for s, n in zip(one.strides, one.shape, strict=True) if n > 1] == [
         s for s, n in zip(other.strides, other.shape, strict=True) if n > 1
     ]
 
 
 def compiled(operation, *arguments):
-    """What the compiled loop of an operation makes of NumPy arrays."""
+    """Result of the compiled loop of an operation for NumPy arrays."""
     return getattr(kernels_for(arguments[0]), operation)(*arguments)
 
 
 def twin(operation, *arguments):
-    """What array calls make of the same numbers, in float64."""
+    """Result of array calls for the same numbers, in float64."""
     wide = [
         strict.asarray(np.ascontiguousarray(a), dtype=strict.float64)
         if isinstance(a, np.ndarray)
@@ -57,7 +57,7 @@ def twin(operation, *arguments):
     "shape, dtype, layout, fixed",
     itertools.product(SHAPES, ("float64", "float32"), ("rows", "columns", "members"), (0, 1)),
 )
-def test_loops_give_the_numbers_of_array_calls(shape, dtype, layout, fixed):
+def test_loops_equal_array_calls(shape, dtype, layout, fixed):
     factor, other, gram = tables(shape, dtype, layout)
     absent = shape[2] // 2
     gram[0, absent, :] = gram[0, :, absent] = 0
@@ -74,7 +74,7 @@ def test_loops_give_the_numbers_of_array_calls(shape, dtype, layout, fixed):
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_multiplying_keeps_dtype_and_drops_what_has_died_down(dtype):
+def test_multiplication_keeps_dtype_and_sets_subnormal_numbers_to_zero(dtype):
     factor, other, _ = tables((3, 65, 10), dtype, "members")
     tiny = np.finfo(dtype).tiny
     factor[0, :3, 0] = [tiny, 1.0, 1.0]
@@ -90,10 +90,10 @@ def test_multiplying_keeps_dtype_and_drops_what_has_died_down(dtype):
     ).all()
 
 
-def test_what_is_not_a_number_is_not_hidden():
+def test_nan_is_propagated_only_within_its_row():
     factor, other, gram = tables((1, 200, 5), np.float64, "rows")
     linear = other.copy()
     linear[0, 2, 1] = np.nan
     moved = compiled("sweep_coordinates", factor, linear, gram, 2)
     assert np.isnan(moved[0, 2]).any()
-    assert np.isfinite(np.delete(moved[0], 2, axis=0)).all()  # and stays in its row
+    assert np.isfinite(np.delete(moved[0], 2, axis=0)).all()

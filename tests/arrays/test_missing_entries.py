@@ -1,4 +1,4 @@
-"""Missing entries as a list give what products of whole tables give."""
+"""Lists of missing entries give the same results as products of whole tables."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ X = with_holes(noisy_low_rank(60, LEAST_FEATURES, 4, seed=3), share=0.1)
 
 
 def hidden_products(known, codes, basis):
-    """The approximation at missing entries, zeros elsewhere."""
+    """The approximation at missing entries, and zeros for known entries."""
     return np.where(known, 0.0, codes @ basis)
 
 
@@ -37,7 +37,7 @@ def test_many_missing_entries_and_few_features_are_not_listed():
 
 
 def spoiled(kind):
-    """The table with rows and columns that have no known entries, or a missing one that is huge."""
+    """The table with empty rows and columns, or with a huge value at a missing entry."""
     table = X.copy()
     if kind == "unknown":
         table[3], table[:, 5], table[7, ~np.isnan(table[7])] = np.nan, np.nan, 0.0
@@ -49,7 +49,7 @@ def spoiled(kind):
 
 @pytest.mark.parametrize("weighting", ["trimmed", "uniform"])
 @pytest.mark.parametrize("kind", ["plain", "unknown", "large"])
-def test_fits_are_those_of_whole_products(kind, weighting, monkeypatch):
+def test_fits_equal_fits_with_whole_products(kind, weighting, monkeypatch):
     table = spoiled(kind)
     model = RobustNMF(4, weighting=weighting, max_iter=40, tol=1e-9, random_state=0)
     listed = model.fit_transform(table) @ model.components_

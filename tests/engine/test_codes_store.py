@@ -1,4 +1,4 @@
-"""Codes in a file give what codes in memory give."""
+"""Codes in a file give the same results as codes in memory."""
 
 import os
 
@@ -36,7 +36,7 @@ def table(tmp_path):
 @ignore_warnings
 @pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("name", MODELS)
-def test_the_codes_are_those_in_memory(name, table, tmp_path):
+def test_codes_equal_codes_in_memory(name, table, tmp_path):
     model = MODELS[name].set_params(random_state=0, max_iter=60)
     expected, components = model.fit_transform(table), model.components_
     codes = model.fit_transform(table, codes_path=tmp_path / "codes.npy")
@@ -49,7 +49,7 @@ def test_the_codes_are_those_in_memory(name, table, tmp_path):
 
 @ignore_warnings
 @pytest.mark.usefixtures("small_blocks")
-def test_no_codes_stay_in_memory(table, tmp_path, monkeypatch):
+def test_no_codes_remain_in_memory(table, tmp_path, monkeypatch):
     largest = []
     visited = stored.CodesStore.visited
 
@@ -66,7 +66,7 @@ def test_no_codes_stay_in_memory(table, tmp_path, monkeypatch):
     assert not any(len(shape) == 3 or shape[-1] == 4 for shape in largest)
 
 
-def test_places_are_used_again(tmp_path):
+def test_slots_are_reused(tmp_path):
     places = stored.CodesStore(tmp_path, [3, 2], 16)
 
     def store(block, codes, local=None):
@@ -91,8 +91,8 @@ def test_places_are_used_again(tmp_path):
 @ignore_warnings
 @pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("name", MODELS)
-def test_a_fit_takes_three_slots_at_most(name, table, tmp_path, monkeypatch):
-    """Codes of a pass, of the one before, and what is made of both; starts take no more."""
+def test_a_fit_uses_at_most_three_slots(name, table, tmp_path, monkeypatch):
+    """Codes of a pass, of the pass before, and new codes; starts need no more."""
     counts = []
     put = stored.CodesStore._put
 
@@ -108,7 +108,7 @@ def test_a_fit_takes_three_slots_at_most(name, table, tmp_path, monkeypatch):
 
 
 @ignore_warnings
-def test_codes_of_x_in_memory_are_written_too(tmp_path):
+def test_codes_of_x_in_memory_are_written_as_well(tmp_path):
     model = RobustNMF(4, random_state=0)
     expected = model.fit_transform(X)
     codes = model.fit_transform(X, codes_path=str(tmp_path / "codes.npy"))
@@ -126,8 +126,8 @@ def test_with_a_checkpoint(table, tmp_path):
 
 
 @ignore_warnings
-def test_as_many_members_as_rows(tmp_path, monkeypatch):
-    """Energies (members, rows) must not be taken for codes (rows, k)."""
+def test_fit_with_as_many_members_as_rows(tmp_path, monkeypatch):
+    """Energies (members, rows) must not be confused with codes (rows, k)."""
     monkeypatch.setattr(stored, "BLOCK_BYTES", 20 * 8 * 6)
     np.save(tmp_path / "x.npy", X[:12])
     for model in (RobustNMF(2, n_init=6, init="random"), HuberRNMF(3)):
@@ -139,7 +139,7 @@ def test_as_many_members_as_rows(tmp_path, monkeypatch):
 
 
 @ignore_warnings
-def test_codes_do_not_replace_data(table, tmp_path):
+def test_codes_do_not_overwrite_data(table, tmp_path):
     for data in (table, np.load(table, mmap_mode="r")):
         with pytest.raises(ValueError, match="the file of X"):
             RobustNMF(4).fit(data, codes_path=table)
@@ -149,7 +149,7 @@ def test_codes_do_not_replace_data(table, tmp_path):
 
 
 @ignore_warnings
-def test_bad_paths_are_refused(tmp_path):
+def test_bad_paths_raise_errors(tmp_path):
     with pytest.raises(FileNotFoundError, match="codes_path is"):
         RobustNMF(4).fit(X, codes_path=tmp_path / "nowhere" / "codes.npy")
     with pytest.raises(FileNotFoundError, match="a file in a folder"):
@@ -162,7 +162,7 @@ def test_bad_paths_are_refused(tmp_path):
 
 @ignore_warnings
 @pytest.mark.usefixtures("small_blocks")
-def test_what_fails_leaves_the_file_as_it_was(table, tmp_path, monkeypatch):
+def test_a_failed_write_leaves_the_file_unchanged(table, tmp_path, monkeypatch):
     (tmp_path / "codes.npy").write_text("precious")
 
     def full(*_):

@@ -1,4 +1,4 @@
-"""X as a Dask array: the same numbers on any scheduler, also when a worker dies."""
+"""X as a Dask array gives the same numbers on any scheduler, also if a worker dies."""
 
 import itertools
 import os
@@ -34,7 +34,7 @@ MODELS = {
 
 
 LIMIT = 600 * 2**20
-"""Of memory for a worker, most of which is Python and libraries."""
+"""Memory of a worker, most of which is used by Python and libraries."""
 
 
 def fitted(model, data, **arguments):
@@ -64,7 +64,7 @@ def test_the_fit_is_the_same_as_in_memory(name):
         for name in MODELS
     ],
 )
-def test_large_chunks_are_visited_in_tiles(name, monkeypatch):
+def test_large_chunks_are_processed_in_tiles(name, monkeypatch):
     expected = fitted(MODELS[name], X).components_
     monkeypatch.setattr(clustered, "BLOCK_BYTES", 30 * 8 * 16)  # sixteen rows
     with dask.config.set(scheduler="sync"):
@@ -72,7 +72,7 @@ def test_large_chunks_are_visited_in_tiles(name, monkeypatch):
     np.testing.assert_allclose(model.components_, expected, rtol=1e-6, atol=1e-9)
 
 
-def test_one_huge_entry_gives_the_units_and_the_fit_of_memory():
+def test_one_huge_entry_gives_the_same_units_and_fit_as_in_memory():
     spoiled = X.copy()
     spoiled[7, 3] = 1e60
     expected = fitted(RobustNMF(4, loss="kullback-leibler"), spoiled)
@@ -83,7 +83,7 @@ def test_one_huge_entry_gives_the_units_and_the_fit_of_memory():
 
 
 def tensors(table, module):
-    """A Dask array whose chunks are arrays of another library, as those of a GPU would be."""
+    """A Dask array with chunks of another library, as on a GPU."""
     as_array = pytest.importorskip(module, reason=f"needs {module}").asarray
     places = np.cumsum((0, *CHUNKS[0]))
     parts = [
@@ -97,7 +97,7 @@ def tensors(table, module):
 @pytest.mark.parametrize(
     ("name", "module"), [*((name, "torch") for name in MODELS), ("entropy", "array_api_strict")]
 )
-def test_chunks_of_other_libraries_are_computed_with_there(name, module, monkeypatch):
+def test_chunks_of_other_libraries_are_processed_in_their_library(name, module, monkeypatch):
     looks = []
     to_device_of = Pass.to_device_of
     monkeypatch.setattr(
@@ -131,7 +131,7 @@ def test_codes_of_chunks_of_other_libraries():
 
 
 @ignore_warnings
-def test_codes_are_lazy_and_lie_as_the_samples_do():
+def test_codes_are_lazy_and_have_the_chunks_of_the_samples():
     data = da.from_array(X, chunks=CHUNKS)
     model = RobustNMF(4, random_state=0)
     codes = model.fit_transform(data)
@@ -182,7 +182,7 @@ def test_blas_keeps_its_threads():
         assert found == [3] * len(found)
 
 
-def test_bad_arrays_are_refused():
+def test_bad_arrays_raise_errors():
     cut = da.from_array(X, chunks=(100, 10))
     with pytest.raises(ValueError, match=r"rechunk\(\{1: -1\}\)"):
         RobustNMF(2).fit(cut)
@@ -206,7 +206,7 @@ def test_bad_arrays_are_refused():
 
 
 @pytest.mark.parametrize("kind", ["csr_array", "csr_matrix", "coo_array"])
-def test_sparse_chunks_that_look_dense_are_one_clear_error(kind):
+def test_sparse_chunks_with_dense_meta_raise_one_clear_error(kind):
     chunks = da.from_array(X, chunks=(100, 30)).map_blocks(
         getattr(scipy.sparse, kind), meta=np.empty((0, 0))
     )
@@ -215,7 +215,7 @@ def test_sparse_chunks_that_look_dense_are_one_clear_error(kind):
 
 
 @ignore_warnings
-def test_either_byte_order_is_read():
+def test_both_byte_orders_are_read():
     single = X.astype(">f4")
     model = RobustNMF(2, random_state=0, max_iter=5, tol=0).fit(
         da.from_array(single, chunks=CHUNKS)
@@ -242,7 +242,7 @@ def cluster():
 
 @pytest.mark.xdist_group("cluster")
 @ignore_warnings
-def test_a_cluster_gives_the_same_and_keeps_codes_to_itself(cluster):
+def test_a_cluster_gives_the_same_fit_and_keeps_codes_on_workers(cluster):
     expected = RobustNMF(4, random_state=0, max_iter=10, tol=0).fit(X)
     data = da.from_array(X, chunks=CHUNKS).persist()
     model = RobustNMF(4, random_state=0, max_iter=10, tol=0)
@@ -254,7 +254,7 @@ def test_a_cluster_gives_the_same_and_keeps_codes_to_itself(cluster):
 @pytest.mark.xdist_group("cluster")
 @ignore_warnings
 def test_no_worker_spills(cluster):
-    """With room for its chunks and four more: 8 chunks of 8 MB, of which one is there at a time."""
+    """With memory for its chunks and four more: 8 chunks of 8 MB, one loaded at a time."""
     features, rows = 100, 10_000
     data = da.random.default_rng(0).random((8 * rows, features), chunks=(rows, features))
     RobustNMF(4, init="random", random_state=0, max_iter=5, tol=0).fit(data)
@@ -285,7 +285,7 @@ def test_a_fit_survives_the_death_of_a_worker(cluster):
 
     killer = threading.Thread(target=kill)
     killer.start()
-    # Long enough to be hit in the middle: the killer waits a second.
+    # Long enough to be interrupted in the middle: the killer waits a second.
     while not killed.is_set():
         found = RobustNMF(4, **arguments).fit(data).components_
     killer.join()

@@ -17,13 +17,13 @@ def test_units_are_a_power_of_two_near_the_largest_entry(largest):
         assert 0.5 <= largest / scale < 1
 
 
-def test_an_empty_table_has_units_of_one_and_all_its_rows_count():
+def test_a_table_of_zeros_has_units_of_one_and_all_rows_have_weight():
     engine = InMemory(np.zeros((3, 2)))
     assert engine.scale == 1.0
     assert engine.row_weight.tolist() == [1.0, 1.0, 1.0]
 
 
-def test_zero_rows_among_others_do_not_count():
+def test_zero_rows_among_others_have_no_weight():
     engine = InMemory(np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 0.0]]), block_rows=1)
     assert engine.row_weight.tolist() == [0.0, 1.0, 0.0]
 

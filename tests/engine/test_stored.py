@@ -1,4 +1,4 @@
-"""X that is read block by block: the same numbers as in memory, read once a pass, clear errors."""
+"""X that is read block by block: same numbers as in memory, one read per pass, clear errors."""
 
 import os
 
@@ -33,7 +33,7 @@ def npy(table, folder):
 
 
 def kept(kind, table, folder):
-    """A table as it is kept elsewhere."""
+    """A table in another kind of storage."""
     if kind == "npy":
         return npy(table, folder)
     if kind == "path as text":
@@ -77,7 +77,7 @@ MODELS = {
 
 
 @pytest.mark.parametrize("loss", ["kullback-leibler", "frobenius"])
-def test_one_huge_entry_gives_the_units_and_the_fit_of_memory(loss):
+def test_one_huge_entry_gives_the_same_units_and_fit_as_in_memory(loss):
     spoiled = X.copy()
     spoiled[7, 3] = 1e60
     stored = RobustNMF(4, loss=loss, random_state=0, max_iter=20).fit(blocks_of(spoiled))
@@ -88,7 +88,7 @@ def test_one_huge_entry_gives_the_units_and_the_fit_of_memory(loss):
 
 @ignore_warnings
 @pytest.mark.parametrize("kind", KINDS)
-def test_wherever_x_is_kept_the_fit_is_the_same(kind, tmp_path):
+def test_the_fit_is_the_same_for_every_kind_of_storage(kind, tmp_path):
     expected = RobustNMF(4, random_state=0, max_iter=25, tol=0).fit(X)
     stored = kept(kind, X, tmp_path)
     model = RobustNMF(4, random_state=0, max_iter=25, tol=0)
@@ -118,10 +118,10 @@ def test_every_method_reads_stored_data(name, tmp_path):
 @pytest.mark.parametrize(
     "dtype", ["float32", ">f4", ">f8", "uint8", ">i2", "int64", "float16", "bool"]
 )
-def test_numbers_of_any_kind_are_read_as_in_memory(dtype, tmp_path):
+def test_every_dtype_is_read_as_in_memory(dtype, tmp_path):
     table = np.minimum(10 * X / X.max(), 10).astype(dtype)
     path = npy(table, tmp_path)
-    # Few iterations: in float32, acceleration enlarges differences of rounding from the 12th on.
+    # Few iterations: in float32, acceleration amplifies rounding errors after the 12th iteration.
     arguments = {"random_state": 0, "max_iter": 8, "tol": 0}
     rank = 1 if dtype == "bool" else 3  # all entries are one
     expected = RobustNMF(rank, **arguments).fit(table)
@@ -132,7 +132,7 @@ def test_numbers_of_any_kind_are_read_as_in_memory(dtype, tmp_path):
 
 
 @ignore_warnings
-def test_missing_values_may_be_stored(tmp_path):
+def test_stored_data_can_have_missing_values(tmp_path):
     table = X.copy()
     table[::7, ::5] = np.nan
     arguments = {"init": "random", "random_state": 0, "max_iter": 20, "tol": 0}
@@ -143,7 +143,7 @@ def test_missing_values_may_be_stored(tmp_path):
     )
     with pytest.raises(ValueError, match="init='random'"):
         RobustNMF(3, weighting="uniform", init="nndsvda").fit(path)
-    # The screening starts from rows in memory, which may have holes.
+    # The screening starts from rows in memory, which can have missing values.
     arguments["init"] = "robust"
     expected = RobustNMF(3, **arguments).fit(table)
     np.testing.assert_allclose(
@@ -159,7 +159,7 @@ def test_detectors_score_stored_data(tmp_path):
         detector.explain(path)
 
 
-def test_blocks_are_read_once_a_pass():
+def test_blocks_are_read_once_per_pass():
     reads = []
 
     def blocks():
@@ -177,7 +177,7 @@ def test_blocks_are_read_once_a_pass():
     assert set(reads) == {6}
 
 
-def test_files_are_read_past_their_maps(tmp_path):
+def test_files_are_read_without_their_memory_maps(tmp_path):
     path = npy(X, tmp_path)
     mapped = np.load(path, mmap_mode="r")
     assert isinstance(reader_of(mapped), FileReader)
@@ -217,25 +217,25 @@ def bad_files(folder):
     ("name", "error", "message"),
     [
         ("absent", FileNotFoundError, "no file"),
-        ("text", ValueError, "no .npy file"),
-        ("cube", ValueError, "samples and features are needed"),
+        ("text", ValueError, "not a .npy file"),
+        ("cube", ValueError, "2D array"),
         ("names", ValueError, "real numbers"),
-        ("objects", ValueError, "never read"),
+        ("objects", ValueError, "Python objects"),
         ("empty", ValueError, "minimum of 1"),
         ("negative", ValueError, r"first at \[411, 7\] = -2"),
         ("endless", ValueError, "infinity"),
-        ("nothing", ValueError, "nothing else"),
+        ("nothing", ValueError, "only NaN"),
         ("short", OSError, "shorter"),
     ],
 )
-def test_bad_files_are_refused(name, error, message, tmp_path):
+def test_bad_files_raise_errors(name, error, message, tmp_path):
     bad_files(tmp_path)
     with pytest.raises(error, match=message):
         RobustNMF(2).fit(tmp_path / f"{name}.npy")
 
 
 @ignore_warnings
-def test_functions_may_use_one_buffer_and_yield_nothing_at_times():
+def test_functions_can_reuse_one_buffer_and_yield_empty_blocks():
     def blocks():
         buffer = np.empty((100, 30))
         for at in range(0, 600, 100):
@@ -250,7 +250,7 @@ def test_functions_may_use_one_buffer_and_yield_nothing_at_times():
 
 
 @ignore_warnings
-def test_what_was_written_to_a_map_alone_is_read_there(tmp_path):
+def test_changes_to_a_copy_on_write_map_are_read(tmp_path):
     mapped = np.load(npy(X, tmp_path), mmap_mode="c")
     mapped[:100] *= 3
     arguments = {"random_state": 0, "max_iter": 20, "tol": 0}
@@ -273,7 +273,7 @@ def test_starts_share_one_reader(tmp_path):
     assert max(most) == 1
 
 
-def test_bad_generators_are_refused():
+def test_bad_generators_raise_errors():
     with pytest.raises(ValueError, match="real numbers"):
         RobustNMF(2).fit(lambda: iter([X * 1j]))
     with pytest.raises(TypeError, match="sparse"):
@@ -290,7 +290,7 @@ def test_bad_generators_are_refused():
         RobustNMF(2).fit(X[at : at + 100] for at in range(0, 600, 100))
     with pytest.raises(ValueError, match="yields no blocks"):
         RobustNMF(2).fit(lambda: iter([]))
-    with pytest.raises(ValueError, match="all need the same"):
+    with pytest.raises(ValueError, match="the same number"):
         RobustNMF(2).fit(lambda: iter([X, X[:, :3]]))
     turns = iter([5, 3, 1, 1])
 
@@ -303,7 +303,7 @@ def test_bad_generators_are_refused():
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, -1.0])
 @pytest.mark.parametrize("turn", [3, 6, 9])
-def test_a_function_must_not_yield_other_values_later(value, turn):
+def test_a_function_must_not_yield_invalid_values_later(value, turn):
     calls = 0
 
     def blocks():
@@ -320,7 +320,7 @@ def test_a_function_must_not_yield_other_values_later(value, turn):
 
 
 @ignore_warnings
-def test_values_of_later_passes_may_be_missing_where_some_were():
+def test_later_passes_allow_nan_only_if_x_has_missing_values():
     table = X.copy()
     table[::7, ::5] = np.nan
     table[1, 1] = -0.0
@@ -338,7 +338,7 @@ def test_values_of_later_passes_may_be_missing_where_some_were():
             assert is_usable(spoiled, complete=False) == bool(np.isnan(value))
 
 
-def test_features_of_new_data_are_counted(tmp_path):
+def test_the_number_of_features_of_new_data_is_checked(tmp_path):
     model = RobustNMF(2, random_state=0, max_iter=5, tol=0).fit(X)
     with pytest.raises(ValueError, match="30 features"):
         model.transform(npy(X[:, :10], tmp_path))

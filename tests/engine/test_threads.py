@@ -1,4 +1,4 @@
-"""Blocks on threads: the same numbers, and a process left as it was found."""
+"""Blocks on threads give the same numbers, and BLAS thread limits are restored."""
 
 import threading
 
@@ -16,7 +16,7 @@ X = noisy_low_rank(4000, 60, 4, outliers=100)
 
 
 def blas_threads():
-    """Threads of the BLAS of NumPy and SciPy; that of PyTorch may count for each thread apart."""
+    """BLAS threads of NumPy and SciPy; PyTorch can have a separate limit for each thread."""
     return [
         lib["num_threads"]
         for lib in threadpool_info()
@@ -26,7 +26,7 @@ def blas_threads():
 
 @pytest.mark.parametrize("solver", ["mu", "hals"])
 @pytest.mark.parametrize("weighting", ["uniform", "entropy"])
-def test_the_number_of_threads_changes_nothing(solver, weighting, monkeypatch):
+def test_the_result_does_not_depend_on_the_number_of_threads(solver, weighting, monkeypatch):
     monkeypatch.setattr("robustnmf.engine.memory.WORTH_A_BLOCK", 1e4)
     monkeypatch.setattr("robustnmf.engine._base.WORTH_A_THREAD", 1.0)
     arguments = {"weighting": weighting, "solver": solver, "init": "random", "random_state": 0}
@@ -40,7 +40,7 @@ def test_the_number_of_threads_changes_nothing(solver, weighting, monkeypatch):
 
 
 @ignore_warnings(category=UserWarning)
-def test_members_on_threads_are_members_of_one_batch():
+def test_members_on_threads_equal_members_of_one_batch():
     small = X[:200]
     arguments = {
         "weightings": ["uniform", "entropy"],
@@ -57,7 +57,7 @@ def test_members_on_threads_are_members_of_one_batch():
         np.testing.assert_allclose(other.components, one.components, rtol=1e-7, atol=1e-9)
 
 
-def test_blas_has_its_threads_back_also_after_an_error():
+def test_blas_threads_are_restored_also_after_an_error():
     with threadpool_limits(2):
         before = blas_threads()
         engine = InMemory(X, block_rows=100)
@@ -73,7 +73,7 @@ def test_blas_has_its_threads_back_also_after_an_error():
         assert blas_threads() == before
 
 
-def test_fits_in_several_threads_leave_blas_as_it_was():
+def test_fits_in_several_threads_restore_blas_threads():
     results = {}
 
     def fit(seed):
@@ -93,7 +93,7 @@ def test_fits_in_several_threads_leave_blas_as_it_was():
             np.testing.assert_allclose(results[seed], alone.components_, rtol=1e-10)
 
 
-def test_results_come_in_order_and_opening_twice_is_harmless():
+def test_results_are_in_order_and_the_pool_can_be_opened_twice():
     threads = Threads()
     with threadpool_limits(3), threads.open(), threads.open():
         assert threads.count == 3

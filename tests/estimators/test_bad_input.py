@@ -37,7 +37,7 @@ BAD_DATA = {
         r"X holds 3 negative values, first at \[2, 4\] = -0.31; NMF needs X >= 0",
     ),
     "one negative": (spoiled(-2.0, (0, 3)), r"X holds 1 negative value, first at \[0, 3\] = -2"),
-    "nothing but NaN": (np.full((4, 3), np.nan), "Input X contains NaN and nothing else"),
+    "nothing but NaN": (np.full((4, 3), np.nan), "Input X contains only NaN"),
     "negative beside NaN": (
         np.array([[1.0, np.nan], [np.nan, -1.0]]),
         r"X holds 1 negative value, first at \[1, 1\] = -1",

@@ -181,7 +181,7 @@ def test_checkpoints_that_do_not_fit_are_refused(change, tmp_path, monkeypatch):
     arrays["told"] = np.array(json.dumps(told))
     with path.open("wb") as file:
         np.save(file, X) if change == "npy" else np.savez(file, **arrays)
-    with pytest.raises(ValueError, match="no checkpoint that can be read"):
+    with pytest.raises(ValueError, match="not a readable checkpoint"):
         RobustNMF(3, random_state=0).fit(X, checkpoint=path)
 
 
@@ -201,7 +201,7 @@ def test_damaged_checkpoints_are_refused(damage, tmp_path, monkeypatch):
             np.savez(file, a=np.ones(3))
     else:
         path.write_bytes(content[:3000] + bytes(500) + content[3500:])
-    with pytest.raises(ValueError, match="no checkpoint that can be read"):
+    with pytest.raises(ValueError, match="not a readable checkpoint"):
         RobustNMF(3, random_state=0).fit(X, checkpoint=path)
     assert path.exists()
 

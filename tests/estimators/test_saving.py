@@ -106,7 +106,7 @@ def test_what_cannot_be_saved_is_said(tmp_path):
 
     with ignore_warnings():
         model = RobustNMF(2, weighting=Mine(1.0), max_iter=3).fit(X)
-    with pytest.raises(TypeError, match="parts of this library alone"):
+    with pytest.raises(TypeError, match="classes of this library"):
         model.save(tmp_path / "m")
     assert list(tmp_path.iterdir()) == []
     with ignore_warnings():

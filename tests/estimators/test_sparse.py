@@ -116,8 +116,8 @@ def test_integers_and_float32():
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        (HuberRNMF(2), "cannot read sparse X: Huber.* gives every entry a weight of its own"),
-        (RobustNMF(2, loss=ItakuraSaito()), "needs X > 0, and sparse X is zero"),
+        (HuberRNMF(2), "cannot read sparse X: Huber.* gives every entry its own weight"),
+        (RobustNMF(2, loss=ItakuraSaito()), "needs X > 0, but .* sparse X"),
     ],
     ids=repr,
 )

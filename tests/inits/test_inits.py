@@ -1,4 +1,4 @@
-"""Starts: sizes, positivity, and what they know of X."""
+"""Starts: sizes, positivity and dependence on X."""
 
 import numpy as np
 import pytest
@@ -32,7 +32,7 @@ def test_starts_are_nonnegative_and_do_not_depend_on_blocks(name, xp):
 
 
 @pytest.mark.parametrize("name", ["random", "nndsvda"])
-def test_starts_for_multiplicative_updates_hold_no_zeros(name, xp):
+def test_starts_for_multiplicative_updates_have_no_zeros(name, xp):
     codes, basis = start(name, xp)
     assert codes.min() > 0
     assert basis.min() > 0
@@ -43,19 +43,19 @@ def test_random_has_the_mean_of_the_data(xp):
     assert (codes @ basis).mean() == pytest.approx(2 / np.pi, rel=0.05)
 
 
-def test_random_depends_on_the_seed_alone(xp):
+def test_random_depends_only_on_the_seed(xp):
     one, same, other = (start("random", xp, seed=seed)[0] for seed in (1, 1, 2))
     np.testing.assert_array_equal(one, same)
     assert np.abs(one - other).max() > 0
 
 
-def test_nndsvd_is_scikit_learns(xp):
+def test_nndsvd_equals_scikit_learn(xp):
     W, H = _initialize_nmf(X, 4, init="nndsvd", random_state=0)
     codes, basis = start("nndsvd", xp)
     np.testing.assert_allclose(codes @ basis, W @ H, rtol=1e-3, atol=1e-3 * X.max())
 
 
-def test_nndsvd_follows_permuted_samples(xp):
+def test_nndsvd_of_permuted_samples_is_permuted(xp):
     order = np.random.default_rng(0).permutation(len(X))
     codes, basis = start("nndsvda", xp)
     shuffled, same = start("nndsvda", xp, data=X[order])
@@ -71,7 +71,7 @@ def test_starts_scale_with_the_data(xp):
 
 
 @pytest.mark.parametrize("size", [1.0, 1e3, 1e6])
-def test_the_robust_start_does_not_chase_huge_rows(size):
+def test_the_robust_start_does_not_fit_huge_rows(size):
     rng = np.random.default_rng(0)
     clean = rng.gamma(1.0, size=(200, 4)) @ rng.gamma(1.0, size=(4, 30))
     dirty = clean.copy()

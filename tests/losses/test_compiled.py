@@ -1,4 +1,4 @@
-"""Compiled loops over rows compute what the formulas of the losses say."""
+"""Compiled loops over rows give the same numbers as the formulas of the losses."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ def table(loss, dtype=np.float64, order="C"):
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
-def test_sums_over_rows_are_those_of_the_entries(loss, dtype, order):
+def test_sums_over_rows_equal_sums_of_entries(loss, dtype, order):
     rows, approximations = table(loss, dtype, order)
     block = DenseBlock(rows, 8.0)
     expected = loss.entries(rows.astype(float) / 8, approximations.astype(float)).sum(axis=-1)
@@ -34,7 +34,7 @@ def test_sums_over_rows_are_those_of_the_entries(loss, dtype, order):
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
-def test_parts_of_the_gradient_are_those_of_the_entries(loss):
+def test_parts_of_the_gradient_equal_the_formulas(loss):
     rows, approximations = table(loss)
     block = DenseBlock(rows, 8.0)
     for part, expected in zip(
@@ -65,7 +65,7 @@ def test_stored_entries_of_sparse_rows_are_summed_and_divided(loss, dtype):
 
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
 @pytest.mark.parametrize("gap", [1e-12, 1e-7, 1e-3])
-def test_nothing_cancels_where_the_approximation_nearly_agrees(loss, gap):
+def test_digits_are_kept_if_the_approximation_nearly_agrees(loss, gap):
     rows = np.ones((1, 1))
     approximation = np.full((1, 1, 1), 1 + gap)
     exact_gap = approximation[0, 0, 0] - 1.0
@@ -78,7 +78,7 @@ def test_nothing_cancels_where_the_approximation_nearly_agrees(loss, gap):
 
 
 @pytest.mark.parametrize("ratio", [1e-290, 1e-20, 0.5**0.5, 2.0**0.5, 3.0, 1e20, 1e290])
-def test_approximations_far_away_have_finite_losses(ratio):
+def test_distant_approximations_have_finite_losses(ratio):
     value = KullbackLeibler().row_losses(DenseBlock(np.ones((1, 1))), np.full((1, 1, 1), ratio))
     y = max(ratio, np.finfo(float).eps ** 2)
     np.testing.assert_allclose(value, y - 1 - np.log(y), rtol=1e-14)

@@ -1,4 +1,4 @@
-"""Laws of losses: zero where data and approximation agree, gradients, homogeneity."""
+"""Laws of losses: zero if data and approximation agree, gradients, homogeneity."""
 
 import numpy as np
 import pytest
@@ -29,7 +29,7 @@ every = pytest.mark.parametrize("loss", ALL, ids=repr)
 every_curved = pytest.mark.parametrize(
     "loss", [loss for loss in ALL if not loss.weighs_entries], ids=repr
 )
-"""Without losses whose curvature is that of weighted squares (tests/losses/test_reweighted.py)."""
+"""Without losses of weighted squares (tests/losses/test_reweighted.py)."""
 
 POSITIVE = st.floats(1e-3, 1e3)
 
@@ -42,9 +42,9 @@ def derivative_factor(loss):
 
 
 def kink(loss, x, y, step):
-    """How far a central difference may miss the slope beside the cutoff.
+    """Maximum error of a central difference near the cutoff.
 
-    The curvature of Huber's loss jumps by 2 there, the slope of the truncated one by 2 cutoffs.
+    The curvature of Huber's loss jumps by 2 there, the slope of the truncated loss by 2 cutoffs.
     """
     beside = abs(abs(x[0] - y[0]) - CUTOFF) <= step[0]
     jump = 2 * CUTOFF if isinstance(loss, TruncatedLoss) else step[0] / 2
@@ -81,7 +81,7 @@ def test_the_split_is_the_gradient(loss, x, y):
 @pytest.mark.parametrize("loss", [loss for loss in ALL if loss.takes_zeros], ids=repr)
 @example(y=CUTOFF)
 @given(y=POSITIVE)
-def test_zeros_are_exact_where_the_loss_takes_them(loss, y):
+def test_losses_that_accept_zeros_are_exact_there(loss, y):
     zero, tiny, y = np.zeros(1), np.full(1, 1e-200), np.array([y])
     np.testing.assert_allclose(loss.entries(zero, y), loss.entries(tiny, y), rtol=1e-6)
     step = 1e-5 * y
@@ -101,7 +101,7 @@ def test_nearly_exact_entries_keep_their_digits(loss, gap):
 
 
 @every_curved
-def test_the_curvature_is_that_of_the_loss_at_the_data(loss):
+def test_the_curvature_equals_the_second_derivative_at_the_data(loss):
     y = np.array([0.3, 1.0, 7.0])
     step = 1e-4 * y
     second = (slope(loss, y, y + step) - slope(loss, y, y - step)) / (2 * step)
@@ -110,11 +110,11 @@ def test_the_curvature_is_that_of_the_loss_at_the_data(loss):
 
 @every_curved
 @given(x=POSITIVE, y=POSITIVE)
-def test_the_curvature_is_positive_and_exact_where_that_is_enough(loss, x, y):
+def test_the_curvature_is_positive_and_exact_for_convex_losses(loss, x, y):
     x, y = np.array([x]), np.array([y])
     step = 1e-4 * y
     second = (slope(loss, x, y + step) - slope(loss, x, y - step)) / (2 * step)
-    # Raised where the loss is not convex; there, and only there, it is negative somewhere.
+    # If the loss is not convex, its second derivative can be negative, and is raised.
     exact, least = second / derivative_factor(loss), 0.1 * loss.curvature(y, y)
     convex = not isinstance(loss, ItakuraSaito | Beta) or 1 <= getattr(loss, "beta", 0.0) <= 2
     wanted = exact if convex else np.maximum(exact, least)
@@ -133,7 +133,7 @@ def test_losses_are_homogeneous(loss, x, y, factor):
 
 
 @pytest.mark.parametrize("beta", [0.0, 0.5, 1.0, 1.5, 2.0, 3.0])
-def test_beta_is_scikit_learns(beta):
+def test_beta_equals_scikit_learn(beta):
     rng = np.random.default_rng(0)
     X, W, H = rng.random((9, 7)) + 0.1, rng.random((9, 3)), rng.random((3, 7))
     ours = Beta(beta).entries(X, W @ H).sum()

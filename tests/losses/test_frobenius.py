@@ -1,4 +1,4 @@
-"""Energies by the Gram identity are the energies of the residual."""
+"""Energies from the Gram identity equal energies from the residual."""
 
 import numpy as np
 import pytest
@@ -28,21 +28,21 @@ def test_energies_of_nearly_exact_rows_keep_their_digits(size, dtype, xp):
     eps = np.finfo(dtype).eps
     norms = (X.astype(float) ** 2).sum(axis=1)
     exact = np.maximum(exact, energy_rounding(X) * norms)
-    # The identity is off by a few eps |x|^2 where it is used (z > sqrt(eps) |x|^2): up to 4.4 on
-    # ARM, where BLAS sums in another order than on x86. A residual r of a unit row is off by eps,
-    # so its square by 2 r eps + eps^2.
+    # The identity has an error of a few eps |x|^2 if it is used (z > sqrt(eps) |x|^2): up to 4.4 on
+    # ARM, where BLAS sums in another order than on x86. A residual r of a unit row has the error
+    # eps, so its square has the error 2 r eps + eps^2.
     allowed = np.minimum(8 * eps * norms, 4 * eps * np.sqrt(exact * norms) + 4 * eps**2 * norms)
     allowed = np.where(exact > 0.9 * eps**0.5 * norms, 8 * eps * norms, allowed)
     assert np.all(np.abs(energies(X, codes, basis, xp, dtype) - exact) <= allowed)
 
 
-def test_an_exact_row_has_the_energy_of_rounding_not_zero(xp):
+def test_an_exact_row_has_the_energy_of_rounding_instead_of_zero(xp):
     codes, basis = np.ones((1, 1)), np.array([[1.0, 2.0, 4.0]])
     z = energies(codes @ basis, codes, basis, xp)
     assert z == pytest.approx([energy_rounding(xp.asarray(1.0)) * 21.0])
 
 
-def test_a_zero_row_has_no_energy_and_no_mass(xp):
+def test_a_zero_row_has_zero_energy_and_weight(xp):
     block = DenseBlock(xp.asarray([[0.0, 0.0], [1.0, 2.0]]))
     assert to_numpy(block.row_weight).tolist() == [0.0, 1.0]
     z = energies([[0.0, 0.0], [1.0, 2.0]], [[0.0], [1.0]], [[1.0, 1.0]], xp)

@@ -15,7 +15,7 @@ SQUARES = np.concatenate([[0.0], np.geomspace(1e-6, 1e6, 200)])
 
 @every
 @pytest.mark.parametrize("cutoff", [0.1, 1.0, 30.0])
-def test_weights_are_the_derivative_and_fall_from_one(kind, cutoff):
+def test_weights_are_the_derivative_and_decrease_from_one(kind, cutoff):
     loss = kind(cutoff)
     weights = loss.weight(SQUARES, cutoff)
     assert weights[0] == 1.0
@@ -38,7 +38,7 @@ def test_weighted_squares_lie_above_the_loss_and_touch_it(kind):
 
 @every
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_the_compiled_loop_computes_the_formulas(kind, dtype):
+def test_the_compiled_loop_equals_the_formulas(kind, dtype):
     rng = np.random.default_rng(0)
     rows = (8 * rng.gamma(1.0, size=(30, 12))).astype(dtype)
     approximations = rng.gamma(1.0, size=(2, 30, 12)).astype(dtype)
@@ -72,12 +72,12 @@ def test_other_libraries_and_missing_values_give_the_same_numbers(kind):
 
 
 @every
-def test_an_automatic_cutoff_must_be_set_first(kind):
+def test_an_automatic_cutoff_must_be_estimated_first(kind):
     with pytest.raises(ValueError, match="loss_ of a fitted estimator"):
         kind().entries(np.ones(3), np.zeros(3))
 
 
-def test_far_entries_have_bounded_and_no_influence():
+def test_large_residuals_have_bounded_or_zero_influence():
     x, y = np.array([1e6]), np.zeros(1)
     assert HuberLoss(2.0).entry_weights(x, y)[0] * 1e6 == pytest.approx(2.0)
     assert TruncatedLoss(2.0).entry_weights(x, y)[0] == 0.0
@@ -85,7 +85,7 @@ def test_far_entries_have_bounded_and_no_influence():
 
 
 @pytest.mark.parametrize("loss_type", [TruncatedLoss, HuberLoss])
-def test_usual_entries_count_in_full_whatever_their_residual(loss_type):
+def test_usual_entries_have_full_weight_for_any_residual(loss_type):
     loss = loss_type(1.0, usual=[[0.0, 0.0], [2.0, 9.0]])
     X, approximation = np.array([[8.0, 8.0], [2.0, 2.0]]), np.zeros((2, 2))
     weights = loss.entry_weights(X, approximation)
@@ -96,7 +96,7 @@ def test_usual_entries_count_in_full_whatever_their_residual(loss_type):
 
 
 @pytest.mark.parametrize("loss_type", [TruncatedLoss, HuberLoss])
-def test_compiled_residuals_of_usual_entries_are_those_of_numpy(loss_type):
+def test_compiled_residuals_of_usual_entries_equal_numpy(loss_type):
     rng = np.random.default_rng(0)
     X, basis, codes = rng.random((30, 5)) * 4, rng.random((1, 2, 5)), rng.random((1, 30, 2))
     loss = loss_type(0.3, usual=np.array([[0.5] * 5, [2.5] * 5]))
@@ -109,7 +109,7 @@ def test_compiled_residuals_of_usual_entries_are_those_of_numpy(loss_type):
     np.testing.assert_allclose(sums, loss.entries(data, approximation).sum(axis=-1), rtol=1e-12)
 
 
-def test_usual_values_follow_units_and_features():
+def test_usual_values_are_rescaled_and_indexed_by_feature():
     loss = TruncatedLoss([1.0, 2.0], usual=[[0.0, 1.0], [2.0, 3.0]])
     np.testing.assert_array_equal(loss.rescaled(10.0).usual, [[0.0, 10.0], [20.0, 30.0]])
     chosen = loss.of_features(np.array([1]))
@@ -117,7 +117,7 @@ def test_usual_values_follow_units_and_features():
     np.testing.assert_array_equal(chosen.cutoff, [2.0])
 
 
-def test_the_former_name_of_truncated_squares_is_understood():
+def test_the_former_name_of_truncated_squares_is_accepted():
     X = np.random.default_rng(0).random((30, 5))
     models = [RobustNMF(2, loss=name, random_state=0).fit(X) for name in ("truncated", "biweight")]
     assert type(models[1].loss_) is TruncatedLoss

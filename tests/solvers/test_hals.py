@@ -1,4 +1,4 @@
-"""Coordinate sweeps and what they end at; tests/arrays/test_kernels.py compares their loops."""
+"""Coordinate sweeps and their minimum; tests/arrays/test_kernels.py compares their loops."""
 
 import array_api_compat.numpy as xnp
 import numpy as np
@@ -21,7 +21,7 @@ def value(factor, linear, gram):
     return np.sum(factor * (0.5 * factor @ gram - linear), axis=-1)
 
 
-def test_the_factor_lies_in_memory_as_before():
+def test_the_memory_layout_of_the_factor_is_kept():
     factor, linear, gram = quadratic()
     across = [np.ascontiguousarray(np.swapaxes(a, 1, 2)) for a in (factor, linear)]
     views = [np.swapaxes(a, 1, 2) for a in across]
@@ -31,7 +31,7 @@ def test_the_factor_lies_in_memory_as_before():
     np.testing.assert_allclose(moved, sweep(factor, linear, gram, 2), rtol=1e-13)
 
 
-def test_no_sweep_goes_up_and_many_find_the_minimum():
+def test_sweeps_never_raise_the_objective_and_converge_to_the_minimum():
     factor, linear, gram = quadratic()
     before = value(factor, linear, gram)
     for sweeps in (1, 1, 3, 500):
@@ -64,13 +64,13 @@ def test_a_majorant_lies_above_and_has_the_same_gradient():
     assert np.all(loss(moved) <= loss(codes) + 1e-12)
 
 
-def test_a_row_of_which_nothing_is_known_becomes_zero():
+def test_a_row_without_known_entries_becomes_zero():
     zero = xnp.zeros((1, 2, 3))
     terms = Ratio(zero, zero, xnp.eye(3)[None])
     assert np.all(Hals().step(xnp.ones((1, 2, 3)), terms, 1.0) == 0)
 
 
-def test_penalties_enter_the_step():
+def test_penalties_are_included_in_the_step():
     factor, linear, gram = quadratic()
     plain = Hals().step(factor, Quadratic(linear, gram), 1.0)
     lasso = Hals().step(factor, Quadratic(linear, gram, lasso=0.5), 1.0)

@@ -1,4 +1,4 @@
-"""Codes for a given basis against SciPy's nonnegative least squares."""
+"""Codes for a given basis compared with SciPy's nonnegative least squares."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ def residual_energies(X, basis, codes):
 
 @pytest.mark.skipif(
     parse_version(scipy.__version__) < parse_version("1.16"),
-    reason="nnls of SciPy 1.15 is wrong: a residual of 1.64 where 0.25 can be had",
+    reason="nnls of SciPy 1.15 is wrong: it returns a residual of 1.64 instead of 0.25",
 )
 @settings(max_examples=60)
 @given(
@@ -35,7 +35,7 @@ def residual_energies(X, basis, codes):
     seed=st.integers(0, 2**31),
     kind=st.sampled_from(["plain", "duplicates", "zero component", "sparse", "tiny"]),
 )
-def test_it_is_as_good_as_scipys(rows, features, k, seed, kind):
+def test_residuals_are_as_small_as_with_scipy(rows, features, k, seed, kind):
     rng = np.random.default_rng(seed)
     basis, X = rng.gamma(0.7, size=(k, features)), rng.gamma(1.0, size=(rows, features))
     if kind == "duplicates" and k > 1:
@@ -54,8 +54,8 @@ def test_it_is_as_good_as_scipys(rows, features, k, seed, kind):
 
 
 @pytest.mark.parametrize("k", [15, 30])
-def test_nearly_dependent_components_are_solved_too(k, xp):
-    """Smooth overlapping peaks: pivoting gives up on many of these rows."""
+def test_nearly_dependent_components_are_solved(k, xp):
+    """Smooth overlapping peaks, for which pivoting fails on many rows."""
     rng = np.random.default_rng(0)
     basis = np.exp(-0.5 * ((np.arange(60) - np.linspace(0, 59, k)[:, None]) / 8) ** 2)
     codes = rng.gamma(1.0, size=(80, k)) * (rng.random((80, k)) < 0.4)
@@ -65,7 +65,7 @@ def test_nearly_dependent_components_are_solved_too(k, xp):
     assert np.all(excess <= 1e-3 * best + 1e-10 * (X**2).sum(axis=1))
 
 
-def test_a_row_does_not_depend_on_its_neighbours(xp):
+def test_a_row_does_not_depend_on_other_rows(xp):
     rng = np.random.default_rng(0)
     basis, X = rng.random((8, 30)), rng.random((50, 30))
     together = solve(X, basis, xp)
@@ -73,7 +73,7 @@ def test_a_row_does_not_depend_on_its_neighbours(xp):
     np.testing.assert_allclose(apart, together, rtol=1e-9, atol=1e-12)
 
 
-def test_every_row_may_have_its_own_gram_matrix(xp):
+def test_every_row_can_have_its_own_gram_matrix(xp):
     rng = np.random.default_rng(0)
     basis, X, weights = rng.random((5, 20)), rng.random((9, 20)), rng.random((9, 20))
     grams = np.einsum("km,bm,lm->bkl", basis, weights, basis)
@@ -84,7 +84,7 @@ def test_every_row_may_have_its_own_gram_matrix(xp):
         np.testing.assert_allclose(code, want, atol=1e-8)
 
 
-def test_a_guess_changes_the_road_and_not_the_end():
+def test_a_guess_does_not_change_the_solution():
     rng = np.random.default_rng(0)
     basis, X = rng.random((6, 15)), rng.random((20, 15))
     linear, gram = X @ basis.T, basis @ basis.T
@@ -94,13 +94,13 @@ def test_a_guess_changes_the_road_and_not_the_end():
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_the_dtype_stays(dtype):
+def test_the_dtype_is_kept(dtype):
     rng = np.random.default_rng(0)
     basis, X = rng.random((6, 15)).astype(dtype), rng.random((20, 15)).astype(dtype)
     assert solve(X, basis).dtype == dtype
 
 
-def test_large_problems_are_cut_into_chunks(monkeypatch):
+def test_large_problems_are_divided_into_chunks(monkeypatch):
     from robustnmf.solvers import least_squares
 
     rng = np.random.default_rng(0)

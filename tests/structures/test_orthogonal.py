@@ -1,4 +1,4 @@
-"""Orthogonal codes: the literal rule, one component a sample, clusters found."""
+"""Orthogonal codes: the literal rule, one component per sample, correct clusters."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ WEIGHTINGS = {
 
 @pytest.mark.parametrize("strength", [0.3, 1.0])
 @pytest.mark.parametrize("name", WEIGHTINGS)
-def test_the_updates_are_the_literal_ones(name, strength):
+def test_updates_equal_the_literal_updates(name, strength):
     weighting, weights = WEIGHTINGS[name]
     model = RobustNMF(
         3, weighting=weighting, structure=Orthogonal(strength), solver="mu", init="custom",
@@ -50,7 +50,7 @@ def test_every_sample_has_one_component_and_clusters_are_found(loss):
 
 
 def test_strength_one_makes_a_single_component_the_best():
-    """No other codes are better, whichever components they use."""
+    """No codes with other components are better."""
     data, _ = blobs(1)
     model = RobustNMF(4, structure="orthogonal", random_state=0).fit(data)
     codes = model.transform(data)
@@ -71,7 +71,7 @@ def test_strength_one_makes_a_single_component_the_best():
         assert np.all(energies(codes) <= energies(other) * (1 + 1e-12))
 
 
-def test_less_strength_lets_components_share():
+def test_with_less_strength_samples_use_several_components():
     overlaps = [
         RobustNMF(3, weighting="uniform", structure=Orthogonal(strength), random_state=0)
         .fit(X)
@@ -79,12 +79,12 @@ def test_less_strength_lets_components_share():
         for strength in (1e-6, 0.1, 0.5, 1.0)
     ]
     free = RobustNMF(3, weighting="uniform", random_state=0, solver="mu").fit(X).codes_overlap_
-    assert overlaps[0] == pytest.approx(free, abs=0.15)  # they start differently
+    assert overlaps[0] == pytest.approx(free, abs=0.15)  # the starts differ
     assert overlaps == sorted(overlaps, reverse=True)
     assert overlaps[-1] < 0.01 < free
 
 
-def test_missing_values_elsewhere_do_not_change_the_codes_of_a_row():
+def test_missing_values_of_other_rows_do_not_change_the_codes_of_a_row():
     model = RobustNMF(3, weighting="uniform", structure="orthogonal", random_state=0).fit(X)
     holes = X.copy()
     holes[0, 0] = np.nan
@@ -92,7 +92,7 @@ def test_missing_values_elsewhere_do_not_change_the_codes_of_a_row():
 
 
 @pytest.mark.parametrize("loss", ["frobenius", "kullback-leibler"])
-def test_components_that_are_of_no_use_do_no_harm(loss):
+def test_unused_components_do_no_harm(loss):
     line = np.outer(np.arange(1.0, 100.0), np.arange(1.0, 9.0))
     model = RobustNMF(3, loss=loss, weighting="uniform", structure="orthogonal", random_state=0)
     codes = model.fit_transform(line)
@@ -101,7 +101,7 @@ def test_components_that_are_of_no_use_do_no_harm(loss):
     np.testing.assert_allclose(codes @ model.components_, line, rtol=0.05)
 
 
-def test_a_fixed_component_of_zeros_is_no_trouble():
+def test_a_fixed_component_of_zeros_is_accepted():
     model = RobustNMF(
         3, structure="orthogonal", loss="kullback-leibler", weighting="uniform",
         fixed_components=np.zeros((1, 15)), max_iter=60, random_state=0,

@@ -1,4 +1,4 @@
-"""Automatic parameters: scale-free, continuous, and no adversary can make them collapse."""
+"""Automatic parameters are scale-free and continuous, and never collapse a fit to few samples."""
 
 import warnings
 
@@ -29,7 +29,7 @@ ADVERSARIAL = st.lists(st.floats(-20.0, 3.0), min_size=1, max_size=60).map(
 )
 AUTOMATIC = {name: kind() for name, kind in WEIGHTINGS.items() if kind().has_auto}
 LEAST_SHARE = {
-    # Least effective sample size of every weighting of samples, over the number of samples.
+    # Least effective sample size of every weighting of samples, relative to the number of samples.
     Cauchy: lambda w: 0.25,
     Entropy: lambda w: 0.5 * np.exp(-0.5),
     Fuzzy: lambda w: 0.5 * 0.75 ** (w.p / (w.p - 1)),
@@ -60,8 +60,8 @@ def test_the_effective_sample_size_is_bounded_for_any_energies(weighting, z, see
 
 @bounded
 @given(z=ADVERSARIAL, seed=st.integers(0, 9999))
-def test_the_bound_holds_wherever_the_objective_is_no_higher(weighting, z, seed):
-    """After settling phi never rises, and that alone keeps the effective sample size up."""
+def test_the_bound_holds_if_the_objective_does_not_increase(weighting, z, seed):
+    """After parameters are frozen, phi never increases, which bounds the effective sample size."""
     settled = weighting.resolve_auto(profile_of(z))
     if isinstance(settled, Trimmed):
         settled = Trimmed(settled.cutoff, power=settled.power)  # equal cutoffs for all samples
@@ -76,7 +76,7 @@ def test_the_bound_holds_wherever_the_objective_is_no_higher(weighting, z, seed)
     rng = np.random.default_rng(seed)
     later = z * np.exp(rng.choice([-30.0, -3.0, 0.0, 3.0, 30.0], size=len(z)))
     level = settled.value(z)
-    for _ in range(60):  # towards smaller energies until phi has come down
+    for _ in range(60):  # towards smaller energies until phi is small enough
         if settled.value(later) <= level:
             assert size_of(settled, later) >= bound * (1 - 1e-9)
         worst = int(np.argmax(later))
@@ -85,7 +85,7 @@ def test_the_bound_holds_wherever_the_objective_is_no_higher(weighting, z, seed)
 
 @every
 @given(z=ADVERSARIAL, factor=st.sampled_from([1e-6, 0.3, 7.0, 1e5]))
-def test_automatic_parameters_follow_the_units_of_the_data(weighting, z, factor):
+def test_automatic_parameters_scale_with_the_units_of_the_data(weighting, z, factor):
     one, other = (weighting.resolve_auto(profile_of(c * z, unit=c)) for c in (1.0, factor))
     np.testing.assert_allclose(
         one.rescaled(factor).importances(factor * z), other.importances(factor * z), rtol=1e-6
@@ -93,7 +93,7 @@ def test_automatic_parameters_follow_the_units_of_the_data(weighting, z, factor)
 
 
 @every
-def test_rounding_of_energies_stays_rounding(weighting):
+def test_rounding_errors_of_energies_are_not_amplified(weighting):
     rng = np.random.default_rng(0)
     z = rng.lognormal(0, 0.5, size=50)
     z[:10] *= 30
@@ -114,7 +114,7 @@ def test_cutoffs_lie_between_the_majority_and_a_group_of_bad_samples():
         assert np.all(weights[bad] < 1e-3)
 
 
-def test_the_gate_leaves_out_what_fits_too_well_at_first():
+def test_warmup_weights_exclude_samples_that_fit_too_well_at_first():
     z = np.concatenate([np.full(30, 1e-6), np.random.default_rng(0).lognormal(0, 0.3, 70)])
     narrow, wide = (WarmupWeights.at(profile_of(z), openness) for openness in (0.0, 1.0))
     ones = np.ones(100)
@@ -137,7 +137,7 @@ def test_histograms_of_blocks_add_up():
     assert parts.median() == pytest.approx(whole.median())
 
 
-def test_an_automatic_cutoff_of_entries_is_their_scale():
+def test_an_automatic_cutoff_of_entries_is_proportional_to_their_scale():
     residuals = np.random.default_rng(0).normal(0, 2.0, size=(200, 30))
     histogram = profile_of((residuals**2).sum(axis=1), features=30)
     assert Huber("auto").resolve_auto(histogram).cutoff == pytest.approx(1.345 * 2.0, rel=0.05)
@@ -153,7 +153,7 @@ def with_bad_entries():
 
 
 @pytest.mark.parametrize("name", WEIGHTINGS)
-def test_a_weighting_by_its_name_does_not_depend_on_units(name):
+def test_a_weighting_given_by_name_does_not_depend_on_units(name):
     X, dirty = with_bad_entries()
     X, dirty = X[:100], dirty[:100]
     options = {"weighting": name, "random_state": 0, "max_iter": 60, "tol": 1e-3}
@@ -172,7 +172,7 @@ def _without(options, name):
     return {key: value for key, value in options.items() if key != name}
 
 
-def test_huber_by_its_name_is_better_than_plain_nmf_where_entries_are_bad():
+def test_huber_given_by_name_is_better_than_plain_nmf_with_bad_entries():
     X, dirty = with_bad_entries()
     errors = {}
     for name in ("uniform", "huber"):
@@ -183,7 +183,7 @@ def test_huber_by_its_name_is_better_than_plain_nmf_where_entries_are_bad():
     assert errors["huber"] < 0.85 * errors["uniform"]
 
 
-def test_the_estimators_of_the_paper_keep_its_numbers():
+def test_the_estimators_of_the_paper_keep_its_parameters():
     assert FWRNMF()._parts().weighting.get_params() == {"p": 11.0, "offset": 0.0}
     assert HuberRNMF()._parts().weighting.get_params() == {"cutoff": 1.0}
     for name in AUTOMATIC:
@@ -198,7 +198,7 @@ def test_a_weighting_that_allows_auto_is_automatic_by_default(name):
 
 
 @pytest.mark.parametrize("weighting", AUTOMATIC.values(), ids=repr)
-def test_parameters_that_are_not_known_yet_are_said(weighting):
+def test_parameters_that_are_not_estimated_yet_raise_an_error(weighting):
     for function in (weighting.value, weighting.weights, weighting.importances):
-        with pytest.raises(ValueError, match="read off the energies of a fit"):
+        with pytest.raises(ValueError, match="weighting_ of a fitted estimator"):
             function([1.0, 2.0])

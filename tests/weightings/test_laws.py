@@ -1,4 +1,4 @@
-"""Laws that every weighting obeys, over the registry: a new one needs no new test."""
+"""Laws for all registered weightings; a new one needs no new test."""
 
 import numpy as np
 import pytest
@@ -15,9 +15,9 @@ ENERGIES = st.lists(st.floats(1e-6, 1e6), min_size=1, max_size=30).map(np.array)
 @every
 @given(z=st.lists(st.floats(1e-3, 1e3), min_size=1, max_size=30).map(np.array))
 def test_weights_are_the_gradient_of_value(weighting, z):
-    # A concave function has its slope between the forward and the backward difference,
-    # whatever the step. Differencing rounds off n eps * size / step, with the size of
-    # the terms that phi is made of (parameters are at most 33 here).
+    # The slope of a concave function lies between the forward and the backward difference
+    # for any step. Rounding errors of a difference are n eps * size / step, with the size of
+    # the terms of phi (parameters are at most 33 here).
     weights, value = weighting.weights(z), weighting.value(z)
     size = abs(value) + weights @ z + 33
     step = 1e-5 * z
@@ -58,7 +58,7 @@ def test_importances_sum_to_one_and_fall_with_the_energy(weighting, z):
     [[0.0], [0.0, 0.0], [0.0, 1.0], [1e-300, 1e300], [1e300], [1e200] * 3, [0.0, 1e300, 1.0]],
     ids=str,
 )
-def test_extreme_energies_give_finite_answers(weighting, z):
+def test_extreme_energies_give_finite_results(weighting, z):
     z = np.array(z)
     assert np.isfinite(weighting.value(z))
     importances = weighting.importances(z)
@@ -70,7 +70,7 @@ def test_extreme_energies_give_finite_answers(weighting, z):
 
 
 @every
-def test_one_sample_has_all_the_importance(weighting):
+def test_a_single_sample_has_all_the_importance(weighting):
     assert weighting.importances(np.array([3.7])).tolist() == [1.0]
 
 
@@ -81,7 +81,7 @@ def test_equal_energies_have_equal_importances(weighting):
 
 @every
 @given(z=ENERGIES, factor=st.floats(1e-3, 1e3))
-def test_rescaled_energies_give_the_same_method(weighting, z, factor):
+def test_rescaled_energies_give_an_equivalent_weighting(weighting, z, factor):
     rescaled = weighting.rescaled(factor)
     expected = factor**weighting.degree * weighting.value(z)
     slack = 1e-10 * abs(expected) + 1e-12 * factor
@@ -93,14 +93,14 @@ def test_rescaled_energies_give_the_same_method(weighting, z, factor):
 
 @every
 @given(z=ENERGIES, cut=st.integers(0, 30))
-def test_tallies_of_blocks_merge_to_the_whole(weighting, z, cut):
+def test_objective_sums_of_blocks_merge_to_those_of_all_rows(weighting, z, cut):
     def objective_sums(part):
         return weighting.weigh(part[None], np.ones(len(part))).objective_sums
 
     cut = cut % len(z)
     whole = objective_sums(z)
     merged = objective_sums(z[:cut]).merge(objective_sums(z[cut:])) if cut else whole
-    # A soft minimum may be next to nothing, of terms that are as large as its parameter (about 1).
+    # A soft minimum can be almost zero, with terms as large as its parameter (about 1).
     values = weighting.value_of(merged), weighting.value_of(whole)
     np.testing.assert_allclose(*values, rtol=1e-12, atol=1e-13)
     np.testing.assert_allclose(
@@ -109,7 +109,7 @@ def test_tallies_of_blocks_merge_to_the_whole(weighting, z, cut):
 
 
 @every
-def test_level_is_zero_for_a_perfect_fit_and_otherwise_positive(weighting):
+def test_the_shifted_objective_is_zero_for_a_perfect_fit_and_otherwise_positive(weighting):
     def level(z):
         return weighting.shifted_value_of(
             weighting.weigh(np.array([z]), np.ones(len(z))).objective_sums
@@ -120,7 +120,7 @@ def test_level_is_zero_for_a_perfect_fit_and_otherwise_positive(weighting):
 
 
 @every
-def test_rows_without_mass_are_absent(weighting):
+def test_rows_of_weight_zero_have_no_influence(weighting):
     z = np.array([[0.3, 0.0, 2.0, 1e9]])
     sample_weight = np.array([1.0, 0.0, 1.0, 0.0])
     some, alone = weighting.weigh(z, sample_weight), weighting.weigh(z[:, ::2], sample_weight[::2])
@@ -138,7 +138,7 @@ def test_rows_without_mass_are_absent(weighting):
 
 @pytest.mark.parametrize("empty_first", [True, False])
 @every
-def test_blocks_without_mass_change_nothing(weighting, empty_first):
+def test_blocks_of_weight_zero_have_no_influence(weighting, empty_first):
     full = weighting.weigh(np.array([[0.3, 2.0]]), np.ones(2)).objective_sums
     empty = weighting.weigh(np.array([[0.0, 5.0]]), np.zeros(2)).objective_sums
     empty = empty.merge(empty)
@@ -147,7 +147,7 @@ def test_blocks_without_mass_change_nothing(weighting, empty_first):
 
 
 @pytest.mark.parametrize("name", WEIGHTINGS)
-def test_a_batch_is_its_members(name, xp):
+def test_a_batch_equals_its_members(name, xp):
     members = variants(name)
     if len(members) == 1:
         members = members * 2
@@ -171,7 +171,7 @@ def test_a_batch_is_its_members(name, xp):
     np.testing.assert_allclose(shares, want, rtol=1e-13)
 
 
-def test_a_batch_of_several_kinds_keeps_their_order():
+def test_a_batch_of_several_types_keeps_their_order():
     kinds = [settled(kind()) for kind in WEIGHTINGS.values() if not kind.per_entry]
     z = np.random.default_rng(0).gamma(1.0, size=(len(kinds), 6))
     batch = Batch(kinds, z)
@@ -183,7 +183,7 @@ def test_a_batch_of_several_kinds_keeps_their_order():
     )
 
 
-def test_weights_per_entry_and_per_row_do_not_share_a_batch():
+def test_weights_per_entry_and_per_row_cannot_share_a_batch():
     kinds = [WEIGHTINGS["huber"](), WEIGHTINGS["uniform"]()]
-    with pytest.raises(ValueError, match="fit them apart"):
+    with pytest.raises(ValueError, match="cannot share a batch"):
         Batch(kinds, np.ones(3))

@@ -1,4 +1,4 @@
-"""Everything that depends on the array library: namespaces, row blocks, compiled loops."""
+"""All code that depends on the array library: namespaces, row blocks, compiled loops."""
 
 from robustnmf.arrays.blocks import Block, DenseBlock, MaskedBlock, SparseBlock, as_dense, row_slice
 from robustnmf.arrays.cuda_graphs import repeat_on_device

@@ -1,9 +1,9 @@
 """Row blocks: consecutive rows of X with the products that a pass needs.
 
-A block holds its rows as the user gave them and works in units of ``scale``, a
+A block contains its rows as the user gave them and works in units of ``scale``, a
 power of two near the largest entry of X or, for divergences, less if typical entries are far
-smaller. Dividing the small products by it, not
-X itself, needs no copy of X and no rounding, and data of size 1e-60 or 1e+60 neither
+smaller. The small products are divided by it instead of X. This needs no copy of X and
+no rounding, and data of size 1e-60 or 1e+60 neither
 underflow nor overflow when they are squared.
 
 ``Block`` defines the interface; blocks of dense, incomplete and sparse rows
@@ -11,7 +11,7 @@ are its subclasses. A loss reads the ``values`` of a block, and everything compu
 them entry by entry (approximation, loss, parts of the gradient) has their shape: a table
 (rows, features), or a list of the stored entries.
 
-Compiled loops are imported where they are called: numba takes long to import.
+Compiled loops are imported when they are called, because numba takes long to import.
 """
 
 from __future__ import annotations
@@ -42,25 +42,25 @@ LARGEST_SHARE = 0.2
 """Share of missing entries up to which a list of them is faster than products of whole tables."""
 
 LEAST_FEATURES = 100
-"""Number of features from which on it is."""
+"""Least number of features for which a list is faster."""
 
 
 class Block:
     """Consecutive rows of X, in units of ``scale``.
 
-    Its methods are those for a table of numbers, of any array library.
+    The methods of this class are for dense tables of any array library.
 
     Attributes
     ----------
     sq_norms : array (rows,), float64
         Squared norm of each row.
     row_weight : array (rows,), float64
-        How many times each row counts, once by default. A row of zeros counts zero times:
+        Weight of each row in sums, one by default. A row of zeros has weight zero, because
         any basis fits it exactly.
     """
 
     zeros_apart: ClassVar[bool] = False
-    """Whether the values of a block leave out its zeros."""
+    """Whether the values of a block do not include its zeros."""
 
     is_complete_table: ClassVar[bool] = False
     """Whether the rows are a dense table without missing values."""
@@ -96,19 +96,19 @@ class Block:
 
     @cached_property
     def row_weight(self) -> Array:
-        """How many times each row (rows,) counts; rows of zeros count zero times."""
+        """Weight of each row (rows,); zero for rows of zeros."""
         nominal = self.nominal_row_weight
         return self.xp.where(self.sq_norms > 0, nominal, 0 * nominal)
 
     @property
     def nominal_row_weight(self) -> Array:
-        """How many times each row (rows,) counts if rows of zeros count like others."""
+        """Weight of each row (rows,), also for rows of zeros."""
         weight = self._sample_weight
         return self.xp.ones_like(self.sq_norms) if weight is None else weight
 
     @property
     def full_row_weight(self) -> Array:
-        """How many times each known entry of a row counts (rows,)."""
+        """Weight of each known entry of a row (rows,)."""
         return self.row_weight
 
     def as_whole(self, total: Array) -> Array:
@@ -128,14 +128,14 @@ class Block:
         return self._in_units(as_float64(self.rows))
 
     def row_sizes(self, degree: float) -> Array:
-        """Sum the powers of the entries of each whole row (rows,): the scale of its energy."""
+        """Sum the powers of the entries of each whole row (rows,), with which energies compare."""
         if degree not in self._sizes:
             self._sizes[degree] = self.as_whole(self._power_sums(degree))
         return self._sizes[degree]
 
     def _power_sums(self, degree: float) -> Array:
         """Sum the powers of the known entries of each row (rows,), a few rows at a time."""
-        # Small enough for the CPU cache, or large enough to be worth a kernel launch.
+        # Small enough for the CPU cache, or large enough for a kernel launch.
         numbers = CHUNK_NUMBERS if isinstance(self.rows, np.ndarray) else DEVICE_NUMBERS
         step = max(1, numbers // self.rows.shape[1])
         edges = [*range(0, len(self), step), len(self)]
@@ -146,7 +146,7 @@ class Block:
         return sums[0] if len(sums) == 1 else self.xp.concat(sums)
 
     def _powers(self, values: Array, degree: float) -> Array:
-        """Raise positive entries to a power in float64; zeros stay zeros."""
+        """Raise positive entries to a power in float64; zeros remain zero."""
         if degree == 1:
             return values
         if degree == 2:
@@ -160,7 +160,7 @@ class Block:
         return self._in_units(self.xp.take(self.rows, index, axis=0))
 
     def user_rows(self, index: np.ndarray) -> Any:
-        """Return chosen rows on the host, in the user's units, NaN where a value is missing."""
+        """Return chosen rows on the host, in the user's units, with NaN for missing values."""
         if len(index) == len(self):
             return to_numpy(self.rows)
         return to_numpy(self.xp.take(self.rows, on_device_of(self.rows, index), axis=0))
@@ -213,7 +213,7 @@ class Block:
 
     @property
     def samples(self) -> Block:
-        """The block with complete rows, of which convex bases are mixtures."""
+        """The block with complete rows, from which convex bases are mixed."""
         return self
 
     def weighted(self, codes: Array) -> Array:
@@ -242,9 +242,9 @@ class Block:
         return xp.sum(transposed, axis=-1, keepdims=True) if part is None else transposed @ part
 
     def divergence(self, name: str | None, approximation: Array, *, per_row: bool) -> Array | None:
-        """Compute a divergence by a compiled loop (:meth:`Kernels.divergence`), where it has one.
+        """Compute a divergence by a compiled loop (:meth:`Kernels.divergence`), if there is one.
 
-        None for rows with missing values, which loops do not read.
+        Returns None for rows with missing values, which loops do not support.
         """
         if name is None or not (self.is_complete_table or self.zeros_apart):
             return None
@@ -253,7 +253,7 @@ class Block:
     def grams(self, curvature: Array, basis: Array) -> Array:
         """Compute ``basis diag(curvature_i) basis^T`` of every row i (rows, k, k), for one member.
 
-        All of them are one product with the table of products of pairs of components.
+        They are computed as one product with the table of products of pairs of components.
         """
         xp = self.xp
         _, k, features = basis.shape
@@ -273,10 +273,10 @@ class DenseBlock(Block):
 
 
 class MissingEntries(NamedTuple):
-    """The missing entries of rows: those of row i are ``indices[indptr[i] : indptr[i + 1]]``.
+    """The missing entries of rows; ``indices[indptr[i] : indptr[i + 1]]`` are those of row i.
 
-    Where they are few, the approximation is needed at these alone: products over the known entries
-    are those over all entries, which Gram matrices give, less those over the missing ones.
+    If they are few, the approximation is needed only at these entries: a product over the known
+    entries is the product over all entries, from Gram matrices, minus the one over missing entries.
     ``unknown`` (features,) are the features without any known entry.
     """
 
@@ -286,7 +286,7 @@ class MissingEntries(NamedTuple):
 
     @classmethod
     def of(cls, known: Array) -> MissingEntries | None:
-        """List the missing entries of a NumPy mask (rows, features); None if that does not pay."""
+        """List the missing entries of a NumPy mask (rows, features); None if that is slower."""
         if not isinstance(known, np.ndarray) or known.shape[1] < LEAST_FEATURES:
             return None
         counts = known.shape[1] - np.count_nonzero(known, axis=1)
@@ -297,7 +297,7 @@ class MissingEntries(NamedTuple):
         return cls(indptr, indices, ~known.any(axis=0))
 
     def fill(self, codes: Array, basis: Array) -> Array:
-        """Compute the part of ``codes basis basis^T`` (members, rows, k) of the missing entries."""
+        """Compute the term of ``codes basis basis^T`` (members, rows, k) from missing entries."""
         from robustnmf.arrays.kernels.loops import fill_missing
 
         filled = np.empty(codes.shape, dtype=codes.dtype)
@@ -330,18 +330,18 @@ class MissingEntries(NamedTuple):
 
 
 class MaskedBlock(Block):
-    r"""Consecutive rows of a dense X of which only some entries are known.
+    r"""Consecutive rows of a dense X with missing entries.
 
-    With :math:`o_i` of m entries known, the energy of a row is :math:`m / o_i` times the loss of
-    the known entries, an estimate for the whole row, and the row counts :math:`o_i / m` times. So
-    weights depend on how well a row fits on average, not on how much of it is known, and all
-    known entries of rows that fit equally well have the same weight. Under equal weights this is
+    If :math:`o_i` of m entries are known, the energy of a row is :math:`m / o_i` times the loss of
+    the known entries, an estimate for the whole row, and the weight of the row is :math:`o_i / m`.
+    So weights depend on how well a row fits on average, not on how many entries are known, and all
+    known entries of rows that fit equally well have the same weight. With equal weights this is
     the plain sum over the known entries.
 
     Parameters
     ----------
     rows : array (rows, features)
-        Missing entries hold any number for which the loss is finite.
+        Missing entries contain any number for which the loss is finite.
     known : array of bool (rows, features)
     scale, row_weight
         As for a dense block.
@@ -356,25 +356,25 @@ class MaskedBlock(Block):
 
     @property
     def samples(self) -> Block:
-        """The block with missing values filled in, once the engine has filled them."""
+        """The block with missing values imputed, after the engine has imputed them."""
         assert self.filled is not None
         return self.filled
 
     @cached_property
     def missing(self) -> MissingEntries | None:
-        """A list of the missing entries, where they are few and the rows those of NumPy."""
+        """A list of the missing entries, if they are few and rows are a NumPy array."""
         return MissingEntries.of(self.known)
 
     @cached_property
     def whole(self) -> Array:
-        """Factor (rows,) from known entries to whole rows; one where no entry is known."""
+        """Factor (rows,) from known entries to whole rows; one if no entry is known."""
         xp = self.xp
         count = xp.sum(xp.astype(self.known, xp.float64), axis=1)
         return self.rows.shape[1] / xp.where(count > 0, count, 0 * count + self.rows.shape[1])
 
     @property
     def nominal_row_weight(self) -> Array:
-        """How many times each row counts if rows of zeros count like others: its known share."""
+        """Weight of each row, also for rows of zeros: the share of its known entries."""
         return super().nominal_row_weight / self.whole
 
     @property
@@ -435,8 +435,8 @@ class MaskedBlock(Block):
 class SparseBlock(Block):
     """Consecutive rows of a CSR X; its values are the stored entries (stored,).
 
-    Zeros are left out of the values, so a loss must be linear in the approximation where X is
-    zero: then what they add follows from row sums (``unstored``).
+    The values do not include zeros, so a loss must be linear in the approximation where X is
+    zero: then the contribution of zeros is computed from row sums (``unstored``).
     """
 
     zeros_apart: ClassVar[bool] = True
@@ -445,7 +445,7 @@ class SparseBlock(Block):
 
     @property
     def xp(self) -> Namespace:
-        """Sparse rows are SciPy's, so everything computed from them is NumPy's."""
+        """Everything computed from SciPy's sparse rows is a NumPy array."""
         return namespace(self.rows.data)
 
     @cached_property
@@ -496,8 +496,8 @@ class SparseBlock(Block):
     def unstored(self, codes: Array, basis: Array, approximation: Array, beside: Array) -> Array:
         """Sum the approximation over the zeros of each row (members, rows), float64.
 
-        As the sum over all features less the one over stored entries. Where that cancels, also
-        relative to the energies it is added to (``beside``), the zeros are summed directly.
+        This is the sum over all features minus the sum over stored entries. If they cancel, also
+        relative to the energies (``beside``) to which it is added, zeros are summed directly.
         """
         from robustnmf.arrays.kernels.loops import sums_of_unstored
 
@@ -556,7 +556,7 @@ def row_slice(X: scipy.sparse.csr_array, start: int, stop: int) -> scipy.sparse.
     inside = slice(int(X.indptr[start]), int(X.indptr[stop]))
     pointers = X.indptr[start : stop + 1] - X.indptr[start]
     rows = scipy.sparse.csr_array((stop - start, X.shape[1]), dtype=X.dtype)
-    # Set one by one: the constructor copies parts that are views of much larger arrays.
+    # Set one by one, because the constructor copies views of much larger arrays.
     rows.data, rows.indices, rows.indptr = X.data[inside], X.indices[inside], pointers
     return rows
 

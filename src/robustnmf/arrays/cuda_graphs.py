@@ -1,8 +1,8 @@
 """Repeat a step on the device without host synchronisation (CUDA graphs).
 
 On a GPU, calls from Python take longer than small products. A step that needs no result on the
-host is captured once as a CUDA graph and replayed. Where an array call would need the host, to
-learn how many rows it has to recompute, it uses a buffer of fixed size while capturing and flags
+host is captured once as a CUDA graph and replayed. An array call that would need the host to
+determine the number of rows to recompute uses a buffer of fixed size while capturing and flags
 an overflow (:func:`flag_overflow`); the caller then runs the steps again without capturing.
 """
 
@@ -24,7 +24,7 @@ _overflows: ContextVar[list[Array] | None] = ContextVar("overflows", default=Non
 
 
 def is_capturing() -> bool:
-    """Return whether array calls may not synchronise with the device at present."""
+    """Return whether array calls must not synchronise with the device at present."""
     return _overflows.get() is not None
 
 
@@ -51,7 +51,7 @@ def repeat_on_device(
 ) -> tuple[Sequence[Array], Array] | None:
     """Apply a step ``times`` times; return the last arrays and all records (times, ...).
 
-    None where a buffer of fixed size overflowed, or where the step cannot be captured; the caller
+    Returns None if a buffer of fixed size overflowed, or if the step cannot be captured; the caller
     then runs the steps normally.
     """
 
@@ -92,7 +92,7 @@ def _call(
 def _capture_and_replay(
     step: Callable, arrays: Sequence[Any], times: int
 ) -> tuple[Sequence[Array], Array, Array]:
-    """Apply a step by replaying a CUDA graph of it; the same results as ``_call``.
+    """Apply a step by replaying a CUDA graph of it; return the same results as ``_call``.
 
     The first step is called, which initialises libraries; the second is captured.
     """

@@ -14,10 +14,10 @@ from robustnmf.arrays.kernels.compiled import compiled
 from robustnmf.arrays.kernels.loops import OPTIONS
 
 TREES, TREE_ROWS = 100, 256
-"""Number of trees, and rows that each is grown from: those of the paper."""
+"""Number of trees, and number of rows from which each is grown, as in the paper."""
 
 USUAL = 0.5
-"""Score up to which a row is usual, as in the paper and scikit-learn."""
+"""Rows with at most this score are usual, as in the paper and scikit-learn."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class IsolationForest:
         Feature and value that split a node, and the rows in it; the feature of a leaf is -1. The
         children of node i are nodes 2 i + 1 and 2 i + 2.
     rows : int
-        Rows that each tree was grown from.
+        Number of rows from which each tree was grown.
     """
 
     features: np.ndarray
@@ -40,9 +40,9 @@ class IsolationForest:
 
     @classmethod
     def grow(cls, rows: np.ndarray, weight: np.ndarray) -> IsolationForest:
-        """Grow a forest from rows (rows, features) that count so many times (rows,).
+        """Grow a forest from rows (rows, features) with weights (rows,).
 
-        It is the same one for the same rows.
+        The forest is deterministic.
         """
         rng = np.random.default_rng(0)
         count = int(min(TREE_ROWS, np.ceil(weight.sum() / weight.min())))
@@ -61,7 +61,7 @@ class IsolationForest:
     def scores(self, rows: np.ndarray) -> np.ndarray:
         """Compute the scores of rows (rows,), between zero and one; high if unusual.
 
-        If a value is missing (NaN), a row goes where most rows went that the tree was grown from.
+        A row with a missing value (NaN) goes to the child with more training rows.
         """
         lengths = np.zeros(len(rows))
         add_path_lengths(
@@ -73,7 +73,7 @@ class IsolationForest:
 
 
 def _draw(rng: np.random.Generator, weight: np.ndarray, count: int) -> np.ndarray:
-    """Draw rows (trees, count) for all trees; a row is drawn as often as it counts."""
+    """Draw rows (trees, count) for all trees, with probabilities proportional to their weights."""
     order = np.argsort(rng.random((TREES, len(weight))), axis=1)
     ends = np.cumsum(weight[order], axis=1)
     places = (np.arange(count) + rng.random((TREES, 1))) / count
@@ -84,7 +84,7 @@ def _draw(rng: np.random.Generator, weight: np.ndarray, count: int) -> np.ndarra
 
 
 def _average_length(count: np.ndarray) -> np.ndarray:
-    """Return the average path length of an unsuccessful search in a binary tree of so many rows."""
+    """Return the average path length of an unsuccessful search in a tree of ``count`` rows."""
     many = np.maximum(count, 3)
     length = 2.0 * (np.log(many - 1.0) + np.euler_gamma) - 2.0 * (many - 1.0) / many
     return np.where(count > 2, length, np.where(count == 2, 1.0, 0.0))

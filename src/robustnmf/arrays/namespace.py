@@ -1,13 +1,13 @@
-"""Array namespaces, and all numerical floors of the library.
+"""Array namespaces, and all numerical lower bounds of the library.
 
-* ``smallest``: the smallest normal number; denominators and arguments of
-  logarithms never go below it.
-* ``noise``: ``eps**2``; approximations that a divergence divides by never go below it (X is at
+* ``smallest``: the smallest normal number; lower bound of denominators and of arguments of
+  logarithms.
+* ``noise``: ``eps**2``; lower bound of approximations by which a divergence divides (X is at
   most one).
-* ``energy_rounding``: ``(8 eps)**2``, what the rounding of codes and of their products with the
-  basis may leave in the energy of a row of unit size that is fitted exactly. Computed energies
-  never go below that share of the size of their row: smaller ones are random numbers, and
-  unbounded weights would make the objective random too.
+* ``energy_rounding``: ``(8 eps)**2``, the energy that rounding of codes and of their products with
+  the basis can leave in a row of unit size that is fitted exactly. It is the lower bound of
+  computed energies relative to the size of their row: smaller energies are random numbers, and
+  with unbounded weights the objective would be random too.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ Array = Any
 Namespace = Any
 
 ROUNDINGS = 8.0
-"""Machine epsilons by which an approximation may differ from a row that is fitted exactly."""
+"""Maximum difference between an exactly fitted row and its approximation, in machine epsilons."""
 
 CUMULATIVE_ROUNDING = 1e-12
-"""Relative error of cumulative weights: a share that is met to this accuracy is met exactly."""
+"""Relative error of cumulative weights; a share is reached if it is reached to this accuracy."""
 
 _NAMESPACES: dict[type, Namespace] = {}
 
 
 def namespace(x: Array) -> Namespace:
-    """Return the array namespace of x; looked up once for each type of array.
+    """Return the array namespace of x, cached for each type of array.
 
-    NumPy itself follows the standard from 2.1 on, and needs no wrappers.
+    NumPy 2.1 and later implement the standard and need no wrappers.
     """
     kind = type(x)
     if kind not in _NAMESPACES:
@@ -70,12 +70,12 @@ def noise(x: Array) -> float:
 
 
 def energy_rounding(x: Array) -> float:
-    """Return the energy that rounding alone may give to a row of unit size."""
+    """Return the energy that rounding alone can give to a row of unit size."""
     return (ROUNDINGS * eps(x)) ** 2
 
 
 def at_least(x: Array, least: float | Array) -> Array:
-    """Return the larger of x and a number; for PyTorch without copying that to the device."""
+    """Return the larger of x and a number; PyTorch does not copy the number to the device."""
     if array_api_compat.is_torch_array(x):
         return x.clamp(min=least)
     return namespace(x).maximum(x, least)
@@ -89,12 +89,12 @@ def at_most(x: Array, most: float | Array) -> Array:
 
 
 def floored(x: Array) -> Array:
-    """Raise x to the smallest normal number, so that it can be divided by."""
+    """Raise x to the smallest normal number, so that division by it is safe."""
     return at_least(x, smallest(x))
 
 
 def positive(x: Array) -> Array:
-    """Raise x to ``eps**2``: an approximation that a divergence may divide by, twice."""
+    """Raise x to ``eps**2``, so that a divergence can divide by this approximation twice."""
     return at_least(x, noise(x))
 
 
@@ -104,7 +104,7 @@ def safe_log(x: Array) -> Array:
 
 
 def log_gap(value: Array, above: Array) -> Array:
-    """Compute ``value - above`` for logarithms, and zero where value is the logarithm of zero."""
+    """Compute ``value - above`` for logarithms, and zero if value is the logarithm of zero."""
     xp = namespace(value)
     zero = xp.zeros_like(value)
     gap = xp.where(xp.isfinite(value), value, zero) - xp.where(xp.isfinite(above), above, zero)
@@ -112,7 +112,7 @@ def log_gap(value: Array, above: Array) -> Array:
 
 
 def has_holes(x: Array) -> bool:
-    """Return whether any entry is NaN; a sum finds out without a table of booleans."""
+    """Return whether any entry is NaN; computed from a sum, without a table of booleans."""
     xp = namespace(x)
     with np.errstate(over="ignore", invalid="ignore"):  # an infinite sum is not a missing value
         total = xp.sum(x)
@@ -120,10 +120,10 @@ def has_holes(x: Array) -> bool:
 
 
 def fill_masked(x: Any) -> Any:
-    """Return x with NaN for the values that a masked array of NumPy hides.
+    """Return x with NaN for the masked values of a NumPy masked array.
 
-    Masked integers become float64. Lists of masked rows are masked arrays, too; all other x stays
-    as it is.
+    Masked integers become float64. A list of masked rows is converted as well; any other x is
+    returned unchanged.
     """
     if isinstance(x, list | tuple) and any(isinstance(row, np.ma.MaskedArray) for row in x):
         x = np.ma.array(x)
@@ -133,7 +133,7 @@ def fill_masked(x: Any) -> Any:
 
 
 def as_float64(x: Array) -> Array:
-    """Return x in float64; without a copy where it is float64 already."""
+    """Return x in float64, without a copy if it is float64 already."""
     xp = namespace(x)
     return xp.astype(x, xp.float64, copy=False)
 
@@ -228,7 +228,7 @@ def weighted_quantile(
     share: float,
     side: Literal["left", "right"] = "left",
 ) -> float:
-    """Return the value (one of ``values``) at which the cumulative weight meets a share.
+    """Return the value (one of ``values``) at which the cumulative weight reaches a share.
 
     Parameters
     ----------
@@ -236,8 +236,8 @@ def weighted_quantile(
     share : float in [0, 1]
         Share of the total weight.
     side : "left" or "right"
-        "left" returns the smallest value up to which the cumulative weight is at least the share,
-        "right" the smallest one up to which it exceeds the share.
+        "left" returns the smallest value at which the cumulative weight is at least the share,
+        "right" the smallest value at which it exceeds the share.
     """
     order = np.argsort(values)
     cumulative = np.cumsum(weight[order])
@@ -249,10 +249,10 @@ def weighted_quantile(
 def weighted_quantiles(table: np.ndarray, weight: np.ndarray, share: float = 0.5) -> np.ndarray:
     """Compute a weighted quantile of every column (columns,) of a table, without NaN.
 
-    The smallest entry up to which the cumulative weight is at least the share, so that a row of
-    weight two counts as the same row twice; zero for a column of NaN.
+    It is the smallest entry at which the cumulative weight is at least the share, so that a row of
+    weight two is equivalent to the same row twice; zero for a column of NaN.
     """
-    if np.all(weight == weight[0]):  # the usual case, which takes a fourth of the time
+    if np.all(weight == weight[0]):  # the usual case, four times as fast
         values = np.sort(table, axis=0)  # NaN last
         known = len(table) - np.isnan(values).sum(axis=0)
         place = np.maximum(np.ceil(share * known * (1 - CUMULATIVE_ROUNDING)).astype(int) - 1, 0)

@@ -1,8 +1,8 @@
-"""Recompute energies from residuals where their expansion cancels.
+"""Recompute energies from residuals if their expansion cancels.
 
 NumPy arrays are recomputed member by member, only the rows that need it. On a device every
 synchronisation takes longer than the arithmetic, so a row that needs it for any member is
-recomputed for all of them. While a CUDA graph is captured, up to ``FEW`` rows of each member are.
+recomputed for all members. During CUDA graph capture, up to ``FEW`` rows of each member are.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from robustnmf.arrays.cuda_graphs import flag_overflow, is_capturing
 from robustnmf.arrays.namespace import Array, arange_like, as_float64, masked_scatter, namespace
 
 AT_ONCE, AT_ONCE_ON_HOST = 2**26, 2**20
-"""Entries of residuals that are in memory at once on a device, and of NumPy arrays."""
+"""Maximum number of residual entries in memory at once, on a device and for NumPy arrays."""
 
 FEW = 32
 """Rows of every member that can be recomputed while a CUDA graph is captured."""
@@ -75,11 +75,11 @@ def _in_fixed_buffer(
     xp = namespace(energies)
     members, rows = energies.shape
     size = min(FEW, rows)
-    rank = xp.cumulative_sum(xp.astype(doubtful, xp.int64), axis=1)  # of a doubtful row: 1, 2, ...
+    rank = xp.cumulative_sum(xp.astype(doubtful, xp.int64), axis=1)  # doubtful rows: 1, 2, ...
     counts = rank[:, -1:]
     flag_overflow(xp.any(counts > size))
-    # A rank is found by a search in one sorted line, in which members follow each other. If a
-    # member has fewer doubtful rows than the buffer, any other row of it takes the place.
+    # Ranks are found by a search in one sorted array, with one member after another. If a member
+    # has fewer doubtful rows than the buffer, any other row of it is used.
     before = xp.cumulative_sum(counts, axis=0) - counts
     line = xp.reshape(rank + before, (-1,))
     ranks = xp.reshape(before + arange_like(size + 1, energies, 1), (-1,))

@@ -1,4 +1,4 @@
-"""Where blocks of rows live. An engine has one verb, ``map_blocks``: visit all blocks, merge."""
+"""Engines, which hold the blocks of X and call functions on them (``map_blocks``)."""
 
 from robustnmf.engine._base import BlockState, Engine
 from robustnmf.engine._scan import DataSummary, Occurrences, as_floats, scan, scan_sparse

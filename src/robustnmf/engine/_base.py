@@ -1,7 +1,7 @@
 """Base class of engines: blocks of rows, their states, and sums over them.
 
-An engine has one verb, ``map_blocks``: call a function on every block and its state, keep the new
-state, merge the values. Engines differ in where blocks are, and in who calls the function.
+An engine has one main method, ``map_blocks``: call a function on every block and its state, keep
+the new state, merge the values. Engines differ in where blocks are stored and processed.
 """
 
 from __future__ import annotations
@@ -37,25 +37,25 @@ Visit = Callable[[Block, Any], tuple[Any, Any]]
 WORTH_A_THREAD = 1e6
 
 RANGE_BITS = {64: 800, 32: 100}
-"""Binary exponents that powers of entries may have in floats of so many bits: sums of them stay in
-range."""
+"""Range of binary exponents of powers of entries, by the number of bits of the floats, so that
+sums do not overflow."""
 
 SMALLEST_SIZE = 1e-235
-"""Median size of samples below which smaller ones are not distinguished."""
+"""Median size of samples below which sizes are not distinguished from zero."""
 
 
 @dataclass(frozen=True)
 class BlockState:
     """Arrays that belong to the rows of a block between passes; members are the first axis.
 
-    ``energies`` (members, rows) are the losses plus the penalty of the codes; ``losses`` are kept
-    too where there is a penalty. ``row_weights`` are the means of the weights of entries over each
-    row, where entries have weights. ``before`` are the codes before their last step, where
+    ``energies`` (members, rows) are the losses plus the penalty of the codes; ``losses`` are
+    stored separately if there is a penalty. ``row_weights`` are the mean weights of the entries of
+    each row, if entries have weights. ``before`` are the codes before their last step, if
     codes are extrapolated.
     """
 
     OF_CODES: ClassVar[tuple[str, ...]] = ("codes", "before", "mixing")
-    """Fields with a row of k numbers for every sample and member: the large ones."""
+    """Fields with k numbers for every sample and member, which are the large ones."""
 
     codes: Array
     before: Array | None = None
@@ -95,12 +95,12 @@ class BlockState:
 
 
 class Engine(ABC):
-    """Blocks of X, and what stays with them.
+    """Blocks of X and their states.
 
     Attributes
     ----------
     like : array
-        Of the library, device and dtype in which X is read.
+        Array of the library, device and dtype in which X is read.
     shape : (samples, features)
     scale : float
         Units in which X is read: a power of two near its largest entry, or less if typical entries
@@ -108,9 +108,9 @@ class Engine(ABC):
     complete : bool
         Whether every entry is known.
     blocks : list
-        Consecutive rows.
+        Blocks of consecutive rows.
     sample_weight : array (samples,) or None
-        As given.
+        Sample weights as given.
     """
 
     like: Array
@@ -121,7 +121,7 @@ class Engine(ABC):
     sample_weight: Array | None
 
     on_one_device = False
-    """Whether X is in one piece on a device: passes need no synchronisation with the host."""
+    """Whether X is one block on a device, so that passes need not synchronise with the host."""
 
     def __init__(self) -> None:
         self.threads = Threads()
@@ -144,10 +144,10 @@ class Engine(ABC):
         block_states : sequence, optional
             State of every block; None for each by default.
         data : bool, default=True
-            Whether the function reads rows; if not, blocks have sizes and weights of rows only.
+            Whether the function reads rows; if not, blocks contain only sizes and weights of rows.
         on_device : bool, default=False
-            Whether the function takes blocks of any library. Chunks on GPUs are then passed as they
-            are; otherwise they are copied to the host.
+            Whether the function accepts blocks of any library. If so, chunks on GPUs are not
+            copied; otherwise they are copied to the host.
         """
         states = [None] * len(self.blocks) if block_states is None else block_states
         pairs = list(zip(self.blocks, states, strict=True))
@@ -157,17 +157,17 @@ class Engine(ABC):
     def _map(
         self, visit: Visit, pairs: list[tuple[Any, Any]], *, data: bool, on_device: bool
     ) -> tuple[list[Any], Any]:
-        """Call a function as ``map_blocks`` does, for pairs of a block and its state."""
+        """Call a function as in ``map_blocks``, for pairs of a block and its state."""
 
     def sums(
         self, visit: Visit, block_states: Sequence[Any] | None = None, *, data: bool = True
     ) -> Any:
-        """Return the merged values of a function of every block; states stay as they are."""
+        """Return the merged values of a function of every block; states stay unchanged."""
         return self.map_blocks(visit, block_states, data=data)[1]
 
     @abstractmethod
     def filled(self) -> Engine:
-        """Return an engine without missing values, for starts that need whole rows, or itself."""
+        """Return itself, or an engine with missing values imputed, for starts that need these."""
 
     @abstractmethod
     def fill_samples(self) -> None:
@@ -175,28 +175,28 @@ class Engine(ABC):
 
     @abstractmethod
     def samples(self, index: Array) -> Array:
-        """A few chosen samples (chosen, features) in units of scale."""
+        """Return chosen samples (chosen, features) in units of scale."""
 
     def split(self, table: Array, axis: int = 0) -> list[Array]:
-        """For every block its rows of a table, which lie along an axis."""
+        """Split a table along the axis of rows into one table per block."""
         before = (slice(None),) * axis
         edges = itertools.accumulate((len(block) for block in self.blocks), initial=0)
         return [table[(*before, slice(*pair), ...)] for pair in itertools.pairwise(edges)]
 
     def whole(self, parts: Sequence[Array], axis: int = 0) -> Array:
-        """The table whose rows the blocks hold."""
+        """Concatenate the tables of all blocks along the axis of rows."""
         return parts[0] if len(parts) == 1 else namespace(parts[0]).concat(list(parts), axis=axis)
 
     def begin(
         self, codes: Sequence[Array], mixing: Sequence[Array] | None = None
     ) -> list[BlockState]:
-        """What stays with each block: its rows of the codes (members, rows, k)."""
+        """Return the first state of each block, with its codes (members, rows, k)."""
         shares = [None] * len(codes) if mixing is None else mixing
         pairs = list(zip(codes, shares, strict=True))
         return self.map_blocks(_begin, pairs, data=False)[0]
 
     def keep(self, block_states: list[BlockState], members: Array) -> list[BlockState]:
-        """Local states of these members alone."""
+        """Return block states with only the members at these indices."""
         return self.map_blocks(
             lambda block, local: (local.keep(members), None), block_states, data=False
         )[0]
@@ -204,48 +204,48 @@ class Engine(ABC):
     def restored(
         self, block_states: list[BlockState], members: Array, before: list[BlockState]
     ) -> list[BlockState]:
-        """Local states with some members (a mask) as they were before."""
+        """Return block states in which the members in a mask are taken from earlier states."""
         pairs = list(zip(block_states, before, strict=True))
         return self.map_blocks(
             lambda block, pair: (pair[0].restored(members, pair[1]), None), pairs, data=False
         )[0]
 
     def collect(self, block_states: list[BlockState], name: str) -> Array:
-        """One field of the local states for all samples (members, samples, ...)."""
+        """Concatenate one field of the block states for all samples (members, samples, ...)."""
         return self.whole([getattr(local, name) for local in block_states], axis=1)
 
     can_checkpoint = True
-    """Whether the state of a fit can be collected here and written to a file."""
+    """Whether the state of a fit can be collected on the host and written to a file."""
 
     def use_codes_store(self, columns: int, folder: Path | None = None) -> None:  # noqa: B027
-        """Keep codes of so many columns outside of the blocks' states, if they may be large."""
+        """Store codes of ``columns`` columns outside of the block states, if they can be large."""
 
     def forget_start(self) -> None:  # noqa: B027
-        """Drop what only starts need to know of rows."""
+        """Delete information about rows that only starts need."""
 
     def close(self) -> None:  # noqa: B027
-        """Let go of what only a fit needs; for most there is nothing."""
+        """Release resources of a fit; most engines have none."""
 
     def result(self, array: Array) -> Array:
-        """An array of all members where the results of a fit are wanted."""
+        """Copy an array of all members to the place where results of a fit are returned."""
         return array
 
     @cached_property
     def row_weight(self) -> Array:
-        """How many times every sample counts (samples,)."""
+        """Weight of every sample (samples,) in sums over rows."""
         return self.whole([block.row_weight for block in self.blocks])
 
     @cached_property
     def full_row_weight(self) -> Array:
-        """How many samples every sample stands for: how often it counts, were it all known."""
+        """Weight of every sample (samples,) if all of its entries were known."""
         return self.whole([block.full_row_weight for block in self.blocks])
 
     def row_sizes(self, degree: float) -> Array:
-        """What the energies of all samples compare with."""
+        """Compute the sizes of all samples (samples,), with which energies are compared."""
         return self.whole([block.row_sizes(degree) for block in self.blocks])
 
     def mean(self) -> float:
-        """Mean entry of the samples that count, in units of scale."""
+        """Mean entry of samples with positive weight, in units of scale."""
         return self._mean_size(1.0) / self.shape[1]
 
     def _mean_size(self, degree: float) -> float:
@@ -268,9 +268,9 @@ class Engine(ABC):
         unit: float | None = None,
         earlier: np.ndarray | float = 0.0,
     ) -> list[EnergyHistogram]:
-        """How energies (members, rows) of local states are spread over the samples that count.
+        """Compute the histogram of the energies (members, rows) of block states for each member.
 
-        In units of a typical sample unless told otherwise, with the counts of earlier ones.
+        ``unit`` is the size of a typical sample by default; ``earlier`` counts are added.
         """
         unit = self.typical_size(degree) if unit is None else unit
 
@@ -279,7 +279,7 @@ class Engine(ABC):
             return None, energy_counts(energies(local), sizes, weight, unit)
 
         counts = earlier + self.sums(count, block_states, data=False)
-        if not (counts.sum(axis=-1) > 0).all():  # energies that are NaN are not counted
+        if not (counts.sum(axis=-1) > 0).all():  # NaN is not counted
             raise FloatingPointError(OUT_OF_RANGE)
         samples = sample_count(float(counts[0, 0].sum()), self._largest_row_weight)
         excess = partial(self._excess_histogram, block_states, degree, energies, unit)
@@ -299,7 +299,7 @@ class Engine(ABC):
         log: float,
         log_share: float,
     ) -> LogHistogram:
-        """How far the energies of a member exceed a limit, of energies or of shares."""
+        """Compute the histogram of the larger excess of each sample over two limits, in logs."""
 
         def count(block: Block, local: Any) -> tuple[None, np.ndarray]:
             of_member = energies(local)[member, ...]
@@ -310,24 +310,24 @@ class Engine(ABC):
 
     @cached_property
     def _largest_row_weight(self) -> float:
-        """Largest weight of a row; known once, as automatic parameters need it after each pass."""
+        """Largest weight of a row; cached, because automatic parameters need it after each pass."""
         return float(namespace(self.row_weight).max(self.row_weight))
 
     @cached_property
     def sample_count(self) -> float:
-        """For how many samples the rows count."""
+        """Number of samples that the rows represent."""
         weights, xp = self.full_row_weight, namespace(self.full_row_weight)
         return sample_count(float(xp.sum(weights)), float(xp.max(weights)))
 
     def typical_size(self, degree: float = 2.0) -> float:
-        """Median size of the samples that count: their squared norm, for the squared error."""
+        """Median size of samples with positive weight: the squared norm for the squared error."""
         if degree not in self._typical:
-            # Counted in units of the mean: nodes then lie alike whatever the units of X.
+            # In units of the mean, so that rounding to nodes does not depend on the units of X.
             self._typical[degree] = self._median_size(degree, self._mean_size(degree) or 1.0)
         return self._typical[degree]
 
     def _median_size(self, degree: float, unit: float) -> float:
-        """Return the median size of the samples that count, from a histogram in some unit."""
+        """Return the median size of samples with positive weight, from a histogram in a unit."""
 
         def counts(block: Block, _: None) -> tuple[None, np.ndarray]:
             return None, node_counts(
@@ -341,11 +341,11 @@ class Engine(ABC):
         return self._median_size(degree, median) if is_clipped else median
 
     def _lower_scale(self, degree: float) -> bool:
-        """Lower the scale if typical entries are less than ``eps`` in its units; return whether.
+        """Lower the scale if typical entries are below ``eps`` in its units; return whether it was.
 
-        Divergences divide by no less than ``eps**2``, and one huge entry would put all others below
-        that. The largest entry to the power ``degree`` stays within the range of floats. Squared
-        errors (degree 2) divide by nothing, and keep the scale.
+        Divergences divide by at least ``eps**2``, and one huge entry would move all others below
+        this limit. The largest entry to the power ``degree`` remains in the range of floats.
+        Squared errors (degree 2) need no division, so the scale is not changed.
         """
         if degree == 2 or self.mean() == 0:
             return False
@@ -356,7 +356,7 @@ class Engine(ABC):
         if typical < noise(self.like) * factor:
             raise ValueError(
                 f"the largest value of X is about {self.scale:.0e}, and the mean of a typical "
-                f"sample is {typical * self.scale:.0e}; this loss cannot compute with both in "
+                f"sample is {typical * self.scale:.0e}; this loss cannot represent both in "
                 f"float{bits}. Set the largest values to NaN or remove their samples"
                 f"{'' if bits == 64 else ', or give X as float64'}."
             )
@@ -367,9 +367,9 @@ class Engine(ABC):
         return True
 
     def map_columns(self, function: Callable[[slice], Array], count: int, cost: float) -> Array:
-        """What a function makes of ``count`` independent columns (..., columns).
+        """Apply a function to ``count`` independent columns; return the results (..., columns).
 
-        On threads where all of them together cost enough operations.
+        Uses threads if the total cost in operations is large enough.
         """
         pieces = max(1, min(self.threads.count, count, int(cost / WORTH_A_THREAD)))
         if pieces == 1:
@@ -378,17 +378,17 @@ class Engine(ABC):
         return namespace(parts[0]).concat(parts, axis=-1)
 
     def member_slices(self, members: int) -> list[slice]:
-        """Members in as many parts as there are threads, where blocks are too few to share."""
+        """Divide members among threads if there are too few blocks to keep all threads busy."""
         return evenly(members, min(self.threads.count, members) if len(self.blocks) == 1 else 1)
 
     def single_threaded(self) -> Engine:
-        """The same data for a thread that works by itself."""
+        """Return an engine of the same data that uses a single thread."""
         copy = shallow_copy(self)
         copy.threads = Threads()
         return copy
 
     def thread_pool(self) -> AbstractContextManager[None]:
-        """Threads at hand meanwhile; arrays that are not NumPy's have their own."""
+        """Open a thread pool for the duration; libraries other than NumPy have their own."""
         return self.threads.open() if isinstance(self.like, np.ndarray) else nullcontext()
 
     def _visits(self, function: Callable, items: Iterable, count: int) -> Iterable:
@@ -396,7 +396,7 @@ class Engine(ABC):
 
 
 def _begin(block: Block, pair: tuple[Array, Array | None]) -> tuple[BlockState, None]:
-    """The members of a sample lie side by side, as products with X want and give them."""
+    """Copy codes so that the members of a sample are adjacent in memory, as in products with X."""
     codes, mixing = pair
     xp = namespace(codes)
     members, n, k = codes.shape
@@ -406,7 +406,7 @@ def _begin(block: Block, pair: tuple[Array, Array | None]) -> tuple[BlockState, 
 
 
 def power_of_two_near(largest: float, bits: int) -> float:
-    """Units that bring the largest entry into [1/2, 1); one where X is zero."""
+    """Return the units in which the largest entry is in [1/2, 1); one if X is zero."""
     limit = 1000 if bits == 64 else 120
     exponent = max(-limit, min(limit, math.frexp(largest)[1]))
     return 2.0**exponent if largest > 0 else 1.0
@@ -417,13 +417,13 @@ def merged_all(results: Iterable[tuple[Any, Any]]) -> tuple[list[Any], Any]:
     kept, total = [], None
     for local, part in results:
         kept.append(local)
-        # In the order of the rows: sums do not depend on the number of threads.
+        # In the order of the rows, so that sums do not depend on the number of threads.
         total = part if total is None else merged(total, part)
     return kept, total
 
 
 def merged(total: Any, part: Any) -> Any:
-    """Merge two values: by their ``merge``, else by addition; None adds nothing."""
+    """Merge two values by their ``merge`` method, or else by addition; None adds nothing."""
     if part is None:
         return total
     return total.merge(part) if hasattr(total, "merge") else total + part
@@ -444,6 +444,6 @@ def mapped(tree: Any, wanted: Callable[[Any], bool], function: Callable[[Any], A
 
 
 def evenly(count: int, parts: int) -> list[slice]:
-    """Consecutive slices of nearly equal length."""
+    """Return consecutive slices of nearly equal length."""
     edges = [count * part // parts for part in range(parts + 1)]
     return [slice(*pair) for pair in itertools.pairwise(edges)]

@@ -1,4 +1,4 @@
-"""Scans of X: what to refuse, and what engines know of rows without reading them again."""
+"""Scans of X: checks of the data, and sizes of rows that need not be read again."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from robustnmf.engine._base import Engine, power_of_two_near
 
 @dataclass(frozen=True)
 class KnownRows:
-    """Sizes and weights of the rows of a block: stands for it where its rows are not read."""
+    """Sizes and weights of the rows of a block, used in its place if its rows are not read."""
 
     by_degree: dict[float, Array]
     row_weight: Array
@@ -47,18 +47,18 @@ class KnownRows:
         return self.by_degree[2.0]
 
     def row_sizes(self, degree: float) -> Array:
-        """Return the sums of the entries of whole rows to some power (rows,)."""
+        """Return the sums of powers of the entries of whole rows (rows,)."""
         return self.by_degree[degree]
 
     def rows(self, at: slice) -> KnownRows:
-        """Return what is known of a slice of the rows."""
+        """Return the sizes and weights of a slice of the rows."""
         by_degree = {d: sizes[at] for d, sizes in self.by_degree.items()}
         return KnownRows(
             by_degree, self.row_weight[at], self.full_row_weight[at], self.nominal_row_weight[at]
         )
 
     def in_units(self, scale: float, *, any_weight: bool) -> KnownRows:
-        """Return what is known in units of a scale; if all rows of X are zero, they all count."""
+        """Return sizes in units of a scale; if all rows of X are zero, they all have weight."""
         by_degree = {d: sizes * scale**-d for d, sizes in self.by_degree.items()}
         known = replace(self, by_degree=by_degree)
         if any_weight:
@@ -67,7 +67,7 @@ class KnownRows:
         return replace(known, row_weight=nominal, full_row_weight=nominal)
 
     def block(self, rows: Array, scale: float, complete: bool, fill: float) -> Block:
-        """The block of these rows, which need not find out again what is known of them."""
+        """Build the block of these rows with the known sizes and weights."""
         block = block_of(rows, scale, None, complete, fill)
         block._sizes = dict(self.by_degree)
         block.row_weight = self.row_weight
@@ -75,19 +75,19 @@ class KnownRows:
 
 
 class OutOfCoreEngine(Engine):
-    """Base class of engines whose rows are not in memory; keeps what the scan of them has found.
+    """Base class of engines whose rows are not in memory; stores the results of a scan.
 
     Parameters
     ----------
     shape : (samples, features)
     stored : numpy dtype
-        Of X as it is stored.
+        Data type of X as it is stored.
     check : callable, optional
-        Called with the summary of the scan of all rows; refuses X by an error.
+        Called with the summary of the scan of all rows; raises an error if X cannot be used.
     degree : float, default=2.0
-        Power of the entries that energies compare with.
+        Exponent of the entries in the size of a row, with which energies are compared.
     dtype : numpy dtype, optional
-        In which X is read; its own by default.
+        Data type in which X is read; that of X by default.
     scale, sample_weight, fill
         As for an engine in memory.
     """
@@ -112,7 +112,7 @@ class OutOfCoreEngine(Engine):
         self._check, self._given_scale = check, scale
 
     def _use_scan(self, known: list[Any], summary: DataSummary) -> None:
-        """Check what a scan has found, and keep what is known of the blocks in units of scale."""
+        """Check the summary of a scan, and store sizes and weights of blocks in units of scale."""
         self._check(summary)
         self.complete = not summary.has_missing
         near = power_of_two_near(summary.largest, 8 * self.dtype.itemsize)
@@ -123,14 +123,14 @@ class OutOfCoreEngine(Engine):
 
     @abstractmethod
     def _in_units(self, known: list[Any], any_weight: bool) -> list[Any]:
-        """Return what is known of the rows of every block in units of scale."""
+        """Return sizes and weights of the rows of every block in units of scale."""
 
     def filled(self) -> Engine:
-        """Return itself; missing values of what is not in memory are not imputed."""
+        """Return itself; missing values of X that is not in memory are not imputed."""
         if not self.complete:
             raise ValueError(
                 "X is not in memory and has missing values; starts from its SVD and orthogonal "
-                "structures need whole rows. Use init='random', or fill in the missing values."
+                "structures need complete rows. Use init='random', or fill in the missing values."
             )
         return self
 
@@ -138,12 +138,12 @@ class OutOfCoreEngine(Engine):
         self.filled()
 
     def member_slices(self, members: int) -> list[slice]:
-        """All members together: rows are read once for all of them."""
+        """Return one slice of all members, so that rows are read once for all of them."""
         return [slice(0, members)]
 
 
 class Occurrences(NamedTuple):
-    """How often something occurs in a table, and where and what the first one is."""
+    """Number of occurrences of something in a table, and position and value of the first one."""
 
     times: int
     row: int
@@ -153,20 +153,20 @@ class Occurrences(NamedTuple):
 
 @dataclass(frozen=True)
 class DataSummary:
-    """What a scan of some rows finds; summaries of parts of X merge.
+    """Summary of a scan of some rows; summaries of several blocks of rows can be merged.
 
     Attributes
     ----------
     least, largest : float
-        Of the known entries.
+        Least and largest known entry.
     rows : int
     known : bool
         Whether any entry is known.
     has_missing, has_inf, is_sparse : bool
     negative, zero : Occurrences or None
-        Negative entries, and zeros where they were counted.
+        Negative entries, and zeros if they were counted.
     any_weight : bool
-        Whether any row counts.
+        Whether any row has positive weight.
     single : bool
         Whether any entry is float32.
     """
@@ -184,7 +184,7 @@ class DataSummary:
     single: bool = False
 
     def merge(self, later: DataSummary) -> DataSummary:
-        """Return the summary of these rows and those that follow."""
+        """Return the summary of these rows and the rows after them."""
         return DataSummary(
             min(self.least, later.least),
             max(self.largest, later.largest),
@@ -203,7 +203,7 @@ class DataSummary:
 def _merged_occurrences(
     one: Occurrences | None, later: Occurrences | None, rows: int
 ) -> Occurrences | None:
-    """Join occurrences in two parts of a table; the first part has so many rows."""
+    """Merge occurrences in two consecutive tables; ``rows`` is the length of the first one."""
     if one is None or later is None:
         return one if later is None else later._replace(row=later.row + rows)
     return one._replace(times=one.times + later.times)
@@ -212,7 +212,7 @@ def _merged_occurrences(
 def scan_rows(
     rows: Array, row_weight: Array | None, degrees: Iterable[float]
 ) -> tuple[KnownRows, DataSummary]:
-    """What to know of rows, in the units in which they are given."""
+    """Return sizes, weights and a summary of rows, in the units in which they are given."""
     summary = scan(rows)
     block = block_of(rows, 1.0, row_weight, not summary.has_missing, 1.0)
     sizes = {d: block.row_sizes(d) for d in {1.0, 2.0, *degrees}}
@@ -222,14 +222,14 @@ def scan_rows(
 
 
 def _once(counts: Array) -> Array:
-    """Counts of rows that are all one, as one number that stands for all of them."""
+    """Return weights of rows; if all are one, as a broadcast view of a single number."""
     if isinstance(counts, np.ndarray) and (counts == 1.0).all():
         return np.broadcast_to(np.ones(1), counts.shape)
     return counts
 
 
 def scan(rows: Array, *, zeros: bool = False) -> DataSummary:
-    """Summarise dense rows (rows, features); ``zeros`` asks to count them."""
+    """Summarise dense rows (rows, features); with ``zeros``, zeros are counted."""
     xp = namespace(rows)
     has_missing = has_holes(rows)
     values = xp.where(xp.isnan(rows), xp.zeros_like(rows), rows) if has_missing else rows
@@ -268,7 +268,7 @@ def scan_sparse(table: scipy.sparse.csr_array) -> DataSummary:
         largest,
         table.shape[0],
         has_inf=largest == float("inf"),
-        is_sparse=not is_whole or least == 0,  # what stores no zero has none
+        is_sparse=not is_whole or least == 0,  # if all entries are stored, zeros are among them
         negative=negative,
         single=values.dtype == np.float32,
     )
@@ -296,28 +296,28 @@ def block_of(
 
 
 def float_dtype(stored: np.dtype) -> np.dtype:
-    """The dtype in which numbers are computed with, in the byte order of this machine.
+    """Return the dtype for computations, in native byte order.
 
-    float32 and float64 stay what they are, in either byte order; all else becomes float64.
+    float32 and float64 are kept, in either byte order; all others become float64.
     """
     native = stored.newbyteorder("=")
     return native if native in (np.float32, np.float64) else np.dtype(np.float64)
 
 
 def as_floats(rows: Any) -> np.ndarray:
-    """Rows as they can be computed with: floats stay, all else becomes float64, masked is NaN."""
+    """Return rows of floats: other numbers become float64, masked values NaN."""
     if scipy.sparse.issparse(rows):
-        raise TypeError("a block of X is sparse; blocks need to be dense. Yield block.toarray().")
+        raise TypeError("a block of X is sparse; blocks must be dense. Yield block.toarray().")
     rows = np.asarray(fill_masked(rows))
     if rows.ndim != 2:
-        raise ValueError(f"a block of X has shape {rows.shape}, but rows and features are needed.")
+        raise ValueError(f"a block of X has the shape {rows.shape}; it must be 2D.")
     if rows.dtype.kind not in "fiub":
         raise ValueError(f"a block of X holds {rows.dtype}, but real numbers are needed.")
     return rows.astype(float_dtype(rows.dtype), copy=False)
 
 
 def is_usable(rows: np.ndarray, complete: bool) -> bool:
-    """Whether float rows are finite and nonnegative; unless they are complete, NaN is allowed."""
+    """Whether float rows are finite and nonnegative; NaN is allowed unless they are complete."""
     values = rows if complete else np.nan_to_num(rows, nan=0.0, posinf=np.inf, neginf=-np.inf)
-    # Of values with NaN both are NaN.
+    # If there are NaN, both are NaN.
     return bool(values.min(initial=0.0) >= 0 and values.max(initial=0.0) < np.inf)

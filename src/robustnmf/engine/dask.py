@@ -1,11 +1,11 @@
-"""X as a Dask array: chunks and their states stay on the workers that hold them.
+"""X as a Dask array: chunks and their states remain on their workers.
 
-Passes compute with chunks of CuPy or PyTorch on their GPUs; for starts and final codes such chunks
+Passes process chunks of CuPy or PyTorch on their GPUs; for starts and final codes such chunks
 are copied to the host of their worker.
 
-Every call of ``map_blocks`` is one graph for the active scheduler: a task for each chunk, and a
+Every call of ``map_blocks`` submits one graph to the active scheduler: a task for each chunk, and a
 tree that merges their values. The function (with the basis) is sent to workers, and the merged sums
-come back. Chunks and states of a lost worker are recomputed by the scheduler.
+are returned. The scheduler recomputes chunks and states of a lost worker.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from robustnmf.engine._scan import (
 from robustnmf.engine.memory import BLOCK_BYTES
 
 FAN_IN = 8
-"""Parts that one task of the tree merges."""
+"""Number of values that one task of the tree merges."""
 
 
 class DaskEngine(OutOfCoreEngine):
@@ -44,7 +44,7 @@ class DaskEngine(OutOfCoreEngine):
     Parameters
     ----------
     X : dask.array.Array (samples, features)
-        Chunked over rows alone.
+        Chunked over rows only.
     **options
         As for :class:`OutOfCoreEngine`.
     """
@@ -92,7 +92,7 @@ class DaskEngine(OutOfCoreEngine):
         return self._run(self._of_rows(visit), pairs, data=data, keep=False)[1]
 
     def _of_rows(self, visit: Visit, *, tiled: bool = False) -> Callable:
-        """The visit of a chunk: its rows, or None, and what is known of them and stays there."""
+        """Return the function for a chunk, given its rows or None, and their sizes and state."""
         scale, complete, fill = self.scale, self.complete, self.fill
 
         def visited(rows: Any, pair: Sequence[Any]) -> tuple[Any, Any]:
@@ -119,10 +119,10 @@ class DaskEngine(OutOfCoreEngine):
         on_device: bool = False,
         keep: bool = True,
     ) -> tuple[list[Any], Any]:
-        """A function of every chunk and its state: what stays, and the rest merged.
+        """Call a function on every chunk and its state; return new states and the merged value.
 
-        The graph is written by hand: telling the scheduler of it is most of what a pass costs
-        besides its arithmetic, and that grows with the number of tasks.
+        The graph is built directly, because submitting it to the scheduler is the main cost of a
+        pass besides its arithmetic, and this cost grows with the number of tasks.
         """
         name, dtype = f"robustnmf-{uuid4().hex}", self.dtype
 
@@ -137,7 +137,7 @@ class DaskEngine(OutOfCoreEngine):
             return function(rows, state)
 
         graph = Layer(name)
-        # One node of the graph for all blocks, so that the basis travels once to a worker.
+        # One node of the graph for all blocks, so that the basis is sent to each worker only once.
         shared = graph.given(task)
         chunks = self.chunks if data else [None] * len(self.chunks)
         both = [
@@ -155,26 +155,26 @@ class DaskEngine(OutOfCoreEngine):
         raise NotImplementedError
 
     def collect(self, block_states: list[Any], name: str) -> Array:
-        """One field of the local states (members, samples, ...), as a Dask array."""
+        """Return one field of the block states (members, samples, ...) as a Dask array."""
         parts = [delayed(_field)(local, name) for local in block_states]
         shape, dtype = delayed(lambda array: (array.shape, array.dtype))(parts[0]).compute()
         return self._joined(parts, dtype, shape[:1], shape[2:])
 
     def whole(self, parts: Sequence[Delayed], axis: int = 0) -> Array:
-        """A number of every sample (samples,), as a Dask array."""
+        """Return the numbers of every sample (samples,) as a Dask array."""
         return self._joined(parts, float)
 
     def _joined(
         self, parts: Sequence[Delayed], dtype: Any, before: tuple = (), after: tuple = ()
     ) -> da.Array:
-        """An array whose rows the blocks hold."""
+        """Return a Dask array whose rows are stored in the blocks."""
         pairs = zip(parts, self.rows, strict=True)
         arrays = [da.from_delayed(p, (*before, rows, *after), dtype) for p, rows in pairs]
         return da.concatenate(arrays, axis=len(before))
 
 
 def refuse_sparse_chunks(chunk: Any, name: str = "robustnmf") -> None:
-    """Refuse a chunk, or what stands for chunks (``_meta``), that is sparse."""
+    """Raise an error if a chunk, or the ``_meta`` of a Dask array, is sparse."""
     kind = type(chunk)
     if scipy.sparse.issparse(chunk) or kind.__module__.partition(".")[0] == "sparse":
         convert = "todense" if kind.__module__.startswith("sparse") else "toarray"
@@ -186,21 +186,21 @@ def refuse_sparse_chunks(chunk: Any, name: str = "robustnmf") -> None:
 
 
 def _chunks(X: da.Array) -> list[Delayed]:
-    """The chunks; of a persisted array those that the scheduler has, by their futures."""
+    """Return the chunks; for a persisted array, the existing futures of the scheduler."""
     graph = X.__dask_graph__()
     nodes = [(node.key, graph.get(node.key), node) for node in X.to_delayed().ravel()]
     return [Delayed(key, {key: held}) if is_future(held) else node for key, held, node in nodes]
 
 
 def _tiles(rows: Array) -> list[slice]:
-    """Parts of a chunk in the host's memory that stay in its cache until they are read again."""
+    """Return slices of a chunk in host memory that are small enough for the cache."""
     if not isinstance(rows, np.ndarray):
         return [slice(None)]
     return evenly(len(rows), min(-(-rows.nbytes // BLOCK_BYTES), len(rows)))
 
 
 def _computes(chunk: Any, dtype: np.dtype) -> bool:
-    """Whether a chunk is of a library that computes where its arrays are, and fit for that."""
+    """Whether a chunk has the dtype and is of a library that computes on its own device."""
     return is_foreign(chunk) and str(chunk.dtype).rpartition(".")[2] == dtype.name
 
 
@@ -222,7 +222,7 @@ def _first(pair: tuple[Any, Any]) -> Any:
 
 
 class Layer:
-    """Tasks that are submitted to the scheduler together, and what they depend on."""
+    """Tasks that are submitted to the scheduler together, and their dependencies."""
 
     def __init__(self, name: str):
         self.name = name
@@ -235,19 +235,19 @@ class Layer:
         return key
 
     def given(self, value: Any) -> str:
-        """A node that is this value."""
+        """Add a node with this value; return its key."""
         return self._added((_itself, _Sealed(value)))
 
     def task(self, function: Callable, *keys: Any) -> str:
-        """A node that is the function of others."""
+        """Add a node that calls a function of other nodes; return its key."""
         return self._added((function, *keys))
 
     def taken(self, value: Any) -> Any:
-        """Nodes of earlier layers by their keys, also in tuples; other values become nodes."""
+        """Replace nodes of earlier layers by their keys, also in tuples; add nodes for others."""
         if isinstance(value, Delayed):
             node = value.dask[value.key]
             if is_future(node):
-                return node  # the scheduler has it
+                return node  # the scheduler has this node already
             self.before[value.key] = value
             return value.key
         if isinstance(value, tuple):
@@ -255,14 +255,14 @@ class Layer:
         return None if value is None else self.given(value)
 
     def tree(self, pairs: list[str]) -> str:
-        """What the second parts of pairs merge to; neighbours first, in the order of the rows."""
+        """Add nodes that merge the second items of pairs, neighbours first, in order of rows."""
         keys = [self.task(_merged_seconds, group) for group in _groups(pairs)]
         while len(keys) > 1:
             keys = [self.task(_merged, group) for group in _groups(keys)]
         return keys[0]
 
     def delayed(self, keys: Sequence[str]) -> list[Delayed]:
-        """Nodes for Dask."""
+        """Return the nodes with these keys as Dask objects."""
         whole: dict[Any, Any] = {}
         for graph in {id(node.dask): node.dask for node in self.before.values()}.values():
             whole |= graph
@@ -282,7 +282,7 @@ def _groups(keys: list[str]) -> list[list[str]]:
 
 
 class _Sealed:
-    """A value that Dask does not look into."""
+    """A value that Dask does not traverse."""
 
     def __init__(self, value: Any):
         self.value = value

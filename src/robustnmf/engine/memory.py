@@ -1,4 +1,4 @@
-"""X in memory, dense, with missing values or sparse: consecutive row blocks, on threads."""
+"""X in memory (dense, with missing values or sparse): blocks of consecutive rows, on threads."""
 
 from __future__ import annotations
 
@@ -28,37 +28,37 @@ from robustnmf.engine._scan import block_of
 BLOCK_BYTES = 8 * 2**20
 ENOUGH_BLOCKS = 8
 WORTH_A_BLOCK = 1e7
-SWEEPS_COST = 4  # of one component, in entries of a row that a product reads
+SWEEPS_COST = 4  # cost of one component, in entries of a row that a product reads
 
 
 class InMemory(Engine):
-    """Blocks of an array and what stays with them.
+    """Blocks of an array and their states.
 
     Parameters
     ----------
     X : array (samples, features) or CSR array
-        NaN marks an entry that is not known; the blocks then hold a copy of X.
+        NaN marks a missing entry; the blocks then contain a copy of X.
     scale : float, optional
         Units in which X is read; by default a power of two near its largest entry, or less if
         typical entries are far smaller.
     block_rows : int, optional
-        Rows of a block; by default as many as fill ``BLOCK_BYTES``, so that the second
-        product of a pass finds the block still in cache, or fewer where threads would have
-        too few blocks to share.
+        Rows of a block. By default they fill ``BLOCK_BYTES``, so that the block is still in
+        the cache for the second product of a pass, or there are fewer so that every thread gets
+        enough blocks.
     columns : int, default=1
         Columns of the factors that a pass multiplies X with, over all members.
     rank : int, default=1
         Columns of one member.
     copies : int, default=1
-        How many arrays of the size of a block a pass holds for it.
+        Number of arrays of the size of a block that a pass needs.
     degree : float, default=2.0
-        Power of the entries that energies compare with.
+        Exponent of the entries in the size of a row, with which energies are compared.
     sample_weight : array (samples,), float64, optional
-        How many times every sample counts; once by default.
+        Weight of every sample; one by default.
     fill : float, default=1.0
-        What stands for an entry that is not known, in units of scale.
+        Value of missing entries, in units of scale.
     bring_home : bool, default=False
-        Whether results are wanted as arrays of NumPy, wherever X is.
+        Whether results are returned as NumPy arrays if X is on a device.
     """
 
     def __init__(
@@ -95,22 +95,22 @@ class InMemory(Engine):
             self.blocks = self._blocks_of(X, step, fill)
 
     def _blocks_of(self, X: Any, step: int, fill: float) -> list[Any]:
-        """Return the blocks of X in units of scale, of so many rows each."""
+        """Return the blocks of X in units of scale, with ``step`` rows each."""
         blocks = []
         for at in range(0, X.shape[0], step):
             stop = min(at + step, X.shape[0])
             row_weight = None if self.sample_weight is None else self.sample_weight[at:stop]
             blocks.append(_block(X, at, stop, self.scale, row_weight, self.complete, fill))
         if not any(bool(b.xp.any(b.row_weight > 0)) for b in blocks):
-            for block in blocks:  # nothing but zeros: rows are all alike, and all count
+            for block in blocks:  # X is zero: all rows are equal, and all have weight
                 block.row_weight = block.nominal_row_weight
         return blocks
 
     def filled(self) -> InMemory:
         """Return itself, or an engine with missing values imputed, for starts that need whole rows.
 
-        The guess is the best that one component gives: the mean of the feature, by how much
-        the known entries of the row exceed the means of theirs.
+        Imputed values are the best estimate with one component: the mean of the feature, times the
+        ratio of the known entries of the row to the means of their features.
         """
         if self.complete:
             return self
@@ -136,7 +136,7 @@ class InMemory(Engine):
         rows = xp.concat(self.map_blocks(guess)[0])
         return InMemory(
             rows, scale=self.scale, sample_weight=self.sample_weight,
-            block_rows=len(self.blocks[0]),  # codes of a start come by block
+            block_rows=len(self.blocks[0]),  # codes of a start are computed by block
         )  # fmt: skip
 
     def fill_samples(self) -> None:
@@ -149,7 +149,7 @@ class InMemory(Engine):
                 at += len(block)
 
     def samples(self, index: Array) -> Array:
-        """A few chosen samples (chosen, features) in units of scale."""
+        """Return chosen samples (chosen, features) in units of scale."""
         xp = namespace(self.like)
         rows = []
         for i in range(index.shape[0]):
@@ -169,15 +169,15 @@ class InMemory(Engine):
     def _map(
         self, visit: Visit, pairs: list[tuple[Any, Any]], *, data: bool, on_device: bool
     ) -> tuple[list[Any], Any]:
-        if not data:  # too little to do for threads
+        if not data:  # too little work for threads
             return merged_all(visit(*pair) for pair in pairs)
         return merged_all(self._visits(lambda pair: visit(*pair), pairs, len(self.blocks)))
 
 
 def _rows_of_a_block(rows: int, row_bytes: int, row_work: int, columns: int) -> int:
-    """Return the rows of a block: few enough for the cache, enough to be worth a call.
+    """Return the rows of a block: few enough for the cache, many enough to be worth a call.
 
-    The value of a block has as many rows as there are columns, so blocks have more.
+    The value of a block has as many rows as there are columns, so blocks have more rows than that.
     """
     worth = max(int(WORTH_A_BLOCK // (row_work * columns)), 4 * columns)
     count = max(-(-rows * row_bytes // BLOCK_BYTES), min(ENOUGH_BLOCKS, rows // worth), 1)
@@ -187,14 +187,14 @@ def _rows_of_a_block(rows: int, row_bytes: int, row_work: int, columns: int) -> 
 def _block(
     X: Any, at: int, stop: int, scale: float, row_weight: Array | None, complete: bool, fill: float
 ) -> Block:
-    """The block of these rows of X, of the kind that X is."""
+    """Return the block of rows ``at`` to ``stop`` of X, of the type of X."""
     if scipy.sparse.issparse(X):
         return SparseBlock(row_slice(X, at, stop), scale, row_weight)
     return block_of(X[at:stop, :], scale, row_weight, complete, fill)
 
 
 def power_of_two_near_largest(X: Array) -> float:
-    """Units that bring the largest entry into [1/2, 1); one where X is zero."""
+    """Return the units in which the largest entry is in [1/2, 1); one if X is zero."""
     xp = namespace(X)
     if X.shape[0] == 0:
         return 1.0

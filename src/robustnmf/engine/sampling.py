@@ -1,4 +1,4 @@
-"""Some rows of X on the host, drawn by their content: the same ones for every engine."""
+"""Random samples of the rows of X on the host; they depend on the content of X, not its order."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ STRETCH = 1e4
 """Factor of the random projections whose fractional parts are the keys of rows."""
 
 DIGITS = 7
-"""Digits of keys: what rounding in products leaves the same."""
+"""Digits of keys that do not depend on rounding in products."""
 
 MARGIN = 1.5
-"""How many more rows than wanted are looked at before the smallest keys are chosen."""
+"""Ratio of the number of candidates to the number of rows drawn."""
 
 
 EQUAL = 1e-6
-"""Relative difference up to which two rows with the same key are the same row."""
+"""Relative difference up to which two rows with the same key are equal."""
 
 REPEATED = 3.0
-"""Rows that count more than this many times the usual weight are repeated."""
+"""Rows with more than this many times the usual weight are treated as repeated."""
 
 
 WORTH_A_DEVICE = 2**21
-"""Entries of a sample from which on a fit of it is faster on a GPU than on the host."""
+"""Number of entries of a sample above which a fit is faster on a GPU than on the host."""
 
 
 @dataclass(frozen=True)
@@ -40,15 +40,15 @@ class RowSample:
 
     Parameters
     ----------
-    rows : ndarray (rows, features) with NaN where a value is missing, or CSR array
+    rows : ndarray (rows, features) with NaN for missing values, or CSR array
     weight : ndarray (rows,)
-        How many samples of X a row stands for.
+        Number of samples of X that a row represents.
     key : ndarray (rows,)
-        Pseudo-random numbers in [0, 1) that depend on the content of a row alone.
+        Pseudo-random numbers in [0, 1) that depend only on the content of a row.
     total : float
-        Weight of all rows the sample was drawn from.
+        Weight of all rows from which the sample was drawn.
     limit : int
-        Rows that are kept at most, those with the smallest keys.
+        Maximum number of rows; those with the smallest keys are kept.
     """
 
     rows: Any
@@ -61,7 +61,7 @@ class RowSample:
         return len(self.key)
 
     def merge(self, other: RowSample) -> RowSample:
-        """Join the samples of two parts of X."""
+        """Merge the samples of two blocks of rows of X."""
         merged = self.joined(other)
         if len(merged) <= self.limit:
             return merged
@@ -69,7 +69,7 @@ class RowSample:
         return merged.take(np.flatnonzero(merged.key <= last)[: self.limit])
 
     def joined(self, other: RowSample) -> RowSample:
-        """Return the rows of both, whatever the limit."""
+        """Return the rows of both samples, even beyond the limit."""
         stack = scipy.sparse.vstack if scipy.sparse.issparse(self.rows) else np.concatenate
         return RowSample(
             stack([self.rows, other.rows]),
@@ -86,12 +86,12 @@ class RowSample:
         )
 
     def representative(self) -> RowSample:
-        """Return the same rows with weights that add up to the weight of all rows."""
+        """Return the same rows with weights that sum to the weight of all rows of X."""
         drawn = float(self.weight.sum())
         return replace(self, weight=self.weight * (self.total / drawn if drawn > 0 else 1.0))
 
     def distinct(self) -> tuple[RowSample, np.ndarray]:
-        """Return every row once, with its total weight, and the place (rows,) of each row there.
+        """Return every row once, with its total weight, and the index (rows,) of each row there.
 
         Rows are in the order of their keys.
         """
@@ -99,10 +99,10 @@ class RowSample:
         return replace(self.take(first), weight=weights), place
 
     def without_repeats(self) -> RowSample:
-        """Let repeated rows count as often as others, where repeats are the exception.
+        """Reduce the weight of repeated rows to that of others, if repeated rows are the exception.
 
-        They are where most of the weight is in rows of usual weight; a stuck sensor then counts
-        once. In a table of few distinct rows all of them count as they are.
+        They are the exception if most of the weight is in rows of usual weight; the rows of a stuck
+        sensor then count once. In a table of few distinct rows, weights are unchanged.
         """
         _, place, weights = self._repeats()
         usual = float(np.median(weights))
@@ -113,9 +113,9 @@ class RowSample:
         return replace(self, weight=self.weight * by[place])
 
     def _repeats(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the first of equal rows, the place of every row among these, total weights.
+        """Return the first one of equal rows, the index of every row among these, total weights.
 
-        Among thousands of rows a few different ones have the same key: rows with equal keys are
+        Among thousands of rows, a few different ones have the same key, so rows with equal keys are
         compared.
         """
         label, rows = self.key.copy(), np.arange(len(self))
@@ -130,7 +130,7 @@ class RowSample:
     def engine(self, scale: float, fill: float = 1.0, like: Array | None = None) -> InMemory:
         """Build an engine of these rows that reads them in units of a scale.
 
-        Where X (``like``) is on a GPU, many rows are, too; results come back to the host.
+        If X (``like``) is on a GPU, large samples are copied to it; results are on the host.
         """
         equal = bool((self.weight == 1.0).all())
         weight = None if equal else self.weight
@@ -146,11 +146,11 @@ class RowSample:
         )  # fmt: skip
 
     def whole_rows(self) -> Any:
-        """Return the rows with a first guess in the place of missing values."""
+        """Return the rows with missing values imputed."""
         return self.rows if scipy.sparse.issparse(self.rows) else self.engine(1.0).filled().like
 
     def divided(self, by: np.ndarray) -> RowSample:
-        """Return the sample with every row divided by a number of its own (rows,)."""
+        """Return the sample with each row divided by its own number (rows,)."""
         by = np.where(by > 0, by, 1.0)
         if scipy.sparse.issparse(self.rows):
             rows = (scipy.sparse.diags_array(1.0 / by) @ self.rows).tocsr()
@@ -159,13 +159,13 @@ class RowSample:
 
 
 def split_place(key: np.ndarray, turn: int) -> np.ndarray:
-    """Return the place (rows,) of rows in [0, 1) by their keys, another one for every turn."""
+    """Return pseudo-random positions (rows,) in [0, 1) from keys, different for every turn."""
     place = key * 997.0 ** (turn + 1)
     return place - np.floor(place)
 
 
 def _differ(rows: Any, others: Any) -> np.ndarray:
-    """Compare rows one by one, up to rounding; returns which differ (rows,)."""
+    """Compare rows one by one, up to rounding; return a mask (rows,) of rows that differ."""
     if scipy.sparse.issparse(rows):
         gaps, sizes = (abs(m).max(axis=1).toarray().ravel() for m in (rows - others, rows))
         return gaps > EQUAL * sizes
@@ -174,14 +174,14 @@ def _differ(rows: Any, others: Any) -> np.ndarray:
 
 
 Chooser = Callable[[Any], Array]
-"""Of a block: a mask of its rows (rows,)."""
+"""Function that returns a mask of the rows (rows,) of a block."""
 
 
 def draw_rows(engine: Engine, limit: int, choose: Chooser | None = None) -> RowSample:
-    """Draw at most ``limit`` rows that count, in one read of X.
+    """Draw at most ``limit`` rows of positive weight, in one read of X.
 
-    A row is drawn if its key is among the smallest. Keys are the fractional parts of a random
-    projection, so that permuted, repeated or differently blocked rows have the same ones.
+    The rows with the smallest keys are drawn. Keys are the fractional parts of a random
+    projection, so that they do not depend on the order, repetition or blocks of rows.
     """
     xp = namespace(engine.like)
     n, features = engine.shape

@@ -1,7 +1,7 @@
-"""X that is read block by block from where it is stored, the next while the last is computed.
+"""X that is read block by block from storage; the next block is read during computations.
 
-A reader has a shape and a dtype, and reads its blocks one after the other, as often as needed.
-Codes may be kept in a file between passes, too.
+A reader has a shape and a dtype, and reads its blocks in order, as often as needed.
+Codes can also be stored in a file between passes.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ from robustnmf.engine._scan import (
 BLOCK_BYTES = 8 * 2**20
 MOST_BYTES = 64 * 2**20
 AHEAD = 2
-"""Blocks that are read before they are needed."""
+"""Number of blocks that are read in advance."""
 
 AT_ONCE = 2**21
-"""Numbers of a table of codes that are looked at together."""
+"""Numbers of a table of codes that are processed together."""
 
 
 class RowReader(ABC):
@@ -49,17 +49,17 @@ class RowReader(ABC):
     shape: tuple[int, int]
     dtype: np.dtype
     chunk_rows: int = 1
-    """Rows that are stored together."""
+    """Number of rows that are stored together."""
     may_change: bool = False
-    """Whether the rows of a later pass may be others than those of the first."""
+    """Whether later passes can return other rows than the first pass."""
 
     @abstractmethod
     def read(self, step: int) -> Iterator[Callable[[], np.ndarray]]:
-        """For every block of so many rows, a function that reads it; called in order."""
+        """Yield, for every block of ``step`` rows, a function that reads it; called in order."""
 
     @abstractmethod
     def take(self, places: Iterable[int]) -> np.ndarray:
-        """A few chosen rows, in any order."""
+        """Return chosen rows, in any order."""
 
     def blocks(self) -> Iterator[np.ndarray]:
         """Yield all rows in blocks of a moderate size."""
@@ -68,7 +68,7 @@ class RowReader(ABC):
 
 
 class SlicedReader(RowReader):
-    """Anything two-dimensional that hands out rows when it is sliced."""
+    """Reader of any two-dimensional object that returns rows when it is sliced."""
 
     def __init__(self, array: Any):
         self.array = array
@@ -90,14 +90,14 @@ class SlicedReader(RowReader):
 
 
 class SparseReader(SlicedReader):
-    """Rows of a CSR array in memory, of which a few are dense at a time."""
+    """Rows of a CSR array in memory; a few rows at a time are converted to dense."""
 
     def _rows(self, at: slice | np.ndarray) -> np.ndarray:
         return as_floats(self.array[at, :].toarray())
 
 
 class Stored(OutOfCoreEngine):
-    """Blocks of a source; in memory are what is known of rows, and the few that are visited.
+    """Blocks of a reader; only sizes and weights of rows and a few blocks are in memory.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ class Stored(OutOfCoreEngine):
     block_rows : int, optional
         Rows of a block; by default as many as fill ``BLOCK_BYTES``, in whole chunks.
     copies : int, default=1
-        How many arrays of the size of a block a pass holds for it.
+        Number of arrays of the size of a block that a pass needs.
     **options
         As for :class:`OutOfCoreEngine`.
     """
@@ -120,14 +120,14 @@ class Stored(OutOfCoreEngine):
         self._mean: float | None = None
         bytes_a_row = copies * self.shape[1] * self.dtype.itemsize
         chunks = max(1, round(BLOCK_BYTES // bytes_a_row / reader.chunk_rows))
-        most = max(1, MOST_BYTES // bytes_a_row)  # chunks may have many rows
+        most = max(1, MOST_BYTES // bytes_a_row)  # chunks can have many rows
         self.step = block_rows or min(chunks * reader.chunk_rows, most)
         with self.thread_pool(), closing(self._numbered()) as items:
             self._use_scan(*merged_all(self.threads.each(self._scan_block, items)))
         self._check_rows = reader.may_change
 
     def _scan_block(self, item: tuple[int, np.ndarray]) -> tuple[KnownRows, DataSummary]:
-        """Scan a block, given with the number of its first row."""
+        """Scan a block, given with the index of its first row."""
         at, rows = item
         weight = None if self.sample_weight is None else self.sample_weight[at : at + len(rows)]
         return scan_rows(rows, weight, [self.degree])
@@ -156,7 +156,7 @@ class Stored(OutOfCoreEngine):
             return merged_all(self._visits(loaded, items, len(self.blocks)))
 
     def use_codes_store(self, columns: int, folder: Path | None = None) -> None:
-        """Keep codes, of so many columns for all members, in a file of this folder, if any."""
+        """Store codes, with ``columns`` columns for all members, in a file in a folder, if any."""
         if folder is not None:
             rows = [len(block) for block in self.blocks]
             self.codes_store = CodesStore(folder, rows, columns * self.dtype.itemsize)
@@ -166,11 +166,11 @@ class Stored(OutOfCoreEngine):
             self.codes_store.close()
 
     def mean(self) -> float:
-        """Mean entry of the samples that count, in units of scale; known once starts are made."""
+        """Mean entry of samples with positive weight, in units of scale; cached by starts."""
         return super().mean() if self._mean is None else self._mean
 
     def forget_start(self) -> None:
-        """Forget what only starts ask of rows without reading them, but for the mean entry."""
+        """Delete information about rows that only starts need, except the mean entry."""
         self._mean = self.mean()
         kept = {2.0, self.degree}
         self.blocks = [
@@ -190,7 +190,7 @@ class Stored(OutOfCoreEngine):
         return super().whole(parts, axis)
 
     def _read(self) -> Generator[np.ndarray, None, None]:
-        """The rows of all blocks, each read while those before it are computed."""
+        """Yield the rows of all blocks; each is read while the blocks before are processed."""
         reader = ThreadPoolExecutor(1, "read")
         try:
             pending: deque[Future] = deque()
@@ -204,18 +204,18 @@ class Stored(OutOfCoreEngine):
             reader.shutdown(cancel_futures=True)
 
     def _numbered(self) -> Generator[tuple[int, np.ndarray], None, None]:
-        """The rows of all blocks, with the number of the first."""
+        """Yield the rows of all blocks, with the index of the first row."""
         at = 0
         for rows in self._read():
             yield at, rows
             at += len(rows)
 
     def _rows(self, read: Callable[[], np.ndarray]) -> np.ndarray:
-        """The rows of a block; after the first pass, those of a function are checked again."""
+        """Return the rows of a block; after the first pass, blocks of a function are rechecked."""
         rows = read().astype(self.dtype, copy=False)
         if self._check_rows and not is_usable(rows, self.complete):
             raise ValueError(
-                "X has yielded NaN, infinite or negative values that were not there at first. "
+                "X yielded NaN, infinite or negative values that were not there in the first pass. "
                 "The function must yield the same blocks every time."
             )
         return rows
@@ -225,20 +225,20 @@ class Stored(OutOfCoreEngine):
 
 
 def _beside(rows: Iterable[np.ndarray], pairs: Iterable[tuple]) -> Iterator[tuple[Any, Any]]:
-    """The rows of every block, and what is known of it; they must be those of the first time."""
+    """Yield the rows and the state of every block; raise an error if the rows have changed."""
     for given, pair in zip_longest(rows, pairs):
         now = 0 if given is None else len(given)
         before = 0 if pair is None else len(pair[0])
         if now != before:
             raise ValueError(
-                f"X has yielded {before} samples in a block at first and {now} now. "
+                f"X first yielded {before} samples in a block, and now {now}. "
                 "The function must yield the same blocks every time."
             )
         yield given, pair
 
 
 class Handle:
-    """Stands for an array of codes in a :class:`CodesStore`: its block, and its slot there."""
+    """Reference to an array of codes in a :class:`CodesStore`: its block, and its slot there."""
 
     def __init__(self, block: int, slot: int, array: np.ndarray):
         self.block, self.slot = block, slot
@@ -246,13 +246,13 @@ class Handle:
 
 
 class CodesStore:
-    """Codes between passes, in a file without a name.
+    """Codes between passes, in an unnamed file.
 
-    The file has slots with room for an array of every block: codes of one pass, and of the one
-    before. The states of blocks hold handles in place of codes. A slot is free again when the last
-    reference to its handle is gone, as the memory of an array would be: starts and the loop drop
-    their states in the same way for all engines, and a state that may be restored keeps its codes.
-    The file is read and written without a memory map, whose pages would count as memory.
+    The file has slots with space for one array of every block: codes of one pass, and of the pass
+    before. The states of blocks contain handles instead of codes. Slots are reference-counted: a
+    slot is free if its handle is garbage-collected, like the memory of an array. So starts and
+    the loop drop their states in the same way for all engines, and a state that can be restored
+    keeps its codes. The file is not memory-mapped, because its pages would count as memory.
 
     Parameters
     ----------
@@ -260,7 +260,7 @@ class CodesStore:
     rows : sequence of int
         Rows of every block.
     row_bytes : int
-        Bytes of a row at most; arrays with larger rows are not stored.
+        Maximum number of bytes of a row; arrays with larger rows are not stored.
     """
 
     def __init__(self, folder: Path, rows: Sequence[int], row_bytes: int):
@@ -274,7 +274,7 @@ class CodesStore:
     def visited(self, number: int, visit: Visit, block: Any, local: Any) -> tuple[Any, Any]:
         """Visit a block with its codes in memory; return its new state with handles, and the value.
 
-        Codes that the visit returns as they were keep their handles.
+        Codes that the visit returns unchanged keep their handles.
         """
         loaded = self.loaded(local)
         kept, part = visit(block, loaded)
@@ -301,15 +301,15 @@ class CodesStore:
         return table.transpose(1, 0, 2)
 
     def close(self) -> None:
-        """Give up the file."""
+        """Close the file."""
         self._file.close()
 
     def _put(
         self, block: int, array: np.ndarray, before: list[tuple[np.ndarray, Handle]]
     ) -> Handle | np.ndarray:
-        """Return the handle of codes (..., rows, k), which are written to a free slot if new.
+        """Return the handle of codes (..., rows, k); new codes are written to a free slot.
 
-        ``before`` are the codes that were read, and their handles.
+        ``before`` are the codes that were read, with their handles.
         """
         for loaded, handle in before:
             if array is loaded:
@@ -323,7 +323,7 @@ class CodesStore:
             taken.add(slot)
             finalize(handle, taken.discard, slot).atexit = False
             self._file.seek(self._place(handle))
-            # The rows of an array one after the other, whatever comes before them.
+            # Rows are the first axis in the file, so that each row is contiguous.
             left = np.ascontiguousarray(np.moveaxis(array, -2, 0)).data.cast("B")
             while left:
                 left = left[self._file.write(left) :]
@@ -336,7 +336,7 @@ class CodesStore:
         with self._lock:
             self._file.seek(self._place(handle))
             if not read_full(self._file, table.data):
-                raise OSError("the file for codes is shorter than what was written to it.")
+                raise OSError("the file of codes is shorter than the data written to it.")
         return np.moveaxis(table, 0, -2)
 
     def _place(self, handle: Handle) -> int:
@@ -346,8 +346,8 @@ class CodesStore:
 def _codes(state: Any) -> dict[str, Any]:
     """Return the codes in the state of a block, arrays or handles, by name.
 
-    Of a :class:`BlockState` these are the fields ``OF_CODES``. Starts keep tables of rows, which
-    are codes or as large.
+    For a :class:`BlockState` these are the fields ``OF_CODES``. Starts store tables of rows, which
+    are codes or have the same size.
     """
     if isinstance(state, BlockState):
         codes = {name: getattr(state, name) for name in state.OF_CODES}
@@ -357,14 +357,14 @@ def _codes(state: Any) -> dict[str, Any]:
 
 
 def in_parts(table: np.ndarray) -> Iterator[np.ndarray]:
-    """Some rows (..., rows, k) after the other, where all of them might not fit into memory."""
+    """Yield slices of the rows (..., rows, k) of a table that might not fit into memory."""
     step = max(1, AT_ONCE // max(1, table[..., 0, :].size))
     for at in range(0, table.shape[-2], step):
         yield table[..., at : at + step, :]
 
 
 def written(path: Path, table: np.ndarray, factor: float) -> np.ndarray:
-    """A table, multiplied, as a .npy file that is written beside its target, renamed and mapped."""
+    """Write a scaled table to a .npy file next to its target, rename it, and map it."""
     with whole_file(path) as file:
         kind = {"descr": np.lib.format.dtype_to_descr(table.dtype), "fortran_order": False}
         np.lib.format.write_array_header_2_0(file, kind | {"shape": table.shape})

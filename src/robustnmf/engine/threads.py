@@ -1,9 +1,9 @@
-"""Threads for blocks: several visits at a time, each with a BLAS that keeps to one thread.
+"""Threads for blocks: several visits at a time, each with a single-threaded BLAS.
 
-A product with a few columns does not gain from the threads of BLAS, and what comes between the
-products would leave them idle. So blocks are visited side by side, on as many threads as
-BLAS has been allowed: ``OPENBLAS_NUM_THREADS``, ``threadpoolctl`` and the limits that joblib sets
-for its workers all count.
+A product with a few columns does not benefit from the threads of BLAS, and they would be idle
+between the products. So blocks are visited in parallel, on as many threads as BLAS is allowed to
+use: ``OPENBLAS_NUM_THREADS``, ``threadpoolctl`` and the limits that joblib sets
+for its workers are all respected.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Result = TypeVar("Result")
 
 
 class _Blas:
-    """The thread limit of BLAS, which belongs to the process: first come, last gone."""
+    """The BLAS thread limit of the process, reference-counted."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -35,7 +35,7 @@ class _Blas:
 
     @contextmanager
     def on_one_thread(self) -> Iterator[int]:
-        """One thread for BLAS meanwhile; gives the number it had."""
+        """Limit BLAS to one thread for the duration; yield the previous number of threads."""
         with self._lock:
             if not self._users:
                 controller = _controller(len(sys.modules))
@@ -62,7 +62,7 @@ _BLAS = _Blas()
 
 @lru_cache(maxsize=1)
 def _controller(imported: int) -> ThreadpoolController:
-    """Find the libraries, again if more modules were imported: each may bring a BLAS."""
+    """Find the BLAS libraries, again if more modules were imported, which can load another BLAS."""
     return ThreadpoolController()
 
 
@@ -71,9 +71,9 @@ _FREE = local()
 
 @contextmanager
 def one_of_many() -> Iterator[None]:
-    """Fits of this thread leave BLAS alone meanwhile: others fit beside it.
+    """Keep the BLAS thread limits for the duration, because other threads run fits as well.
 
-    Limits that threads set and take back in turn leave BLAS on one thread for good.
+    If threads set and restore limits in turn, BLAS can remain on one thread.
     """
     before = getattr(_FREE, "on", False)
     _FREE.on = True
@@ -84,7 +84,7 @@ def one_of_many() -> Iterator[None]:
 
 
 class Threads:
-    """Work that is done side by side while it is open, one after the other while it is not."""
+    """A thread pool: calls run in parallel while it is open, and sequentially otherwise."""
 
     def __init__(self) -> None:
         self._pool: ThreadPoolExecutor | None = None
@@ -92,7 +92,7 @@ class Threads:
 
     @contextmanager
     def open(self) -> Iterator[None]:
-        """Have threads at hand; opening them again inside changes nothing."""
+        """Open the pool for the duration; nested calls have no effect."""
         if self._pool is not None or getattr(_FREE, "on", False):
             yield
             return
@@ -111,7 +111,7 @@ class Threads:
                     self._pool, self.count = None, 1
 
     def each(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
-        """Results in the order of the items, whatever order they come in."""
+        """Yield results in the order of the items."""
         if self._pool is None:
             yield from map(function, items)
             return

@@ -1,7 +1,7 @@
-"""Starts by name; a new one is a file beside these and a line in the dict.
+"""Dictionary of starts by name. To add one, add a file here and an entry to the dictionary.
 
-A start is a function of the engine, the rank and a seed. It returns codes (rows, k) for every
-block and a basis (k, m), in the units of the engine.
+A start is a function of the engine, the number of components and a seed. It returns codes (rows, k)
+for every block and a basis (k, m), in the units of the engine.
 """
 
 from collections.abc import Callable
@@ -23,6 +23,6 @@ INITS: dict[str, Init] = {
 
 DETERMINISTIC = frozenset({"nndsvd", "nndsvda", "robust"})
 FROM_SVD = DETERMINISTIC | {"nndsvdar"}
-"""Starts that need a table without missing values."""
+"""Starts that do not accept missing values."""
 
 __all__ = ["DETERMINISTIC", "FROM_SVD", "INITS", "Init"]

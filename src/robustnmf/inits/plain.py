@@ -2,15 +2,15 @@ r"""Random and SVD starts.
 
 Random start: with both factors uniform on :math:`(0, 2\sqrt{\bar x / k}]`, an entry of the product
 has expectation :math:`\bar x`, the mean of X. The paper starts from random positive factors.
-The codes of a row are a hash of its content: the fractional parts of random projections, which
-are multiplied by a large number first. So a row that is repeated, permuted or in another
-block starts from the same codes, and a sample weight of two is the same as the row twice.
+The codes of a row are a hash of its content: random projections of the row are multiplied by a
+large number, and their fractional parts are taken. So equal rows start from the same codes in any
+order and in any block, and a sample weight of two is equivalent to repeating the row.
 
-Nonnegative double SVD, from block sums alone: for each leading singular triplet (u, s, v) the
-positive or the negative parts of u and v, whichever pair is larger, start one component. Boutsidis
-and Gallopoulos, *SVD based initialization*, Pattern Recognition 41(4), 2008. The subspace comes
-from a few rounds of :math:`V \leftarrow \mathrm{orth}(X^T X V)`; these are the two products that a
-pass computes, block by block. Permuting the samples permutes the codes.
+Nonnegative double SVD, from block sums alone: for each leading singular triplet (u, s, v), either
+the positive or the negative parts of u and v, whichever pair is larger, start one component.
+Boutsidis and Gallopoulos, *SVD based initialization*, Pattern Recognition 41(4), 2008. The subspace
+is computed in a few rounds of :math:`V \leftarrow \mathrm{orth}(X^T X V)`, with the same two
+products as a pass, block by block. Permuting the samples permutes the codes.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ OVERSAMPLING = 10
 ROUNDS = 7
 
 SMALL = 0.01
-"""Size of what "nndsvdar" fills zeros with, over a random start."""
+"""Size of the numbers that replace zeros in "nndsvdar", relative to a random start."""
 
 Counts = list[Array]
 """For every block, the weights of its rows (rows,) in the SVD."""
@@ -60,7 +60,7 @@ def random(engine: Engine, k: int, seed: int) -> tuple[list[Array], Array]:
 
 
 def nndsvd(engine: Engine, k: int, seed: int) -> tuple[list[Array], Array]:
-    """Compute codes (rows, k) by block and basis (k, m), with zeros where a part is cut off."""
+    """Compute codes (rows, k) by block and basis (k, m), with zeros for the parts of wrong sign."""
     counts = engine.map_blocks(lambda block, _: (block.row_weight, None), data=False)[0]
     right = random_subspace(engine, k, seed)
     for _ in range(ROUNDS):
@@ -72,9 +72,9 @@ def nndsvd(engine: Engine, k: int, seed: int) -> tuple[list[Array], Array]:
 def nndsvda(engine: Engine, k: int, seed: int) -> tuple[list[Array], Array]:
     """Compute ``nndsvd`` with zeros replaced by ``sqrt(mean(X) / k)``.
 
-    The published variant fills with the mean of X itself, which does not scale as the
-    factors do. Components of zeros, where X has a smaller rank, get a random basis: filled with
-    equal numbers they would stay equal forever.
+    The published variant fills with the mean of X, which does not scale like the factors. If X
+    has a smaller rank, components of zeros get a random basis: if all were filled with the same
+    number, they would remain equal.
     """
     return fill_zeros(engine, k, seed, engine.mean(), *nndsvd(engine, k, seed))
 
@@ -82,7 +82,7 @@ def nndsvda(engine: Engine, k: int, seed: int) -> tuple[list[Array], Array]:
 def nndsvdar(engine: Engine, k: int, seed: int) -> tuple[list[Array], Array]:
     """Compute ``nndsvd`` with zeros replaced by a hundredth of a random start.
 
-    Components of zeros, where X has a smaller rank, get the random start itself.
+    If X has a smaller rank, components of zeros get the random start itself.
     """
     xp = namespace(engine.like)
     codes, basis = nndsvd(engine, k, seed)
@@ -100,7 +100,7 @@ def nndsvdar(engine: Engine, k: int, seed: int) -> tuple[list[Array], Array]:
 
 
 def random_subspace(engine: Engine, k: int, seed: int) -> Array:
-    """Return random orthonormal rows (k + OVERSAMPLING, features), or as many as X allows."""
+    """Return random orthonormal rows (k + OVERSAMPLING, features), or fewer if X is smaller."""
     n, m = engine.shape
     guess = np.random.default_rng(seed).standard_normal((m, min(k + OVERSAMPLING, n, m)))
     return orthonormal(on_device_of(engine.like, guess, engine.like.dtype).T)
@@ -112,7 +112,7 @@ def orthonormal(rows: Array) -> Array:
 
 
 def iterate_subspace(engine: Engine, right: Array, counts: Counts) -> Array:
-    """Take one step of the subspace iteration: orthonormal rows (r, features) of ``V X^T w X``."""
+    """Take one step of subspace iteration; return orthonormal rows (r, features)."""
 
     def gram_times(block: Block, weight: Array) -> tuple[Array, Array]:
         onto = block.project(right[None, ...])
@@ -148,15 +148,15 @@ def nonnegative_parts(
 ) -> tuple[list[Array], Array]:
     """Compute codes (rows, k) by block and basis (k, features) from k singular triplets.
 
-    Of each triplet the larger of the positive and the negative parts is kept; other entries are
-    zero. Where X has fewer triplets, the other components are zero.
+    The larger one of the positive and negative parts of each triplet is kept; other entries are
+    zero. If X has fewer than k triplets, the remaining components are zero.
     """
     xp = namespace(engine.like)
     missing = max(0, k - singular.shape[0])
     empty = on_device_of(engine.like, np.zeros((missing, right.shape[1])), right.dtype)
     singular = xp.concat([singular[:k], empty[:, 0]])
     right = xp.concat([right[:k, :], empty])
-    # A singular value that is only rounding has no left vector; its component is zero.
+    # A singular value that is only a rounding error has no left vector; its component is zero.
     real = singular > eps(singular) ** 0.5 * xp.max(singular)
     inverse = xp.where(real, 1.0 / floored(singular), xp.zeros_like(singular))
 

@@ -1,11 +1,11 @@
-r"""Robust start: NNDSVD of an SVD in which bad samples have little weight.
+r"""Robust start: NNDSVD of an SVD in which outliers have little weight.
 
-The components of an SVD describe the largest rows first, and then groups of bad rows, which one
-component describes better than it does the good ones. Here no row has more weight than one of
-median norm (a row of norm r counts :math:`\min(1, (r_{med} / r)^2)` times), and the subspace grows
-from one dimension to k while only the majority of the rows, whose distances from it are
-similar, has weight. The interval of distances with weight grows from round to round; a
-round computes the two products of a pass.
+The components of an SVD describe the largest rows first, and then groups of outliers, because one
+component fits such a group better than it fits the other rows. Here no row has more weight than a
+row of median norm (a row of norm r has the weight :math:`\min(1, (r_{med} / r)^2)`). The subspace
+grows from one dimension to k, and meanwhile only the majority of the rows, whose distances from it
+are similar, has weight. The interval of distances with weight grows from round to round; a round
+computes the same two products as a pass.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from robustnmf.solvers import nonnegative_least_squares
 from robustnmf.weightings import Trimmed, WarmupWeights
 
 FIRST, GROWING, LAST = 2, 10, 2
-"""Rounds before weights, while the subspace grows, and with all of its dimensions."""
+"""Rounds without robust weights, with a growing subspace, and with all dimensions."""
 
 
 def robust(engine: Engine, k: int, seed: int) -> tuple[list[Array], Array]:
@@ -33,11 +33,11 @@ def robust(engine: Engine, k: int, seed: int) -> tuple[list[Array], Array]:
     typical = engine.typical_size()
 
     def cap(block: Block, _: None) -> tuple[Array, None]:
-        # No row counts for more than a typical one.
+        # No row has more weight than a typical one.
         return block.row_weight * typical / at_least(block.sq_norms, typical), None
 
     capped = engine.map_blocks(cap, data=False)[0]
-    # After so few rounds the result depends on the first subspace: the same for every seed.
+    # After so few rounds the result depends on the first subspace, so it is the same for all seeds.
     right = random_subspace(engine, k, seed=0)
     for _ in range(FIRST):
         right = iterate_subspace(engine, right, capped)
@@ -55,9 +55,9 @@ def robust(engine: Engine, k: int, seed: int) -> tuple[list[Array], Array]:
 
 
 def _encode(engine: Engine, codes: list[Array], basis: Array) -> list[Array]:
-    """Compute the best codes (rows, k) for the basis, at least 0.001 of the given ones.
+    """Compute the best codes (rows, k) for the basis, but at least 0.001 times the given codes.
 
-    With them the energies of the first pass are meaningful.
+    Good codes make the energies of the first pass meaningful.
     """
     gram = basis @ basis.T
 

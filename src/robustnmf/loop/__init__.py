@@ -1,1 +1,1 @@
-"""The loop that every fit runs: its problem, state, passes, iterations and results."""
+"""The fit loop: problem, state, passes, iterations and results."""

@@ -8,10 +8,10 @@ Record = TypeVar("Record")
 
 
 def replaced(record: Record, **fields: Any) -> Record:
-    """Return a copy of a dataclass with other values of some fields.
+    """Return a copy of a dataclass with some fields replaced.
 
-    For dataclasses without checks and cached values. ``dataclasses.replace``, which calls the
-    constructor, would take about as long as the arithmetic of a step over a small table.
+    Only for dataclasses without checks and cached values. ``dataclasses.replace`` calls the
+    constructor, which would take about as long as the arithmetic of a step on a small table.
     """
     copy = object.__new__(type(record))
     vars(copy).update(vars(record))

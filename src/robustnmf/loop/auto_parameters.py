@@ -1,4 +1,4 @@
-"""Automatic parameters of weightings, updated from the energies until these are stable."""
+"""Automatic parameters of weightings, updated from the energies until the energies are stable."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def objectives(
 def objective_values(
     problem: Problem, weighting: Batch, objective_sums: ObjectiveSums, basis: Array
 ) -> list[ObjectiveValue]:
-    """Compute the objective of every member, copied from the device at once."""
+    """Compute the objective of every member, with one copy from the device."""
     return [
         ObjectiveValue(*row)
         for row in to_numpy(objectives(problem, weighting, objective_sums, basis)).tolist()
@@ -37,7 +37,7 @@ def objective_values(
 
 
 def energies_only(engine: Engine, problem: Problem, state: State) -> State:
-    """Add the energies of the start to a state, where weightings have automatic parameters."""
+    """Add the energies of the start to a state, if weightings have automatic parameters."""
     if not any(member.requested_weighting.has_auto for member in state.members):
         return state
     data_pass = problem.make_pass(engine, state.weighting, state.basis, state.basis)
@@ -66,7 +66,7 @@ def update_auto_parameters(
     if not problem.extrapolates or state.weighting.per_entry:
         return state
     if all(isinstance(state.members[j].weighting, WarmupWeights) for j in automatic):
-        return state  # nothing is decided by the objective of the warm-up
+        return state  # the objective of the warm-up is not used
     _reevaluate(engine, problem, state)
     xp = namespace(state.basis)
     no_momentum = on_device_of(state.basis, [member.momentum == 0 for member in state.members])
@@ -75,7 +75,7 @@ def update_auto_parameters(
 
 
 def end_warmup(engine: Engine, problem: Problem, state: State) -> State:
-    """Replace warm-up weights by the requested weightings, in a fit that is stopped early."""
+    """Replace warm-up weights by the requested weightings, if a fit is stopped early."""
     in_warmup = [
         j for j, member in enumerate(state.members) if isinstance(member.weighting, WarmupWeights)
     ]

@@ -1,7 +1,7 @@
 """Write the state of a fit to disk, and resume the fit from it with the same result.
 
-A checkpoint is an ``.npz`` of arrays and one JSON text, written beside its target and renamed.
-It names the fit it belongs to; nothing in it is ever executed.
+A checkpoint is an ``.npz`` of arrays and one JSON text, written next to its target and then
+renamed. It identifies its fit; its content is never executed.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ RECORDS: dict[str, type] = {
 
 @dataclass
 class Checkpoint:
-    """The file to which the state of a fit is written, and how often.
+    """The file to which the state of a fit is written, and the interval.
 
     Parameters
     ----------
     path : Path
     identity : dict
-        What distinguishes this fit from others, as JSON: data, parameters, version.
+        Data, parameters and version, as JSON, which distinguish this fit from others.
     every : float
         Seconds between two writes.
     """
@@ -54,18 +54,18 @@ class Checkpoint:
     def at(
         cls, path: Path, identity: dict[str, Any], weighting: Weighting, every: float
     ) -> Checkpoint:
-        """Return a checkpoint; refuse a path or a weighting that cannot be written and read."""
+        """Return a checkpoint; raise an error if the path or the weighting is not supported."""
         if KINDS.get(type(weighting).__name__) is not type(weighting):
             raise ValueError(
-                f"checkpoint cannot keep {weighting!r}: it reads the weightings of this library "
-                f"alone, {', '.join(KINDS)}. Leave checkpoint out."
+                f"checkpoint does not support {weighting!r}: only weightings of this library can "
+                f"be stored ({', '.join(KINDS)}). Use checkpoint=None."
             )
         if not path.parent.is_dir():
             raise FileNotFoundError(
-                f"checkpoint is {path}, but there is no folder {path.parent}. Make it first."
+                f"checkpoint is {path}, but there is no folder {path.parent}. Create it."
             )
         if archive.is_stream(path):
-            raise ValueError(f"checkpoint is {path}, a FIFO or a device; a file is needed.")
+            raise ValueError(f"checkpoint is {path}, a FIFO or a device; use a regular file.")
         return cls(path, identity, float(every))
 
     def offer(
@@ -125,7 +125,7 @@ class Checkpoint:
             iteration = int(record["iteration"])
             indices = sorted([member.index for member in members] + list(results))
             if indices != list(range(count)) or not 0 <= iteration <= max_iter:
-                raise ValueError("its members or iterations are none of this fit")
+                raise ValueError("its members or iterations do not belong to this fit")
             state = replace(
                 State.at(members, block_states, basis),
                 previous=previous,
@@ -136,13 +136,13 @@ class Checkpoint:
             raise self.damaged(error) from error
 
     def read(self, expected: str = FORMAT) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """Read arrays and record; refuse those of another fit or format."""
+        """Read arrays and record; raise an error if they are from another fit or format."""
         try:
             arrays, record = archive.read(self.path)
             if record["format"] != expected:
                 raise ValueError(f"its format is {record['format']!r}")
             identity = dict(record["identity"])
-        except Exception as error:  # a broken archive may raise anything
+        except Exception as error:  # a broken archive can raise any exception
             raise self.damaged(error) from error
         different = [
             name for name, value in self.identity.items() if not _same(identity.get(name), value)
@@ -151,26 +151,26 @@ class Checkpoint:
             name = different[0]
             raise ValueError(
                 f"the checkpoint {self.path} belongs to another fit: its {name} is "
-                f"{identity.get(name)!r}, here it is {self.identity[name]!r}. Give another path, "
-                "or delete the file to start over."
+                f"{identity.get(name)!r}, but here it is {self.identity[name]!r}. Use another "
+                "path, or delete the file to start over."
             )
         return arrays, record
 
     def damaged(self, error: Exception) -> ValueError:
-        """Return the error that says why the file cannot be read, and what to do."""
+        """Return the error that explains why the file cannot be read, and what to do."""
         return ValueError(
-            f"{self.path} is no checkpoint that can be read ({error}). Give another path, or "
+            f"{self.path} is not a readable checkpoint ({error}). Use another path, or "
             "delete the file to start over."
         )
 
     def done(self) -> None:
-        """Delete the file, as the fit is finished."""
+        """Delete the file after the fit."""
         self.path.unlink(missing_ok=True)
         archive.delete_leftovers(self.path)
 
 
 def to_json(value: Any) -> Any:
-    """Return a value as JSON keeps it: numbers and texts as they are, arrays as a digest."""
+    """Return a JSON-serialisable value: numbers and texts unchanged, arrays as a digest."""
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     if hasattr(value, "__array__") or is_foreign(value) or isinstance(value, (list, tuple)):
@@ -180,7 +180,7 @@ def to_json(value: Any) -> Any:
 
 
 def samples_of(engine: Engine) -> list[float]:
-    """Project X (n, m) on random directions: a few numbers that depend on all its entries."""
+    """Project X (n, m) on random directions: a few numbers that depend on all of its entries."""
     n, m = engine.shape
     rng = np.random.default_rng(0)
     features = on_device_of(engine.like, rng.random((m, SAMPLES)))
@@ -200,7 +200,7 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def _assert_whole(arrays: dict[str, np.ndarray], engine: Engine, members: int) -> None:
-    """Refuse arrays whose shape, dtype or values are not those of so many members of this fit."""
+    """Raise an error if shapes, dtypes or values of arrays do not match the members of this fit."""
     n, m = engine.shape
     k = arrays["state.basis"].shape[1]
     shapes = {
@@ -212,9 +212,9 @@ def _assert_whole(arrays: dict[str, np.ndarray], engine: Engine, members: int) -
         if has_other_rows or array.shape != shapes.get(name, array.shape):
             raise ValueError(f"{name} has the shape {array.shape}")
         if name in shapes and array.dtype != host_dtype(engine.like):
-            raise ValueError(f"{name} holds {array.dtype}")
+            raise ValueError(f"{name} contains {array.dtype}")
         if not np.isfinite(array).all():
-            raise ValueError(f"{name} holds what is no number")
+            raise ValueError(f"{name} contains values that are not finite")
 
 
 def _with_arrays(fitted: Fitted, to_device: Callable[[np.ndarray], Array]) -> Fitted:

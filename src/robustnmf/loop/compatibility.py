@@ -1,6 +1,6 @@
-"""Which losses, weightings, structures, solvers and kinds of data can be combined.
+"""Supported combinations of losses, weightings, structures, solvers and kinds of data.
 
-The reasons given here are the error messages of estimators and the notes of the table in the
+The reasons returned here are the error messages of estimators and the notes of the table in the
 documentation.
 """
 
@@ -27,7 +27,7 @@ class ModelSpec(NamedTuple):
 
 
 class Combination(NamedTuple):
-    """One combination of parts and data; ``reason`` is None where it is supported."""
+    """One combination of a model and a kind of data; ``reason`` is None if it is supported."""
 
     loss: str
     weighting: str
@@ -47,7 +47,7 @@ def combinations() -> list[Combination]:
     Returns
     -------
     combinations : list of (loss, weighting, structure, data, reason)
-        ``data`` is "dense", "sparse" or "missing" (dense with NaN); ``reason`` is None where
+        ``data`` is "dense", "sparse" or "missing" (dense with NaN); ``reason`` is None if
         the combination is supported, else the message of the error that an estimator raises.
 
     Examples
@@ -73,24 +73,24 @@ def _product() -> Iterator[Combination]:
 
 
 def unsupported_solver_reason(loss: Loss, structure: Structure, solver: str) -> str | None:
-    """Return why a solver cannot be used with these parts, or None where it can."""
+    """Return why a solver cannot be used with a loss and a structure, or None if it can."""
     kind = SOLVERS[solver]
     if not kind.extrapolates:
         return None
     if kind.quadratic and not (loss.quadratic or loss.weighs_entries):
         return (
-            f"solver={solver!r} needs a squared error, and {loss!r} is none. Use solver='auto' or "
-            "'mu'."
+            f"solver={solver!r} needs a squared error, and {loss!r} is not one. Use solver='auto' "
+            "or 'mu'."
         )
     if structure.mixes_samples:
         return (
-            f"solver={solver!r} moves the basis freely, and with {structure!r} it is a mixture of "
-            "samples. Use solver='auto' or 'mu'."
+            f"solver={solver!r} changes the basis freely, but with {structure!r} the basis is a "
+            "mixture of samples. Use solver='auto' or 'mu'."
         )
     if structure.penalises_overlap:
         return (
-            f"solver={solver!r} hurries every sample into a minimum, and with {structure!r} it has "
-            "several: the first one found would be final. Use solver='auto' or 'mu'."
+            f"solver={solver!r} makes every sample converge too early: with {structure!r} a sample "
+            "has several minima, and the first one would be final. Use solver='auto' or 'mu'."
         )
     return None
 
@@ -98,8 +98,8 @@ def unsupported_solver_reason(loss: Loss, structure: Structure, solver: str) -> 
 def fastest_solver(parts: ModelSpec) -> str:
     """Return the name of the solver that ``"auto"`` stands for.
 
-    Not HALS with weights of entries: its majorant with one Gram matrix lies far above the loss
-    where most weights are small.
+    This is not HALS with weights of entries: if most weights are small, its majorant with one Gram
+    matrix lies far above the loss.
     """
     loss, weighting, structure = parts
     names = [n for n in AUTOMATIC if not (weighting.per_entry and SOLVERS[n].quadratic)]
@@ -109,33 +109,33 @@ def fastest_solver(parts: ModelSpec) -> str:
 def unsupported_reason(
     loss: Loss, weighting: Weighting, structure: Structure, data: str
 ) -> str | None:
-    """Return why these parts cannot be used with this kind of data, or None where they can."""
+    """Return why a model cannot be used with this kind of data, or None if it can."""
     if loss.weighs_entries and weighting.per_entry:
         return (
-            f"{loss!r} and {weighting!r} both give every entry a weight of its own. Use {loss!r} "
-            "with a weighting of samples, or loss='frobenius' with this one."
+            f"{loss!r} and {weighting!r} both give every entry its own weight. Use {loss!r} "
+            "with a weighting of samples, or loss='frobenius' with this weighting."
         )
     if data == "sparse":
         if weighting.per_entry:
             return (
-                f"{weighting!r} gives every entry a weight of its own, also the zeros that sparse "
-                "X leaves out. Use a weighting of samples, or dense X where memory allows."
+                f"{weighting!r} gives every entry its own weight, including the zeros that sparse "
+                "X does not store. Use a weighting of samples, or dense X if memory allows."
             )
         if loss.weighs_entries:
             return (
-                f"{loss!r} gives every entry a weight of its own, also the zeros that sparse X "
-                "leaves out. Use loss='frobenius' or 'kullback-leibler', or dense X where memory "
+                f"{loss!r} gives every entry its own weight, including the zeros that sparse X "
+                "does not store. Use loss='frobenius' or 'kullback-leibler', or dense X if memory "
                 "allows."
             )
         if not loss.takes_zeros:
-            return f"{loss!r} needs X > 0, and sparse X is zero where it stores nothing."
+            return f"{loss!r} needs X > 0, but the entries that sparse X does not store are zero."
     return None
 
 
 def needs_dense_rows(loss: Loss, weighting: Weighting) -> bool:
-    """Return whether the zeros of sparse X have to be visited one by one.
+    """Return whether the zeros of sparse X must be visited one by one.
 
-    They are summed up together where the loss is quadratic, or linear in the approximation at zero.
+    This is not needed if the loss is quadratic, or linear in the approximation at x = 0.
     """
     is_linear = loss.quadratic or loss.slope_at_zero is not None
     return not is_linear or loss.weighs_entries or weighting.per_entry

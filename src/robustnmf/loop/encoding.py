@@ -11,7 +11,7 @@ from robustnmf.losses import ReweightedLoss
 from robustnmf.weightings import Batch, Uniform, Weighting
 
 LEAST_CODE = 1e-6
-"""Codes of a start, as a share of their sample: multiplicative updates cannot leave zero."""
+"""Least codes of a start, relative to their sample: multiplicative updates cannot leave zero."""
 
 
 def encode(
@@ -33,9 +33,9 @@ def encode(
 
 
 def entry_weights(engine: Engine, problem: Problem, weighting: Weighting, basis: Array) -> Array:
-    """Compute the weight of every entry (n, m) under the best codes; NaN where X is missing.
+    """Compute the weight of every entry (n, m) for the best codes; NaN for missing entries.
 
-    Of the loss, or of a weighting of entries.
+    These are the weights of the loss, or of a weighting of entries.
     """
     batch = Batch([weighting], basis)
     data_pass = problem.make_pass(engine, batch, basis[None, ...], basis[None, ...])
@@ -51,7 +51,7 @@ def entry_weights(engine: Engine, problem: Problem, weighting: Weighting, basis:
         if isinstance(block, MaskedBlock):
             xp = namespace(weights)
             weights = xp.where(block.known, weights, xp.full_like(weights, xp.nan))
-        return BlockState(weights), None  # of the shape (members, rows, columns), as codes
+        return BlockState(weights), None  # in place of codes: (members, rows, columns)
 
     with engine.thread_pool():
         block_states, _ = engine.map_blocks(visit)
@@ -76,8 +76,8 @@ def encoded_start(engine: Engine, problem: Problem, basis: Array) -> Start:
 def least_codes(problem: Problem, basis: Array) -> Array:
     """Return the least codes (members, 1, k) of a start for samples of norm one.
 
-    Their product with the basis is a small share of the sample. Zero, where the solver can leave
-    zero.
+    Their product with the basis is a small share of the sample. They are zero if the solver can
+    leave zero.
     """
     xp = namespace(basis)
     if not problem.solver.keeps_zeros:

@@ -1,4 +1,4 @@
-"""Results of the members that leave a fit."""
+"""Results of members that have finished a fit."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def finish(
 ) -> dict[int, Fitted]:
     """Build the results of finished members, with the best codes for their basis.
 
-    Importances are those the basis was learned with: the final codes may fit a sample exactly
-    that had no more weight than others.
+    Importances belong to the last pass of the fit: the final codes can fit a sample exactly that
+    had no more weight than others when the basis was learned.
     """
     weighting = state.weighting
     converged = [member.has_converged(tol) for member in state.members]
@@ -46,9 +46,9 @@ def finish(
             codes, cache = data_pass.encode(block, weighting)
             after = data_pass.row_values(block, codes, cache, weighting)
             before = data_pass.row_values(block, *data_pass.evaluate(block, local.codes), weighting)
-            # Where the loss is not convex in the codes, encoding may end in a worse minimum. A row
-            # fitted to rounding may also lose some of its last digits, on which an objective of
-            # weights without bounds depends.
+            # If the loss is not convex in the codes, encoding can find a worse minimum. A row
+            # that is fitted to rounding can also lose some of its last digits, which matter if
+            # weights are unbounded.
             least = energy_rounding(codes) * block.row_sizes(problem.loss.degree)
             worse = after > (1 + 1e-6) * namespace(before).maximum(before, least)
             codes = namespace(codes).where(worse[:, :, None], local.codes, codes)
@@ -96,11 +96,11 @@ def _importances(engine: Engine, problem: Problem, state: State) -> Array:
 
 
 def _enlarge_tiny_components(engine: Engine, problem: Problem, state: State) -> State:
-    """Multiply components that rounding alone has left by a power of two, and divide their codes.
+    """Scale components that are only rounding errors by a power of two, and divide their codes.
 
-    If there are more components than X needs, steps cancel and leave some of them smaller than the
-    others by as much as rounding; their codes would be as large as that is small. The product
-    stays the same. Penalties and fixed components determine sizes: these stay.
+    If there are more components than X needs, steps cancel and leave some components as small as
+    rounding errors; their codes would be very large. The product remains the same. Penalties and
+    fixed components determine the sizes, so nothing is scaled with these.
     """
     basis, xp = state.basis, namespace(state.basis)
     if problem.structure.mixes_samples or problem.has_penalty or any(problem.basis_penalty):
@@ -124,7 +124,7 @@ def _enlarge_tiny_components(engine: Engine, problem: Problem, state: State) -> 
 
 
 def _assert_finite(*arrays: Array) -> None:
-    """Raise ``FloatingPointError`` where an array holds NaN or infinite numbers."""
+    """Raise ``FloatingPointError`` if an array contains NaN or infinite numbers."""
     for array in arrays:
         xp = namespace(array)
         parts = in_parts(array) if isinstance(array, np.ndarray) and array.ndim > 2 else [array]

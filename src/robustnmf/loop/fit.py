@@ -1,8 +1,8 @@
 r"""The fit loop: passes, basis update, stopping, result.
 
 A pass updates the codes, computes the energies and gathers the sums from which the basis
-is updated. The first pass does not update the codes, so that pass t ends with
-the factors the paper's algorithms have after t iterations (order Q, W, H).
+is updated. The first pass does not update the codes, so that the factors after pass t are
+those of the paper's algorithms after t iterations (order Q, W, H).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from robustnmf.loop.state import WARMUP_PASSES, Fitted, MemberProgress, Start, S
 from robustnmf.weightings import Weighting
 
 Callback = Callable[[int, State], bool]
-"""Called with iteration and state after every pass; returns whether the fit is to stop."""
+"""Called with iteration and state after every pass; returns whether the fit must stop."""
 
 
 def fit(
@@ -38,25 +38,25 @@ def fit(
 ) -> list[Fitted]:
     """Fit every member of a batch.
 
-    A member has converged when the last ``WINDOW`` passes have each lowered its objective by at
-    most ``tol`` of itself, on average, and then leaves the batch. Its final codes are the best
-    ones for its basis, those that ``encode`` returns for the same rows. ``tol=0`` runs exactly
+    A member has converged and leaves the batch if each of the last ``WINDOW`` passes has lowered
+    its objective by at most ``tol`` times the objective, on average. Its final codes are the best
+    codes for its basis, which ``encode`` also returns for the same rows. ``tol=0`` runs exactly
     ``max_iter`` iterations and nothing else.
 
-    The objective is the phi of the weighting. Where it has automatic parameters, only the majority
-    of the samples has weight in the first ``WARMUP_PASSES`` passes. Then the parameters are read
-    off the energies after each pass until their median changes by less than ``REST`` over
-    ``WINDOW`` passes, or half of the iterations are spent; from then on phi is fixed, and
-    the history starts there.
+    The objective is the phi of the weighting. If the weighting has automatic parameters, only the
+    majority of the samples has weight in the first ``WARMUP_PASSES`` passes. Then the parameters
+    are estimated from the energies after each pass until the median energy changes by less than
+    ``REST`` over ``WINDOW`` passes, or half of the iterations are done. Then phi is fixed, and
+    the history starts.
 
-    With a checkpoint, an interrupted fit is continued.
+    With a checkpoint, an interrupted fit is resumed.
     """
     with engine.thread_pool():
         slices = engine.member_slices(len(weightings))
         if len(slices) == 1 or callback is not None or checkpoint is not None:
             return _fit(engine, problem, weightings, start, max_iter, tol, callback, checkpoint)
 
-        # Members are independent: here each thread fits some members, on all rows.
+        # Members are independent: each thread fits some members on all rows.
         stopped = Event()
 
         def part(members: slice) -> list[Fitted]:
@@ -83,9 +83,9 @@ def _fit(
     callback: Callback | None,
     checkpoint: Checkpoint | None = None,
 ) -> list[Fitted]:
-    # Penalties are in proportion to all samples, and too large where only some have weight.
+    # Penalties are proportional to all samples, and too large if only some of them have weight.
     warmup_passes = 0 if problem.has_penalty else min(WARMUP_PASSES, max_iter // 4)
-    # Every state has its own codes: only one of them may be referenced while a pass runs.
+    # Every state has its own codes, so only one state may be referenced while a pass runs.
     iteration, state, results = _begin(
         engine, problem, weightings, start, max_iter, warmup_passes, checkpoint
     )
@@ -116,7 +116,7 @@ def _fit(
             [member.requested_weighting for member in state.members]
         ):
             state, iteration = run_captured(engine, problem, state, iteration, max_iter)
-            can_capture = False  # the last pass is left, or all passes where capturing failed
+            can_capture = False  # the last pass remains, or all passes if capturing failed
 
 
 def _begin(
@@ -136,7 +136,7 @@ def _begin(
     members = [MemberProgress(i, w, w) for i, w in enumerate(weightings)]
     block_states = engine.begin(start.codes, start.mixing)
     for part in (start.codes, start.mixing or []):
-        part.clear()  # they would stay in memory besides the updated ones
+        part.clear()  # frees the codes of the start
     state = State.at(members, block_states, problem.hold(start.basis))
     state = energies_only(engine, problem, state)
     state = update_auto_parameters(
@@ -148,9 +148,9 @@ def _begin(
 def _run_and_record(
     engine: Engine, problem: Problem, before: State, iteration: int, last: bool
 ) -> tuple[State, Statistics, list[bool]]:
-    """Run a pass and record objectives; also return whose pass was undone.
+    """Run a pass and record objectives; also return whether the pass of each member was undone.
 
-    It is undone where extrapolation has raised the objective.
+    A pass is undone if extrapolation has raised the objective.
     """
     state, statistics = run_pass(
         engine, problem, before, update_codes=iteration > 0, gather=not last

@@ -1,4 +1,4 @@
-"""One iteration of the fit loop: a pass, its record, the step of the basis; many as one graph."""
+"""One iteration of the fit loop (pass, record, basis update), and many iterations as one graph."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from robustnmf.loop.problem import Problem
 from robustnmf.loop.state import ObjectiveValue, State
 
 WORTH_RECORDING = 5
-"""Number of passes left from which on capturing one as a CUDA graph is worth it."""
+"""Least number of remaining passes for which a CUDA graph is captured."""
 
 
 def run_pass(
@@ -54,7 +54,7 @@ def run_pass(
 
 
 def record(problem: Problem, state: State, statistics: Statistics) -> list[bool]:
-    """Record the objective of every member; return whose pass must be undone."""
+    """Record the objective of every member; return for each whether its pass must be undone."""
     values = objective_values(problem, state.weighting, statistics.objective_sums, state.basis)
     return [
         member.record(objective) for member, objective in zip(state.members, values, strict=True)
@@ -66,8 +66,8 @@ def update_basis(
 ) -> State:
     """Return the state with the basis of the next pass.
 
-    A solver that extrapolates sets ``C' = C + b (C - C_before)`` with b growing from
-    zero towards one. A member whose pass was undone continues from its basis before extrapolation.
+    A solver that extrapolates sets ``C' = C + b (C - C_before)``, and b grows from zero
+    towards one. A member whose pass was undone continues from its basis before extrapolation.
     """
     block_states, basis = problem.basis_step(
         engine, state.block_states, state.basis, state.weighting, statistics
@@ -102,8 +102,8 @@ def run_captured(
 ) -> tuple[State, int]:
     """Run all but the last pass as one captured graph; return state and iteration after them.
 
-    Only for members that cannot converge, retune or roll back in between. Where capturing
-    failed, state and iteration are unchanged.
+    Only for members that cannot converge, retune or roll back in between. If capturing
+    fails, state and iteration are unchanged.
     """
     if max_iter - iteration < WORTH_RECORDING:
         return state, iteration
@@ -131,13 +131,13 @@ def run_captured(
 
 
 def _arrays_of(state: State, names: list[str]) -> list[Array]:
-    """Return the arrays of a state that a pass changes; ``names`` are those of block states."""
+    """Return the arrays of a state that a pass changes; ``names`` are fields of block states."""
     local = [getattr(local, name) for local in state.block_states for name in names]
     return [state.basis, state.previous, *local]
 
 
 def _with_arrays(state: State, names: list[str], arrays: Sequence[Array]) -> State:
-    """Return the state with the arrays that ``_arrays_of`` returns replaced by others."""
+    """Return the state with the arrays of ``_arrays_of`` replaced by others."""
     basis, previous, *rest = arrays
     block_states = []
     for at, local in enumerate(state.block_states):

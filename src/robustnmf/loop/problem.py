@@ -1,4 +1,4 @@
-"""The parts of a method that all members of a fit share."""
+"""The model and settings that all members of a fit share."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from robustnmf.weightings import Batch, ObjectiveSums, Weighting
 class ElasticNet(NamedTuple):
     """Elastic-net penalty of the entries of a factor f, ``lasso sum f + ridge/2 sum f^2``.
 
-    In the units in which the gradient of the loss is split.
+    Its units are the units of the parts of the gradient of the loss.
     """
 
     lasso: float = 0.0
@@ -40,14 +40,14 @@ NO_PENALTY = ElasticNet()
 
 @dataclass(frozen=True)
 class Problem:
-    """The parts of a method that all members share.
+    """The model and settings that all members share.
 
     ``fixed`` (components, features) are the first rows of every basis, which stay unchanged:
-    solvers update the others only, or minimise a majorant that is separable over the entries
-    of the basis, which falls even if some of them stay unchanged.
+    solvers update only the others, or minimise a majorant that is separable over the entries
+    of the basis, which decreases even if some entries stay unchanged.
 
-    The penalty of the codes of a sample is part of its energy, so that its weight applies to both.
-    The penalty of the basis is added to phi, which is first made a sum over samples.
+    The penalty of the codes is included in the energy of a sample, so that its weight applies to
+    both. The penalty of the basis is added to phi, after phi is converted to a sum over samples.
     """
 
     loss: Loss
@@ -79,7 +79,7 @@ class Problem:
         )  # fmt: skip
 
     def pass_type(self, per_entry: bool, complete: bool) -> type[Pass]:
-        """Choose the class of passes by kind of weights, loss, and completeness of the data."""
+        """Choose the class of the pass by type of weights, loss, and completeness of the data."""
         if per_entry:
             return EntryPass
         if self.loss.weighs_entries and self.solver.quadratic:
@@ -89,7 +89,7 @@ class Problem:
         return GramPass if complete else MaskedPass
 
     def fill_value(self, per_entry: bool = False) -> float:
-        """Return the number in the place of missing entries, in units of scale."""
+        """Return the value of missing entries, in units of scale."""
         return self.pass_type(per_entry, complete=False).fill_value
 
     @property
@@ -109,7 +109,7 @@ class Problem:
     def update(self, curved: bool) -> partial:
         """Return the update of a factor, with the exponent of multiplicative updates.
 
-        A smaller exponent than the loss allows lowers the objective as well.
+        A smaller exponent than the loss allows also lowers the objective.
         """
         exponent = self.loss.curved_exponent if curved else self.loss.exponent
         return partial(self.solver.step, exponent=exponent * self.structure.exponent)
@@ -131,7 +131,7 @@ class Problem:
         if self.structure.penalises_overlap:
             ridge = self.structure.ridge(basis, statistics.codes_gram)
         if any(self.basis_penalty):
-            # The weighted sums in the units in which phi is a sum over samples. Where the factor
+            # The weighted sums in the units in which phi is a sum over samples. If the factor
             # would overflow, the penalty is divided by it instead.
             objective_sums = statistics.objective_sums
             scale = statistics.log_scale - weighting.log_normaliser(objective_sums)
@@ -154,7 +154,7 @@ class Problem:
     def basis_penalty_value(
         self, weighting: Batch, objective_sums: ObjectiveSums, basis: Array
     ) -> tuple[Array, Array]:
-        """Compute the penalty of the basis in units of objective and shifted one (members, 1)."""
+        """Compute the basis penalty (members, 1) in units of the objective and the shifted one."""
         lasso, ridge = self.basis_penalty
         xp = namespace(basis)
         if not any(self.basis_penalty):

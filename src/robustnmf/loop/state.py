@@ -35,11 +35,11 @@ class ObjectiveValue(NamedTuple):
 
 @dataclass(frozen=True)
 class Start:
-    """Where the members start: for every block codes (members, rows, k), and basis (members, k, m).
+    """Start of all members: codes (members, rows, k) for every block, and basis (members, k, m).
 
     ``mixing`` (members, rows, k) are the coefficients of every sample in the basis, for structures
-    that mix samples; ``basis`` is then its product with X. A fit empties the lists of its start,
-    so that their memory can be freed.
+    that mix samples; ``basis`` is then its product with X. A fit empties the lists of its start
+    to free their memory.
     """
 
     codes: list[Array]
@@ -47,7 +47,7 @@ class Start:
     mixing: list[Array] | None = None
 
     def repeated(self, engine: Engine, times: int) -> Start:
-        """Return a start in which all members are repeated so many times."""
+        """Return a start in which all members are repeated ``times`` times."""
         if times == 1:
             return self
         tile = namespace(self.basis).tile
@@ -69,12 +69,12 @@ class Start:
 
 @dataclass(frozen=True)
 class Fitted:
-    """One member, fitted; everything in the units of the engine.
+    """Results of one fitted member, in the units of the engine.
 
-    ``shifted_objective`` is the last objective less a constant that makes it zero for a perfect
-    fit. Members are compared by it: for large parameters the constant takes all digits of phi.
+    ``shifted_objective`` is the last objective minus a constant, so that it is zero for a perfect
+    fit. Members are compared by it: for large parameters the constant would lose all digits of phi.
     ``penalised_energies`` are the energies with the penalty of the codes. ``basis_penalty_value``
-    is the penalty of the basis, a part of the shifted objective.
+    is the penalty of the basis, which is included in the shifted objective.
     """
 
     codes: Array
@@ -96,9 +96,9 @@ class MemberProgress:
     """Weighting, history and momentum of one member from pass to pass.
 
     Until the automatic parameters of ``requested_weighting`` are frozen, ``weighting`` is updated
-    from the energies after each pass; the objective is not fixed yet and its history starts over.
+    from the energies after each pass; the objective is not fixed yet and its history is restarted.
 
-    ``steps`` counts the steps of the basis since the last restart of the extrapolation, and
+    ``steps`` is the number of basis updates since the last restart of the extrapolation, and
     ``momentum`` is the share of its last step by which the basis was extrapolated before this pass.
     """
 
@@ -116,8 +116,8 @@ class MemberProgress:
     def record(self, objective: ObjectiveValue) -> bool:
         """Record the objective after a pass; return whether the pass must be undone.
 
-        It must where extrapolation has raised the objective. Shifted objectives are compared,
-        which have the digits that the constant takes from the objective.
+        It must be undone if extrapolation has raised the objective. Shifted objectives are
+        compared, because the constant in the objective can hide a difference.
         """
         must_undo = (
             self.momentum > 0
@@ -151,14 +151,14 @@ class MemberProgress:
         if isinstance(self.weighting, WarmupWeights) or (
             self.requested_weighting.has_auto and self.requested_weighting.per_entry
         ):
-            return  # there is no objective that could tell whether extrapolation helps
+            return  # without an objective, it is unknown whether extrapolation helps
         self.momentum = self.steps / (self.steps + PATIENCE)
         self.steps += 1
 
     def update_auto_parameters(
         self, histogram: EnergyHistogram, *, warmup_passes: int, freeze: bool
     ) -> None:
-        """Read automatic parameters off the energies; freeze them once these are stable."""
+        """Estimate automatic parameters from the energies; freeze them if these are stable."""
         self.values.clear()
         self.shifted_objectives.clear()
         if (
@@ -174,7 +174,7 @@ class MemberProgress:
         self.weighting = self.requested_weighting.resolve_auto(histogram)
         if freeze or self._is_stable():
             self.requested_weighting = self.weighting
-            # Objectives under other parameters cannot be compared with those from here on.
+            # Objectives under different parameters cannot be compared.
             self.momentum, self.steps, self.objective = 0.0, 0, None
 
     def _is_stable(self) -> bool:
@@ -208,9 +208,9 @@ class State:
     basis: Array
     previous: Array
     basis_before_extrapolation: Array
-    """The basis before extrapolation; equal to ``basis`` where there is none."""
+    """The basis before extrapolation; equal to ``basis`` if there was none."""
     weighting: Batch
-    """The weightings in force."""
+    """The current weightings."""
 
     @classmethod
     def at(cls, members: list[MemberProgress], block_states: Any, basis: Array) -> State:
@@ -223,12 +223,12 @@ class State:
 
     @property
     def momentum(self) -> Array:
-        """Share of their last step by which members are extrapolated (members, 1, 1)."""
+        """Share of the last step by which members are extrapolated (members, 1, 1)."""
         values = [member.momentum for member in self.members]
         return column(values, self.basis, self.basis.dtype, ndim=3)
 
     def keep(self, engine: Engine, members: list[int]) -> State:
-        """Return the state of the members with these indices; no copy where that is all."""
+        """Return the state of the members with these indices; no copy if these are all members."""
         if len(members) == len(self.members):
             return self
         xp = namespace(self.basis)

@@ -1,4 +1,4 @@
-"""Losses by name; a new one is a file beside these and a line in the dict."""
+"""Dictionary of losses by name. To add a loss, add a file here and an entry to the dictionary."""
 
 from robustnmf.losses._base import Loss
 from robustnmf.losses.alpha import Alpha
@@ -16,7 +16,7 @@ LOSSES: dict[str, type[Loss]] = {
 }
 
 FORMER_NAMES: dict[str, type[Loss]] = {"biweight": TruncatedLoss}
-"""Names of losses that are still understood."""
+"""Former names of losses, which are still accepted."""
 
 __all__ = [
     "FORMER_NAMES",

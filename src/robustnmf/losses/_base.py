@@ -27,20 +27,19 @@ class Loss(BaseEstimator, ABC):
 
     Attributes
     ----------
-    degree : ``entries(c x, c y)`` is ``c**degree entries(x, y)``.
-    exponent : power of the multiplicative update that never raises the loss.
-    curved_exponent : the same for the loss plus a quadratic penalty.
-    unit : derivative of ``entries`` over the difference of the parts that ``split`` returns.
-    quadratic : whether the loss is ``unit / 2`` times the squared error, so that energies follow
-        from Gram matrices of the factors.
-    takes_zeros : whether an entry of X may be zero.
-    slope_at_zero : where x is zero, the loss is this times y, and the negative part of its gradient
-        is zero, so that the zeros of sparse X need not be visited one by one; None for other
-        losses.
-    row_loop : name of the compiled loop that sums the loss over rows, where there is one.
+    degree : degree of homogeneity: ``entries(c x, c y)`` is ``c**degree entries(x, y)``.
+    exponent : exponent of the multiplicative update with which the loss never increases.
+    curved_exponent : the same exponent for the loss plus a quadratic penalty.
+    unit : ratio of the derivative of ``entries`` to the difference of the terms of ``split``.
+    quadratic : whether the loss is ``unit / 2`` times the squared error, so that energies can be
+        computed from Gram matrices of the factors.
+    takes_zeros : whether entries of X can be zero.
+    slope_at_zero : slope s, if the loss is ``s y`` at x = 0 and its gradient has no negative part
+        there, so that the zeros of sparse X need not be visited one by one; None for other losses.
+    row_loop : name of the compiled loop that sums the loss over rows, if there is one.
     divides : whether ``split`` returns ``x / y`` and ones.
-    weighs_entries : whether the loss gives every entry a weight, so that weighted squares majorise
-        it (:class:`ReweightedLoss`).
+    weighs_entries : whether the loss gives every entry a weight and has a majorant of weighted
+        squares (:class:`ReweightedLoss`).
     """
 
     degree: float
@@ -57,22 +56,22 @@ class Loss(BaseEstimator, ABC):
 
     @property
     def has_auto(self) -> bool:
-        """Whether a parameter is "auto" and still to be read off the residuals of a fit."""
+        """Whether a parameter is "auto" and must be estimated from the residuals of a fit."""
         return False
 
     def check_features(self, features: int) -> None:
-        """Raise ``ValueError`` where parameters are not those of X with so many features."""
+        """Raise ``ValueError`` if a parameter does not match the number of features of X."""
 
     def rescaled(self, factor: float) -> Loss:
-        """Return the loss that does for ``factor * x`` what this one does for x."""
+        """Return the loss of ``factor * x`` that is equivalent to this loss of x."""
         return self
 
     def of_features(self, features: np.ndarray) -> Loss:
-        """Return the loss of entries whose features (entries,) are given, one by one."""
+        """Return the loss of single entries (entries,) that belong to the given features."""
         return self
 
     def encoding_path(self) -> tuple[Loss, ...]:
-        """Return the losses under which codes are solved for, each from the codes of the last."""
+        """Return the losses for which codes are solved in turn, each from the previous codes."""
         return (self,)
 
     @abstractmethod
@@ -86,10 +85,10 @@ class Loss(BaseEstimator, ABC):
 
     @abstractmethod
     def split(self, data: Array, approximation: Array) -> tuple[Array | None, Array | None]:
-        """Compute negative and positive part of the gradient with respect to y, up to a factor.
+        """Compute the negative and positive part of the gradient with respect to y, up to a factor.
 
-        Their ratio, after multiplying with the other factor, is the multiplicative
-        update. None stands for ones.
+        The multiplicative update is their ratio, after each is multiplied with the other factor.
+        None means ones.
         """
 
     def split_block(self, block: Block, approximation: Array) -> tuple[Array | None, Array | None]:
@@ -102,17 +101,17 @@ class Loss(BaseEstimator, ABC):
     def curvature(self, data: Array, approximation: Array) -> Array:
         """Compute the second derivative with respect to y, up to the same factor.
 
-        Where the loss is not convex, raised to ``LEAST_CURVATURE`` of its value at x = y,
+        If the loss is not convex, it is at least ``LEAST_CURVATURE`` times its value at x = y,
         which is positive for every loss.
         """
 
     def expanded_energies(self, block: Block, codes: Array, basis: Array, rest: Array) -> Array:
         """Compute energies (members, rows) of a quadratic loss without forming residuals.
 
-        Up to ``unit / 2`` these are ``|x|^2 + |a C|^2 - 2 a.(x C^T)`` over known entries, of which
-        ``rest`` (members, rows) are the terms with codes. The three cancel when a row is fitted
-        well, and an absolute error of ``eps |x|^2`` is left. Energies below ``sqrt(eps) |x|^2``,
-        where that would change the weights, are recomputed from the residual.
+        Up to ``unit / 2`` these are ``|x|^2 + |a C|^2 - 2 a.(x C^T)`` over known entries; ``rest``
+        (members, rows) is the sum of the two terms with codes. The three terms cancel if a row is
+        fitted well, which leaves an absolute error of ``eps |x|^2``. Energies below
+        ``sqrt(eps) |x|^2``, whose error would change the weights, are recomputed from the residual.
         """
         assert self.quadratic
         xp = namespace(codes)
@@ -133,7 +132,7 @@ class Loss(BaseEstimator, ABC):
 def log_excess(over: Array, under: Array) -> Array:
     """Compute ``r - 1 - log r`` of the ratio r of two positive arrays.
 
-    Nonnegative, accurate to rounding where they nearly agree, and finite where they are far
+    The result is nonnegative, accurate to rounding if they nearly agree, and finite if they are far
     apart.
     """
     xp = namespace(over)
@@ -148,11 +147,11 @@ def log_excess(over: Array, under: Array) -> Array:
 def power_excess(
     data: Array, approximation: Array, power: float, unit: Array, direct: Array
 ) -> Array:
-    """Return ``direct``, replaced by a series where x and y nearly agree and it would cancel.
+    """Return ``direct``, replaced by a series for nearly equal x and y, if it would cancel.
 
     With ``x = y (1 + t)``, alpha and beta divergences are ``unit`` times
-    ``((1 + t)^p - 1 - p t) / (p (p - 1))``: 1 and p t are taken off 1 + p t + O(t^2). Below
-    ``eps**(1/6)`` five terms of its series have more digits.
+    ``((1 + t)^p - 1 - p t) / (p (p - 1))``: the numerator subtracts 1 + p t from 1 + p t + O(t^2).
+    If t is below ``eps**(1/6)``, five terms of the series are more accurate.
     """
     xp = namespace(data)
     t = (data - approximation) / approximation
@@ -164,7 +163,7 @@ def power_excess(
 
 
 def kullback_leibler(data: Array, approximation: Array) -> Array:
-    """Compute ``x log(x / y) - x + y`` of every entry, a member of several families of losses."""
+    """Compute ``x log(x / y) - x + y`` of every entry; several families of losses include it."""
     xp = namespace(data)
     nonzero = xp.where(data > 0, data, xp.ones_like(data))
     return xp.where(data > 0, nonzero * log_excess(positive(approximation), nonzero), approximation)

@@ -1,9 +1,9 @@
-r"""Alpha divergence, from Hellinger (1/2) over Kullback-Leibler (1) to Pearson (2).
+r"""Alpha divergence; includes Hellinger (1/2), Kullback-Leibler (1) and Pearson (2).
 
 .. math:: a \leftarrow a \odot \left(\frac{(X / Y)^\alpha C^T}{1 C^T}\right)^{1/\alpha}
 
-with the full denominator: leaving out the sums of the components, as published code does, is
-right only while they are normalised. Cichocki, Lee, Kim and Choi, *Non-negative matrix
+with the full denominator. Published code leaves out the sums of the components, which is
+correct only while they are normalised. Cichocki, Lee, Kim and Choi, *Non-negative matrix
 factorization with alpha-divergence*, Pattern Recognition Letters 29(9), 2008.
 """
 
@@ -18,7 +18,7 @@ from robustnmf.losses._base import Loss, kullback_leibler, power_excess
 
 
 class Alpha(Loss):
-    r"""Alpha divergence; 1 is Kullback-Leibler, 1/2 four times the squared Hellinger distance.
+    r"""Alpha divergence: 1 is Kullback-Leibler, 1/2 is four times the squared Hellinger distance.
 
     .. math::
 
@@ -28,7 +28,7 @@ class Alpha(Loss):
     Parameters
     ----------
     alpha : float other than 0, default=0.5
-        Below zero, X must be positive.
+        Order of the divergence. X must be positive if alpha is negative.
 
     Examples
     --------
@@ -51,27 +51,27 @@ class Alpha(Loss):
 
     @property
     def exponent(self) -> float:  # type: ignore[override]
-        """Power of the multiplicative update that never raises the loss."""
+        """Exponent of the multiplicative update with which the loss never increases."""
         return 1.0 / abs(self.alpha)
 
     @property
     def curved_exponent(self) -> float:  # type: ignore[override]
-        """The same for the loss plus a quadratic penalty."""
+        """The same exponent for the loss plus a quadratic penalty."""
         return 1.0 / (1.0 + self.alpha) if self.alpha > 0 else min(self.exponent, 1.0)
 
     @property
     def unit(self) -> float:  # type: ignore[override]
-        """Derivative of the loss over the difference of the parts of its gradient."""
+        """Ratio of the derivative of the loss to the difference of the parts of its gradient."""
         return 1.0 / abs(self.alpha)
 
     @property
     def takes_zeros(self) -> bool:  # type: ignore[override]
-        """Whether an entry of X may be zero."""
+        """Whether entries of X can be zero."""
         return self.alpha > 0
 
     @property
     def slope_at_zero(self) -> float | None:  # type: ignore[override]
-        """Slope of the loss where x is zero."""
+        """Slope of the loss at x = 0."""
         return 1.0 / self.alpha if self.alpha > 0 else None
 
     def entries(self, data: Array, approximation: Array) -> Array:

@@ -1,7 +1,7 @@
 r"""Beta divergence: squared error, Kullback-Leibler and Itakura-Saito in one family.
 
-The multiplicative update descends with exponent :math:`1 / (2 - \beta)` below 1, 1 on
-[1, 2] and :math:`1 / (\beta - 1)` above 2. Fevotte and Idier, *Algorithms for nonnegative
+The multiplicative update with the exponent :math:`1 / (2 - \beta)` below 1, 1 on [1, 2] and
+:math:`1 / (\beta - 1)` above 2 never raises it. Fevotte and Idier, *Algorithms for nonnegative
 matrix factorization with the beta-divergence*, Neural Computation 23(9), 2011.
 """
 
@@ -22,7 +22,7 @@ from robustnmf.losses._base import (
 
 
 class BetaDivergence(Loss):
-    """Formulas of the family; a subclass has its ``beta``, fixed or as a parameter."""
+    """Formulas of the family; a subclass defines ``beta`` as a constant or as a parameter."""
 
     beta: float
 
@@ -33,14 +33,14 @@ class BetaDivergence(Loss):
 
     @property
     def exponent(self) -> float:  # type: ignore[override]
-        """Power of the multiplicative update that never raises the loss."""
+        """Exponent of the multiplicative update with which the loss never increases."""
         if self.beta < 1:
             return 1.0 / (2.0 - self.beta)
         return 1.0 if self.beta <= 2 else 1.0 / (self.beta - 1.0)
 
     @property
     def curved_exponent(self) -> float:  # type: ignore[override]
-        """The same for the loss plus a quadratic penalty."""
+        """The same exponent for the loss plus a quadratic penalty."""
         return 1.0 / (3.0 - self.beta) if self.beta <= 2 else self.exponent
 
     @property
@@ -50,22 +50,22 @@ class BetaDivergence(Loss):
 
     @property
     def takes_zeros(self) -> bool:  # type: ignore[override]
-        """Whether an entry of X may be zero."""
+        """Whether entries of X can be zero."""
         return self.beta > 0
 
     @property
     def slope_at_zero(self) -> float | None:  # type: ignore[override]
-        """Slope of the loss where x is zero, if it has one there: for Kullback-Leibler."""
+        """Slope of the loss at x = 0; only Kullback-Leibler has one."""
         return 1.0 if self.beta == 1 else None
 
     @property
     def row_loop(self) -> str | None:  # type: ignore[override]
-        """Name of the compiled loop that sums the loss over rows, where there is one."""
+        """Name of the compiled loop that sums the loss over rows, if there is one."""
         return {0.0: "itakura_saito_rows", 1.0: "kullback_leibler_rows"}.get(float(self.beta))
 
     @property
     def divides(self) -> bool:  # type: ignore[override]
-        """Whether ``split`` returns ``x / y`` and ones: for Kullback-Leibler."""
+        """Whether ``split`` returns ``x / y`` and ones, as for Kullback-Leibler."""
         return self.beta == 1
 
     def entries(self, data: Array, approximation: Array) -> Array:
@@ -76,7 +76,7 @@ class BetaDivergence(Loss):
             return kullback_leibler(data, approximation)
         if b == 2:
             return 0.5 * (data - approximation) ** 2
-        # For b <= 0 estimators reject zeros; here they only must not divide by zero.
+        # For b <= 0 estimators reject zeros; here they are replaced to avoid division by zero.
         nonzero = data if b > 0 else xp.where(data > 0, data, xp.ones_like(data))
         unit = y**b
         terms = nonzero**b + (b - 1) * unit - b * data * y ** (b - 1)
@@ -103,7 +103,7 @@ class BetaDivergence(Loss):
 
 
 class Beta(BetaDivergence):
-    r"""Beta divergence; 2 is half the squared error, 1 Kullback-Leibler, 0 Itakura-Saito.
+    r"""Beta divergence: 2 is half the squared error, 1 Kullback-Leibler, 0 Itakura-Saito.
 
     .. math::
 
@@ -113,7 +113,7 @@ class Beta(BetaDivergence):
     Parameters
     ----------
     beta : float, default=1.5
-        At or below zero, X must be positive.
+        Order of the divergence. X must be positive if beta is zero or negative.
 
     Examples
     --------
@@ -130,7 +130,7 @@ class Beta(BetaDivergence):
 
 
 class Frobenius(BetaDivergence):
-    r"""Squared Euclidean distance between a row and its approximation.
+    r"""Squared Euclidean distance between a sample and its approximation; the default.
 
     .. math:: z_i = \sum_j \big(x_{ij} - (AC)_{ij}\big)^2
 

@@ -1,4 +1,4 @@
-"""Losses of entries that grow more slowly than squared residuals: Huber's and truncated squares."""
+"""Losses of entries that grow more slowly than squared residuals: Huber and truncated squares."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ from robustnmf.arrays import Array, Block, at_least, namespace, on_device_of
 from robustnmf.losses._base import Loss
 
 LEAST_WEIGHT = 1e-3
-"""Least second derivative of the majorant of an entry, as a share of that of the square."""
+"""Least second derivative of an entry's majorant, relative to the second derivative of a square."""
 
 EFFICIENT = 1.345
 """Cutoff of Huber's loss in standard deviations: 95% efficient for normal residuals."""
 
 WIDEST, NARROWEST = 6.6, 2.5
-"""Automatic cutoffs of truncated squares in robust standard deviations, where few and where many
-entries are bad."""
+"""Automatic cutoffs of truncated squares in robust standard deviations, for few and for many bad
+entries."""
 
 FEW_BAD, MANY_BAD = 0.01, 0.05
-"""Shares of bad entries up to which the widest, and from which the narrowest cutoffs are taken.
-Good tables have about 1% of their entries beyond six deviations, three where noise grows with the
-entries."""
+"""Shares of bad entries: the widest cutoff is used up to the first, the narrowest above the second.
+In good tables about 1% of the entries are beyond six deviations, or beyond three if the noise grows
+with the entries."""
 
 
 class ReweightedLoss(Loss):
     r"""Concave, increasing function :math:`\rho` of the squared residual of every entry.
 
     The tangent of a concave function lies above it. So weighted squares, with weights
-    :math:`\omega = \rho'(r^2) \le 1` at the current approximation y_0, are a majorant of the loss,
-    and :math:`(y_0 + \omega (x - y_0) - y)^2` is one, too, whose Gram matrices are those of plain
-    least squares. An entry without weight has no influence, as a missing value.
+    :math:`\omega = \rho'(r^2) \le 1` at the current approximation y_0, are a majorant of the loss.
+    :math:`(y_0 + \omega (x - y_0) - y)^2` is another one; it has the same Gram matrices as plain
+    least squares. An entry of weight zero has no influence, like a missing value.
 
-    A subclass defines ``rho`` and ``weight`` of squared residuals, and ``deviations``: the cutoff
-    in robust standard deviations of the residuals, from what a screening of the entries finds.
+    A subclass defines ``rho`` and ``weight`` of squared residuals, and ``deviations``: the
+    automatic cutoff in robust standard deviations of the residuals.
     """
 
     degree = 2.0
@@ -52,10 +52,10 @@ class ReweightedLoss(Loss):
         "usual": ["array-like", None],
     }
     spares_usual: bool = False
-    """Whether automatic cutoffs come with the usual values of features."""
+    """Whether "auto" also estimates the usual values of features."""
 
     ignores_higher: bool = False
-    """Whether entries above ``highest`` have no weight, whatever their residual."""
+    """Whether entries above ``highest`` have weight zero for any residual."""
 
     def __init__(self, cutoff: Any = "auto", highest: Any = None, usual: Any = None):
         self.cutoff = cutoff
@@ -101,7 +101,7 @@ class ReweightedLoss(Loss):
                 )
 
     def with_cutoff(self, cutoff: Any) -> Self:
-        """Return the loss with a cutoff: a number, or one for every feature (features,)."""
+        """Return the loss with a cutoff: one number, or one per feature (features,)."""
         loss = copy(self)
         loss.cutoff = cutoff
         return loss
@@ -116,7 +116,7 @@ class ReweightedLoss(Loss):
         return self._with_arrays(lambda values: values[..., features])
 
     def _with_arrays(self, change: Callable[[np.ndarray], np.ndarray]) -> Self:
-        """Return the loss with what it has for every feature changed; automatic ones are later."""
+        """Return the loss with its per-feature parameters changed; "auto" stays as it is."""
         loss = copy(self)
         for name in () if self.has_auto else ("cutoff", "highest", "usual"):
             value = getattr(self, name)
@@ -125,11 +125,11 @@ class ReweightedLoss(Loss):
         return loss
 
     def cutoffs_like(self, data: Array) -> Array | float:
-        """Return the cutoff as a number, or as an array (features,) where data are."""
+        """Return the cutoff as a number, or as an array (features,) on the device of the data."""
         if self.has_auto:
             raise ValueError(
-                f'{self!r} has no cutoff yet: "auto" is read off the residuals of a fit. Use the '
-                "loss_ of a fitted estimator, or give a number."
+                f'{self!r} has no cutoff yet: "auto" is estimated during a fit. Use loss_ of a '
+                "fitted estimator, or give a number."
             )
         if isinstance(self.cutoff, Real):
             return float(self.cutoff)
@@ -142,13 +142,13 @@ class ReweightedLoss(Loss):
         return self._without_higher(data, self._unless_usual(data, squares, losses))
 
     def entry_weights(self, data: Array, approximation: Array) -> Array:
-        """Compute the weight of every entry, 1 for good ones to 0 for bad ones."""
+        """Compute the weight of every entry, from 1 for good entries to 0 for bad ones."""
         weights = self.weight((data - approximation) ** 2, self.cutoffs_like(approximation))
         weights = self._unless_usual(data, namespace(weights).ones_like(weights), weights)
         return self._without_higher(data, weights)
 
     def _unless_usual(self, data: Array, usual: Array, others: Array) -> Array:
-        """Choose between values of entries that are usual for their feature, and of others."""
+        """Take ``usual`` for entries that are usual for their feature, ``others`` elsewhere."""
         if self.usual is None:
             return others
         xp = namespace(others)
@@ -156,7 +156,7 @@ class ReweightedLoss(Loss):
         return xp.where((data >= bounds[0, ...]) & (data <= bounds[1, ...]), usual, others)
 
     def _without_higher(self, data: Array, values: Array) -> Array:
-        """Set values of entries above ``highest`` to zero, where these are ignored."""
+        """Set values of entries above ``highest`` to zero, if the loss ignores these."""
         if not self.ignores_higher or self.highest is None:
             return values
         xp = namespace(values)
@@ -164,8 +164,8 @@ class ReweightedLoss(Loss):
         return xp.where(data <= highest, values, xp.zeros_like(values))
 
     def split(self, data: Array, approximation: Array) -> tuple[Array, Array]:
-        # Both parts are raised by the same: the gradient is unchanged, and a row or feature without
-        # weight keeps its factor, where a multiplicative update would divide zero by zero.
+        # Adding the same to both parts leaves the gradient unchanged. It avoids 0 / 0 in
+        # multiplicative updates, so that a row or feature without weight keeps its factor.
         weights, raised = self.entry_weights(data, approximation), LEAST_WEIGHT * approximation
         return weights * data + raised, weights * approximation + raised
 
@@ -175,9 +175,9 @@ class ReweightedLoss(Loss):
     def weighted_residuals(self, block: Block, approximation: Array) -> tuple[Array, Array]:
         """Compute weighted residuals (members, rows, features), and sums of rho over rows.
 
-        The sums (members, rows) are float64. Missing entries count as zero.
+        The sums (members, rows) are float64. Missing entries contribute zero.
         """
-        self.cutoffs_like(approximation)  # raises an error if there are none yet
+        self.cutoffs_like(approximation)  # raises an error if there are no cutoffs yet
         by_feature = np.empty((3, approximation.shape[-1]))
         by_feature[0] = self.cutoff
         by_feature[1:] = np.array([[np.inf], [-np.inf]]) if self.usual is None else self.usual
@@ -194,7 +194,7 @@ class ReweightedLoss(Loss):
 
 
 class HuberLoss(ReweightedLoss):
-    r"""Huber's loss of every entry, with any weighting of the samples.
+    r"""Huber's loss of every entry: squared up to a cutoff, linear beyond it.
 
     .. math::
 
@@ -202,20 +202,21 @@ class HuberLoss(ReweightedLoss):
         \rho(r) = \begin{cases} r^2 & |r| \le c_j \\ 2 c_j |r| - c_j^2 & |r| > c_j \end{cases},
         \qquad \omega = \min\left(1, \frac{c_j}{|r|}\right)
 
-    The loss is convex in each factor. Large residuals have a bounded influence, but keep it:
-    :class:`TruncatedLoss` ignores entries that are far off.
+    Use it for heavy-tailed noise of single entries, with any weighting of samples. The loss is
+    convex in each factor. Large residuals have a bounded influence, but not zero as with
+    :class:`TruncatedLoss`.
 
     Parameters
     ----------
     cutoff : float > 0, array-like (n_features,) or "auto", default="auto"
-        Residual, in the units of X, from which an entry counts linearly; one for all features or
-        one for each. "auto" is 1.345 robust standard deviations of the residuals of each feature,
-        read off a robust fit of at most 1,000 samples.
+        Residual, in the units of X, above which the loss of an entry is linear; one number for all
+        features or one per feature. "auto" is 1.345 robust standard deviations of the residuals of
+        each feature, estimated from a robust fit of at most 1,000 samples.
     highest : array-like (n_features,) or None, default=None
         Largest good value of every feature; see :class:`TruncatedLoss`.
     usual : array-like (2, n_features) or None, default=None
-        Smallest and largest usual value of every feature, between which entries count as squares;
-        see :class:`TruncatedLoss`.
+        Smallest and largest usual value of every feature. Entries between them have the loss
+        :math:`r^2`; see :class:`TruncatedLoss`.
 
     Examples
     --------
@@ -246,33 +247,33 @@ class HuberLoss(ReweightedLoss):
 
 
 class TruncatedLoss(ReweightedLoss):
-    r"""Squared error of good entries, and a constant for bad ones, with any weighting of samples.
+    r"""Squared error of good entries, and a constant for bad ones.
 
     .. math::
 
         z_i = \sum_j \rho(r_{ij}), \qquad \rho(r) = \min(r^2, c_j^2), \qquad
         \omega = \begin{cases} 1 & |r| \le c_j \\ 0 & |r| > c_j \end{cases}
 
-    Use it where single entries are bad: typing errors, spikes, dead or covered pixels. An entry
-    whose residual exceeds the cutoff of its feature, and that is not usual for its feature, is
-    ignored like a missing value, and the rest of the row counts.
+    Use it if single entries are wrong: typing errors, spikes, dead or covered pixels. An entry is
+    ignored like a missing value if its residual exceeds the cutoff of its feature and its value is
+    unusual for the feature. The rest of the row is used. Any weighting of samples can be added.
 
     Parameters
     ----------
     cutoff : float > 0, array-like (n_features,) or "auto", default="auto"
-        Residual, in the units of X, from which an entry has no weight; one for all features or one
-        for each. "auto" is 2.5 to 6.6 robust standard deviations of the residuals of each feature,
-        fewer the more entries are bad. They are read off a robust fit of at most 1,000 samples,
-        which also gives the start of the fit. If hidden entries of these samples are not predicted
-        better without the bad entries, no entry is ignored.
+        Residual, in the units of X, above which an entry has no weight; one number for all features
+        or one per feature. "auto" is 2.5 to 6.6 robust standard deviations of the residuals of each
+        feature, less if more entries are bad. They are estimated from a robust fit of at most 1,000
+        samples, which is also the start of the fit. If ignoring bad entries does not improve the
+        prediction of held-out entries of these samples, no entry is ignored.
     highest : array-like (n_features,) or None, default=None
-        Largest good value of every feature. Entries above it are ignored in the first guess of the
-        codes of a row. Read off the same fit where ``cutoff="auto"``.
+        Largest good value of every feature. Entries above it are ignored in the first estimate of
+        the codes of a row. With ``cutoff="auto"`` it is estimated from the same fit.
     usual : array-like (2, n_features) or None, default=None
         Smallest and largest usual value of every feature. Entries between them have full weight and
-        the loss :math:`r^2`, whatever their residual. With ``cutoff="auto"``, half a quartile range
-        beyond the quartiles of each feature: an entry is bad only if it does not fit *and* is
-        unusual for its feature.
+        the loss :math:`r^2` for any residual. With ``cutoff="auto"`` they lie half an interquartile
+        range outside the quartiles of each feature, so that an entry is bad only if it does not fit
+        *and* is unusual for its feature.
 
     Examples
     --------
@@ -301,7 +302,7 @@ class TruncatedLoss(ReweightedLoss):
         return xp.where(squares <= limits, xp.ones_like(squares), xp.zeros_like(squares))
 
     def encoding_path(self) -> tuple[Loss, ...]:
-        """Codes are those of Huber's loss first, which has one minimum, without gross entries."""
+        """Return Huber's loss without gross entries, which has one minimum, and then this loss."""
         first = HuberLoss(self.cutoff, self.highest, self.usual)
         first.ignores_higher = True
         return (first, self)

@@ -1,4 +1,4 @@
-"""Solvers by name: update rules of a factor, given the terms that a pass has computed."""
+"""Dictionary of solvers by name: update rules of a factor, given the terms from a pass."""
 
 from robustnmf.solvers._base import Quadratic, Ratio, Solver, Terms, Update
 from robustnmf.solvers._penalty import Penalty

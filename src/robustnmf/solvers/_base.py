@@ -1,4 +1,4 @@
-"""Base class of all solvers, and the terms of the update of one factor that they take."""
+"""Base class of all solvers, and the terms from which they update one factor."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from robustnmf.arrays import Array, active_components, at_least, identity_like, 
 class Quadratic:
     """Minimise ``f gram f^T / 2 - linear f^T + lasso sum f`` for every row f of a factor.
 
-    The first ``fixed`` columns of the factor stay unchanged. ``present`` (members, k)
-    are the columns that the loss depends on, where ``gram`` includes a penalty.
+    The first ``fixed`` columns of the factor stay unchanged. If ``gram`` includes a penalty,
+    ``present`` (members, k) marks the columns on which the loss depends.
     """
 
     linear: Array
@@ -30,7 +30,7 @@ class Quadratic:
         return self.linear, factor @ self.gram if no_lasso else factor @ self.gram + self.lasso
 
     def majorant(self, factor: Array) -> Quadratic:
-        """Return a quadratic problem that lies above this one and touches it at factor: itself."""
+        """Return a quadratic function above this one that equals it at factor: this one itself."""
         return self
 
     def rows(self, chosen: slice) -> Quadratic:
@@ -40,11 +40,11 @@ class Quadratic:
         return replace(self, linear=_rows(self.linear, chosen))
 
     def scaled(self, by: Array) -> Quadratic:
-        """Multiply the loss by a factor for each member (members, 1, 1)."""
+        """Multiply the loss by one factor per member (members, 1, 1)."""
         return replace(self, linear=by * self.linear, gram=by * self.gram)
 
     def penalised(self, lasso: Array | float, ridge: Array) -> Quadratic:
-        """Add a penalty; ``ridge`` (members, k) has a number for each column of the factor."""
+        """Add a penalty; ``ridge`` (members, k) has one number per column of the factor."""
         identity = identity_like(self.gram)
         gram = self.gram + ridge[:, :, None] * identity
         present = active_components(self.gram) if self.present is None else self.present
@@ -53,11 +53,11 @@ class Quadratic:
 
 @dataclass(frozen=True)
 class Ratio:
-    """The two parts of the gradient at the current factor, where no more is known of the loss.
+    """The two parts of the gradient at the current factor, for losses that are not quadratic.
 
-    ``gram`` (members, k, k) bounds the second derivative, where there is a bound and a solver
-    that needs it: for the squared error, with weights of one for all entries. The first
-    ``fixed`` columns of the factor stay unchanged; ``present`` as for quadratic terms.
+    ``gram`` (members, k, k) is an upper bound of the second derivative, if there is one and the
+    solver needs it: for the squared error, with weights of one for all entries. The first
+    ``fixed`` columns of the factor stay unchanged; ``present`` is as in ``Quadratic``.
     """
 
     negative: Array
@@ -73,9 +73,9 @@ class Ratio:
         return self.negative, self.positive + self.lasso + self.ridge * factor
 
     def majorant(self, factor: Array) -> Quadratic:
-        """Return a quadratic problem that lies above this one and touches it at factor.
+        """Return a quadratic function above this one that equals it at factor.
 
-        A row without any known entry may be anything, and becomes zero.
+        A row without known entries is arbitrary, and is set to zero.
         """
         assert self.gram is not None
         xp = namespace(factor)
@@ -93,17 +93,17 @@ class Ratio:
         return replace(self, **dict(zip(("negative", "positive"), parts, strict=True)))
 
     def scaled(self, by: Array) -> Ratio:
-        """Multiply the loss by a factor for each member (members, 1, 1)."""
+        """Multiply the loss by one factor per member (members, 1, 1)."""
         gram = None if self.gram is None else by * self.gram
         return replace(self, negative=by * self.negative, positive=by * self.positive, gram=gram)
 
     def penalised(self, lasso: Array | float, ridge: Array) -> Ratio:
-        """Add a penalty; ``ridge`` (members, k) has a number for each column of the factor."""
+        """Add a penalty; ``ridge`` (members, k) has one number per column of the factor."""
         return replace(self, lasso=self.lasso + lasso, ridge=self.ridge + ridge[:, None, :])
 
 
 def _rows(part: Array, chosen: slice) -> Array:
-    """Return a slice of the rows of a part; a single row stands for all rows."""
+    """Return a slice of the rows of an array; a single row is the same for all rows."""
     return part if part.shape[1] == 1 else part[:, chosen, :]
 
 
@@ -112,18 +112,18 @@ Update = Callable[[Array, Terms], Array]
 
 
 class Solver(ABC):
-    """Update rule of a factor, given the terms that a pass has computed.
+    """Update rule of a factor, given the terms from a pass.
 
     Class attributes
     ----------------
-    multiplies : whether its step is the multiplicative one.
-    keeps_zeros : whether an entry that is zero stays zero forever.
-    sweeps : number of coordinate sweeps that its step consists of, zero for other steps.
+    multiplies : whether its step is a multiplicative update.
+    keeps_zeros : whether an entry that is zero always remains zero.
+    sweeps : number of coordinate sweeps in a step, zero for other steps.
     quadratic : whether it needs a quadratic loss, or a quadratic majorant of the loss.
     extrapolates : whether the loop extrapolates the basis in the direction of its last step, and
-        undoes that where it raises the objective.
-    extrapolates_codes : whether codes are extrapolated as well, before they are updated. Of no use
-        where a step takes codes to a minimum, wherever it starts.
+        undoes the extrapolation if it raises the objective.
+    extrapolates_codes : whether codes are also extrapolated before they are updated. This is
+        useless if a step minimises over the codes exactly from any starting point.
     """
 
     multiplies: ClassVar[bool] = False
@@ -135,9 +135,9 @@ class Solver(ABC):
 
     @abstractmethod
     def step(self, factor: Array, terms: Terms, exponent: float) -> Array:
-        """Return the updated factor (members, rows, k), its rows independent of each other.
+        """Return the updated factor (members, rows, k); its rows are independent of each other.
 
-        Never raises the loss.
+        The step never raises the loss.
         """
 
     def extrapolate(self, factor: Array, before: Array, momentum: Array) -> Array:

@@ -1,10 +1,10 @@
 r"""Nonnegative least squares for many rows at once, on a device.
 
-Sweeps over the coordinates guess which ones are positive. Conjugate gradients then solve for these:
-every step is one product with the Gram matrix, of all rows together, in which the other coordinates
-are masked. Both compute in float32; corrections are added until the gradient, which is computed in
-float64, is small enough. Wrong coordinates are exchanged, as in block principal pivoting, until a
-few rows are left at most.
+Coordinate sweeps guess which coordinates are positive. Conjugate gradients then solve for these:
+every step is one product of all rows with the Gram matrix, with the other coordinates masked.
+Both compute in float32; corrections are added until the gradient, which is computed in
+float64, is small enough. Wrong coordinates are exchanged, as in block principal pivoting, until at
+most a few rows are left.
 """
 
 from __future__ import annotations
@@ -12,26 +12,26 @@ from __future__ import annotations
 from robustnmf.arrays import Array, arange_like, as_float64, at_least, kernels_for, namespace
 
 SWEEPS = 40
-"""Sweeps of the guess."""
+"""Number of sweeps for the guess."""
 
 NEGLIGIBLE = 1e-4
-"""Coordinates of the guess that count as zero, as a share of the largest of the row."""
+"""Coordinates of the guess below this share of the largest one of the row are set to zero."""
 
 ROUNDS = 8
-"""Times that wrong coordinates are exchanged."""
+"""Maximum number of exchanges of wrong coordinates."""
 
 STEPS = 20
-"""Steps of conjugate gradients between two gradients in float64."""
+"""Steps of conjugate gradients between two evaluations of the gradient in float64."""
 
 CORRECTIONS = 6
-"""Most corrections of a solution."""
+"""Maximum number of corrections of a solution."""
 
 
 def solve_jointly(linear: Array, gram: Array, tolerance: float) -> tuple[Array, Array]:
     """Solve rows (rows, k) of one Gram matrix (k, k) with unit diagonal, in float64.
 
-    Returns codes (rows, k), and the indices of the rows (unsolved,) that another method has to
-    solve. ``tolerance`` is the relative error that is allowed.
+    Returns codes (rows, k), and the indices of the rows (unsolved,) that another method must
+    solve. ``tolerance`` is the maximum relative error.
     """
     xp = namespace(linear)
     size = xp.max(xp.abs(linear), axis=1, keepdims=True)
@@ -70,9 +70,9 @@ def _guess(linear: Array, gram: Array) -> Array:
 def _solve_on_support(
     linear: Array, gram: Array, positive: Array, codes: Array, tolerance: float
 ) -> tuple[Array, Array]:
-    """Solve ``codes gram = linear`` on positive coordinates (rows, k), the others staying zero.
+    """Solve ``codes gram = linear`` for the positive coordinates (rows, k); the others are zero.
 
-    Also returns ``linear - codes gram`` of all coordinates.
+    Also returns ``linear - codes gram`` for all coordinates.
     """
     xp = namespace(linear)
     low_gram = xp.astype(gram, xp.float32)
@@ -90,7 +90,7 @@ def _solve_on_support(
 
 
 def _replace_rows(table: Array, rows: Array, values: Array) -> Array:
-    """Replace the rows of a table at indices."""
+    """Replace the rows of a table at the given indices."""
     if rows.shape[0] == table.shape[0]:
         return values
     table[rows, :] = values

@@ -5,9 +5,9 @@ r"""Penalty of the codes: elastic net, and overlap of components.
     r(a) = \lambda_1 \sum_j a_j + \frac{\lambda_2}{2} \sum_j a_j^2
     + \frac{s}{2} \sum_{j \ne l} \nu_j a_j \nu_l a_l
 
-for the codes a of one row, in the units in which the gradient of the loss is split; s is a
-factor of the row (``row_factors``). All terms have nonnegative gradients, which multiplicative
-updates add to the positive part of the gradient of the loss.
+for the codes a of one row, in the units of the parts of the gradient of the loss; s is a
+factor of the row (``row_factors``). All terms have nonnegative gradients. Multiplicative
+updates add them to the positive part of the gradient of the loss.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class Penalty:
     def row_factors(self, block: Block) -> Array:
         """Compute the factor s of every row (rows,): its size for the loss over its squared norm.
 
-        With it the overlap term scales with X as the loss does.
+        With this factor, the overlap term scales with X in the same way as the loss.
         """
         if self.degree == 2:
             return namespace(block.sq_norms).ones_like(block.sq_norms)
@@ -122,6 +122,6 @@ class Penalty:
 
 
 def others(parts: Array) -> Array:
-    """Sum all other components for every component, along the last axis; never negative."""
+    """Compute, for every component, the sum of all others along the last axis; never negative."""
     xp = namespace(parts)
     return at_least(xp.sum(parts, axis=-1, keepdims=True) - parts, 0.0)

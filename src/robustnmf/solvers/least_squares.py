@@ -1,21 +1,21 @@
-r"""Nonnegative least squares for a fixed basis, every row independent of the others.
+r"""Nonnegative least squares for a fixed basis; every row is independent of the others.
 
-For each row, :math:`\min_{a \ge 0} \tfrac12 a G a^T - l a^T`, all rows at once by
+For each row, :math:`\min_{a \ge 0} \tfrac12 a G a^T - l a^T`, for all rows together by
 batched solves, in two stages:
 
 * Block principal pivoting: guess which coordinates are positive, solve for them, exchange
-  all coordinates that turn out wrong. A few rounds solve most rows. Kim and Park, *Fast
+  all coordinates that are wrong. A few rounds solve most rows. Kim and Park, *Fast
   nonnegative matrix factorization: an active-set-like method and comparisons*, SIAM
   J. Sci. Comput. 33(6), 2011.
 * The active-set method of Lawson and Hanson (*Solving least squares problems*, 1974) for the
-  rows that keep exchanging, as they do when components are nearly dependent. It adds one
-  coordinate at a time, stays feasible and never raises the objective, so that it can be stopped
+  rows that do not converge because components are nearly dependent. It adds one
+  coordinate at a time, remains feasible and never raises the objective, so that it can be stopped
   at any time.
 
 A row is removed as soon as it is solved, so its codes do not depend on the other
-rows. On a device, where calls are few and large, conjugate gradients come first
-(:mod:`robustnmf.solvers._many_rows`). The arithmetic is float64: the condition number of the basis
-enters squared.
+rows. On a device, which is fast for few and large calls, conjugate gradients are used first
+(:mod:`robustnmf.solvers._many_rows`). All arithmetic is in float64, because errors grow with the
+squared condition number of the basis.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from robustnmf.arrays import (
 )
 from robustnmf.solvers._many_rows import solve_jointly
 
-RIDGE = 1e-13  # keeps duplicate components apart: relative to a unit diagonal
+RIDGE = 1e-13  # makes duplicate components solvable; relative to a unit diagonal
 TOLERANCE = 1e-11
 PATIENCE = 10
 MAX_SWEEPS = 100
@@ -55,9 +55,9 @@ def nonnegative_least_squares(
     Parameters
     ----------
     linear : array (rows, k)
-    gram : array (k, k), or (rows, k, k) where every row has its own
+    gram : array (k, k), or (rows, k, k) with one matrix per row
     guess : array (rows, k), optional; its positive entries are the first guess of the support
-    precision : float; relative error that is allowed on a device, where digits cost steps
+    precision : float; maximum relative error on a device, where more precision takes more steps
     """
     if guess is None and gram.ndim == 2 and kernels_for(linear).is_accelerated:
         return _solve_on_device(linear, gram, precision)
@@ -69,7 +69,7 @@ def by_coordinates(linear: Array, gram: Array, codes: Array) -> Array:
     """Find a local minimum of a quadratic function near codes (rows, k) by coordinate descent.
 
     The function need not be convex: ``gram`` (k, k) or (rows, k, k) has a nonnegative diagonal, so
-    that there is a minimum over every single coordinate. Never raises the function.
+    that there is a minimum over each single coordinate. The function never increases.
     """
     xp = namespace(linear)
     k = linear.shape[1]
@@ -93,14 +93,14 @@ def by_coordinates(linear: Array, gram: Array, codes: Array) -> Array:
 def refine(codes: Array, slope: Array, gram: Array) -> Array:
     """Improve codes (rows, k) by one Newton step on their positive coordinates.
 
-    ``slope = (X - codes C) C^T``, computed from the residual itself, recovers the digits that
-    the Gram matrix loses, which matter where a row is fitted exactly.
+    ``slope = (X - codes C) C^T`` is computed from the residual itself. It recovers the digits that
+    are lost in the Gram matrix, which matter if a row is fitted exactly.
     """
     return _in_chunks(_newton, slope, gram, codes)
 
 
 def _in_chunks(function: Callable, first: Array, gram: Array, second: Array) -> Array:
-    """Apply a function to chunks of rows, in float64; return the dtype of the first array."""
+    """Apply a function to chunks of rows in float64; return the dtype of the first array."""
     xp = namespace(first)
     rows, k = first.shape
     step = max(1, CHUNK_NUMBERS // k**2)
@@ -116,7 +116,7 @@ def _in_chunks(function: Callable, first: Array, gram: Array, second: Array) -> 
 
 
 def _solve_on_device(linear: Array, gram: Array, precision: float) -> Array:
-    """Compute codes (rows, k) of all rows together, and of what is left by pivoting."""
+    """Compute codes (rows, k) of all rows together; pivoting solves the remaining rows."""
     xp = namespace(linear)
     unit, scaled_gram = _unit_components(as_float64(gram))
     codes, rows = solve_jointly(as_float64(linear) * unit, scaled_gram, max(precision, TOLERANCE))
@@ -128,7 +128,7 @@ def _solve_on_device(linear: Array, gram: Array, precision: float) -> Array:
 
 
 def _solve(linear: Array, gram: Array, guess: Array) -> Array:
-    """Compute codes (rows, k) by pivoting, and by the active-set method where that fails."""
+    """Compute codes (rows, k) by pivoting, or by the active-set method for rows that remain."""
     xp = namespace(linear)
     unit, gram = _unit_components(gram)
     linear = linear * unit
@@ -149,7 +149,7 @@ def _newton(slope: Array, gram: Array, codes: Array) -> Array:
 
 
 def _unit_components(gram: Array) -> tuple[Array, Array]:
-    """Return the factors that give every component norm one, and the scaled Gram matrix."""
+    """Return the factors that scale every component to norm one, and the scaled Gram matrix."""
     xp = namespace(gram)
     diagonal = xp.linalg.diagonal(gram)
     unit = xp.where(diagonal > 0, 1.0 / floored(diagonal) ** 0.5, xp.zeros_like(diagonal))
@@ -157,10 +157,10 @@ def _unit_components(gram: Array) -> tuple[Array, Array]:
 
 
 def _pivot(linear: Array, gram: Array, positive: Array) -> tuple[Array, Array]:
-    """Solve by block principal pivoting: exchange all wrong coordinates until none is left.
+    """Solve by block principal pivoting: exchange all wrong coordinates until there are none.
 
-    Returns codes (rows, k), and the rows (rows,) that were given up because the number of wrong
-    coordinates has not decreased for ``PATIENCE`` rounds.
+    Returns codes (rows, k), and a mask (rows,) of the rows that were not solved because the number
+    of wrong coordinates did not decrease for ``PATIENCE`` rounds.
     """
     compiled = kernels_for(linear).pivot(linear, gram, positive, RIDGE, TOLERANCE, PATIENCE)
     if compiled is not None:
@@ -198,7 +198,7 @@ def _pivot(linear: Array, gram: Array, positive: Array) -> tuple[Array, Array]:
 
 
 def _lawson_hanson(linear: Array, gram: Array) -> Array:
-    """Solve rows (rows, k) by the active-set method, one by one on the host: they are few."""
+    """Solve the few rows (rows, k) by the active-set method, one by one on the host."""
     rows, k = linear.shape
     grams = np.broadcast_to(to_numpy(gram), (rows, k, k))
     codes = [_active_set(row, own) for row, own in zip(to_numpy(linear), grams, strict=True)]
@@ -217,11 +217,11 @@ def _active_set(linear: np.ndarray, gram: np.ndarray) -> np.ndarray:
             break
         support[best] = True
         wanted = _solve_support(linear, gram, support)
-        if wanted[best] <= 0:  # it would leave at once: its slope was rounding only
+        if wanted[best] <= 0:  # it would be removed again: its slope was only a rounding error
             support[best], barred[best] = False, True
             continue
         while np.any(leaving := support & (wanted <= 0)):
-            # As far towards the solution as all coordinates stay feasible.
+            # Move towards the solution as far as all coordinates remain feasible.
             fraction = np.full(k, np.inf)
             fraction[leaving] = codes[leaving] / (codes - wanted)[leaving]
             codes = np.maximum(codes + fraction.min() * (wanted - codes), 0.0)
@@ -240,7 +240,7 @@ def _solve_support(linear: np.ndarray, gram: np.ndarray, support: np.ndarray) ->
 
 
 def _times(codes: Array, gram: Array) -> Array:
-    """Compute ``codes gram`` (rows, k), where every row may have its own Gram matrix."""
+    """Compute ``codes gram`` (rows, k); every row can have its own Gram matrix."""
     if gram.ndim == 2:
         return codes @ gram
     return namespace(codes).squeeze(codes[:, None, :] @ gram, axis=1)

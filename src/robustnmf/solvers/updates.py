@@ -1,33 +1,33 @@
 r"""Update rules of a factor: coordinate descent (HALS) and multiplicative updates.
 
-Coordinate descent by columns (HALS), several sweeps for each Gram matrix.
+Coordinate descent by columns (HALS) makes several sweeps for each Gram matrix:
 
 .. math:: f_j \leftarrow \max\Big(0,\; f_j + \frac{l_j - (f G)_j}{G_{jj}}\Big)
 
 with :math:`l = X C^T` and :math:`G = C C^T` for the codes, :math:`l = X^T w A` and
-:math:`G = A^T w A` for the basis. Sweeps cost little beside the products with X, so there are
-several (Gillis and Glineur, *Accelerated multiplicative updates and hierarchical ALS
+:math:`G = A^T w A` for the basis. Several sweeps are made because they cost little compared with
+the products with X (Gillis and Glineur, *Accelerated multiplicative updates and hierarchical ALS
 algorithms for nonnegative matrix factorization*, Neural Computation 24(4), 2012).
 
-Where entries have weights or are missing, the Gram matrix differs from row to row.
-The majorant that takes the current approximation for the missing part of an entry,
-:math:`\omega (x - y)^2 + (1 - \omega)(y_0 - y)^2`, has one Gram matrix for all of them and the
-same gradient.
+If entries have weights or are missing, the Gram matrix differs from row to row.
+The majorant :math:`\omega (x - y)^2 + (1 - \omega)(y_0 - y)^2`, which uses the current
+approximation :math:`y_0` for the missing share of an entry, has one Gram matrix for all rows and
+the same gradient.
 
-Multiplicative updates: the paper's equations 18 and 19.
+Multiplicative updates are the paper's equations 18 and 19:
 
 .. math:: f \leftarrow f \odot \left(\frac{N}{P}\right)^e
 
 with N and P the negative and positive part of the gradient. Lee and Seung, *Algorithms
 for non-negative matrix factorization*, NIPS 2000.
 
-With extrapolation, the entries of a factor that have been growing are first extrapolated,
+With extrapolation, entries of a factor that have grown are first extrapolated,
 
 .. math:: f' = f + b \max(f - f_{before}, 0)
 
-and the update is taken from there: Hien, Leplat and Gillis, *Block majorization minimization
+and the update starts from there: Hien, Leplat and Gillis, *Block majorization minimization
 with extrapolation and application to beta-NMF*, 2024, for losses that are jointly convex. The
-loop undoes a step that raises the objective, so that other losses can be extrapolated as well.
+loop undoes steps that raise the objective, so that other losses can be extrapolated as well.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ FADE = 0.5
 
 
 class Hals(Solver):
-    """Minimise exactly over one coordinate after the other, in several sweeps."""
+    """Minimise exactly over one coordinate after another, in several sweeps."""
 
     sweeps = SWEEPS
     quadratic = True
@@ -56,8 +56,8 @@ class Hals(Solver):
         )
         if problem.present is None:
             return updated
-        # The minimum of a column that the loss does not depend on is zero, by the penalty. It is
-        # halved instead: where the other factor is zero for a pass or two, it may still be of use.
+        # If the loss does not depend on a column, its minimum under the penalty is zero. The
+        # column is halved instead: the other factor may be zero for only a pass or two.
         xp = namespace(updated)
         halved = xp.where(
             updated > smallest(updated) ** 0.5, FADE * updated, xp.zeros_like(updated)
@@ -66,7 +66,7 @@ class Hals(Solver):
 
 
 class Multiplicative(Solver):
-    """Update rule of Lee and Seung; zeros stay zeros, and no entry becomes negative."""
+    """Update rule of Lee and Seung; zeros remain zero, and no entry becomes negative."""
 
     keeps_zeros = True
     multiplies = True
@@ -81,7 +81,7 @@ class Multiplicative(Solver):
 
 
 class ExtrapolatedMultiplicative(Multiplicative):
-    """The same update from an extrapolated factor; entries that shrink are not extrapolated."""
+    """Multiplicative update of an extrapolated factor; shrinking entries are not extrapolated."""
 
     extrapolates = True
     extrapolates_codes = True

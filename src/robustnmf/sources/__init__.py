@@ -1,4 +1,4 @@
-"""The kinds of X: a new kind is a source in one of these files and one line below."""
+"""The kinds of X. To add one, add a source to one of these files and a line below."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SOURCES: tuple[type[Source], ...] = (
     ArrowSource,
     ArraySource,
 )
-"""In the order in which they are tried; the last one takes what no other does."""
+"""Sources in the order in which they are tried; the last one accepts everything else."""
 
 __all__ = [
     "SOURCES",
@@ -39,13 +39,13 @@ __all__ = [
 
 
 def source_for(X: Any, name: str) -> Source:
-    """Return the source of X: the one place where it is found out what X is.
+    """Return the source of X; only this function determines the kind of X.
 
     Parameters
     ----------
     X : object
-        Whatever a user gives an estimator.
+        The data that a user passes to an estimator.
     name : str
-        Of the estimator, for messages.
+        Name of the estimator, for messages.
     """
     return next(kind for kind in SOURCES if kind.claims(X))(X, name)

@@ -1,4 +1,4 @@
-"""What every kind of X answers, and the checks of X that all kinds have in common."""
+"""Base class of all kinds of X, and the checks that all kinds have in common."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from robustnmf.loop.problem import Problem
 from robustnmf.weightings import Weighting
 
 ARRAYS_OF_A_PASS = 4
-"""Arrays of the size of a block that a pass holds for each member if it forms approximations."""
+"""Arrays of the size of a block that a pass needs for each member if it forms approximations."""
 
 LEAST, MOST = 1e-150, 1e150
-"""Largest values of X whose squares stay in the range of float64."""
+"""Bounds of the largest value of X, so that squares remain in the range of float64."""
 
 LEAST_SINGLE, MOST_SINGLE = 1e-32, 1e32
-"""Of float32: sums over many samples stay in its range, and small entries keep their digits."""
+"""Bounds for float32: sums over many samples do not overflow, and small entries keep digits."""
 
 KINDS = {"sparse": "sparse X", "missing": "X with missing values", "dense": "X"}
 
@@ -33,40 +33,40 @@ KINDS = {"sparse": "sparse X", "missing": "X with missing values", "dense": "X"}
 class Source(ABC):
     """A table X of one kind.
 
-    An estimator asks a source for everything that depends on the kind of X: ``checked`` reads or
-    scans it and refuses what cannot be used, ``engine`` holds it for a fit, ``run`` computes a
-    method of a fitted estimator on it, ``give_back`` returns results in its library.
+    An estimator uses a source for everything that depends on the kind of X: ``checked`` reads or
+    scans X and raises errors for invalid data, ``engine`` holds X for a fit, ``run`` computes a
+    method of a fitted estimator, and ``give_back`` returns results in the library of X.
 
     Parameters
     ----------
     X : object
-        As the user gives it.
+        As given by the user.
     name : str
-        Of the estimator, for messages.
+        Name of the estimator, for messages.
 
     Attributes
     ----------
     shape : (samples, features)
-        Known from the beginning where rows are not in memory, else after ``checked``.
+        Known from the beginning if rows are not in memory, else after ``checked``.
     dtype : dtype
-        Of the values as given, after ``checked``.
+        Data type of the values as given, known after ``checked``.
     """
 
     in_memory: ClassVar[bool] = True
-    """Whether the rows are in memory, on this machine or on a device."""
+    """Whether the rows are in memory, on the host or on a device."""
 
     on_device: ClassVar[bool] = False
-    """Whether another library than NumPy computes, where its arrays are."""
+    """Whether a library other than NumPy computes, on the device of its arrays."""
 
     codes_are_lazy: ClassVar[bool] = False
-    """Whether codes stay where the rows are, as a lazy array."""
+    """Whether codes remain on the workers of the rows, as a lazy array."""
 
     shape: tuple[int, int]
     dtype: Any
     spec: ModelSpec
-    """Parts that X was checked for; where an engine scans X itself, they are needed again."""
+    """Model that X was checked for; needed again if an engine scans X itself."""
     read_dtype: Any
-    """Precision in which an engine reads X that is not in memory; its own if None."""
+    """Precision in which an engine reads X that is not in memory; None means that of X."""
 
     def __init__(self, X: Any, name: str):
         self.X = X
@@ -81,10 +81,10 @@ class Source(ABC):
     def checked(
         self, spec: ModelSpec, *, model: Any = None, dtype: Any = None, learning: bool = False
     ) -> Self:
-        """Return the source with its values read or scanned, if the parts of a model can use them.
+        """Return the source with its values read or scanned; raise an error if they are invalid.
 
         ``model`` is a fitted estimator whose features X must have, ``dtype`` the precision of
-        its fit. ``learning`` warns of features without any value.
+        its fit. With ``learning``, features without any value raise a warning.
         """
 
     def engine(
@@ -123,18 +123,18 @@ class Source(ABC):
     def run(
         self, model: Any, method: str, compute: Callable[[Self], Array], width: tuple[int, ...]
     ) -> Array:
-        """Return what a method of a fitted estimator gives for X, (samples, *width).
+        """Return the result of a method of a fitted estimator for X, (samples, *width).
 
-        ``compute`` is that method for a source.
+        ``compute`` computes that method for a source.
         """
         return compute(self)
 
     def check_features(self, model: Any) -> None:
-        """Refuse X whose features are not those of a fitted estimator."""
+        """Raise an error if the features of X do not match a fitted estimator."""
         validate_data(model, self.header, skip_check_array=True, reset=False)
 
     def floats(self, model: Any = None) -> Any:
-        """Return X as a table of floats of any sign; what is not in memory stays as it is.
+        """Return X as a table of floats of any sign; X that is not in memory is unchanged.
 
         ``model`` is a fitted estimator whose features X must have.
         """
@@ -143,21 +143,21 @@ class Source(ABC):
         return self.X
 
     def dense_rows(self) -> np.ndarray:
-        """Return the checked rows as a dense array of NumPy."""
+        """Return the checked rows as a dense NumPy array."""
         raise TypeError(
             f"explain needs samples in memory, but X is {self.X!r}. Read the samples of interest."
         )
 
     def like(self, array: Array) -> Array:
-        """Return an array of a fitted estimator in the library in which X is computed with."""
+        """Return an array of a fitted estimator in the library that computes with X."""
         return to_numpy(array)
 
     def give_back(self, array: np.ndarray) -> Array:
-        """Return a result of NumPy in the library of X."""
+        """Return a NumPy result in the library of X."""
         return array
 
     def _scanning(self, needs: PassNeeds, options: dict[str, Any]) -> dict[str, Any]:
-        """Return the options of an engine that scans X itself, and checks what it finds."""
+        """Return the options of an engine that scans X itself and checks the result."""
         check = partial(check_summary, self.name, self.spec, scale=options["scale"])
         dtype, degree, fill = self.read_dtype, needs.degree, needs.fill
         return {**options, "check": check, "dtype": dtype, "degree": degree, "fill": fill}
@@ -165,18 +165,18 @@ class Source(ABC):
 
 @dataclass(frozen=True)
 class PassNeeds:
-    """What the passes of a problem need of an engine.
+    """Requirements of the passes of a problem on an engine.
 
     Attributes
     ----------
     degree : float
-        Power of the entries that energies compare with.
+        Exponent of the entries in the size of a sample, with which energies are compared.
     fill : float
-        What stands for missing entries, in units of scale.
+        Value of missing entries, in units of scale.
     copies : int
-        How many arrays of the size of a block a pass holds.
+        Number of arrays of the size of a block that a pass needs.
     dense_rows : bool
-        Whether all zeros of a sparse table have to be visited.
+        Whether all zeros of a sparse table must be visited.
     rank, members : int
     """
 
@@ -189,7 +189,7 @@ class PassNeeds:
 
     @classmethod
     def of(cls, problem: Problem, weighting: Weighting, rank: int, members: int) -> PassNeeds:
-        """Return the needs of the passes for some members, each with so many components."""
+        """Return the needs of the passes for ``members`` members with ``rank`` components each."""
         per_entry, loss = weighting.per_entry, problem.loss
         is_quadratic = problem.pass_type(per_entry, True).quadratic
         return cls(
@@ -201,7 +201,7 @@ class PassNeeds:
     def hold(self, table: Any, **options: Any) -> Engine:
         """Return the engine of a checked table in memory.
 
-        If all zeros of a sparse table have to be visited, a few of its rows are dense at a time.
+        If all zeros of a sparse table must be visited, a few rows at a time are converted to dense.
         """
         options |= {"copies": self.copies, "fill": self.fill, "degree": self.degree}
         if self.dense_rows and scipy.sparse.issparse(table):
@@ -219,23 +219,23 @@ def in_memory_engine(
 def check_summary(
     name: str, spec: ModelSpec, summary: DataSummary, *, scale: float | None = None
 ) -> None:
-    """Refuse X that the parts of a model cannot use, or that leaves the range of its floats.
+    """Raise an error if a model cannot use X, or if X leaves the range of its floats.
 
     Parameters
     ----------
     name : str
-        Of the estimator, for messages.
+        Name of the estimator, for messages.
     spec : ModelSpec
     summary : DataSummary
     scale : float, optional
-        Units of a fitted estimator, in which X is computed with.
+        Units of a fitted estimator, in which X is scaled.
     """
     data = "sparse" if summary.is_sparse else "missing" if summary.has_missing else "dense"
     reason = unsupported_reason(*spec, data)
     if reason is not None:
         raise ValueError(f"{name} cannot read {KINDS[data]}: {reason}")
     if not summary.known:
-        raise ValueError(f"Input X contains NaN and nothing else; {name} needs known values.")
+        raise ValueError(f"Input X contains only NaN; {name} needs known values.")
     if summary.has_inf:
         raise ValueError(f"Input X contains infinity; {name} needs finite values.")
     if summary.negative is not None:
@@ -251,13 +251,13 @@ def check_summary(
     if not spec.loss.takes_zeros and summary.least == 0:
         zeros = "zeros" if summary.zero is None else _first(summary.zero, "zero")
         raise ValueError(
-            f"{spec.loss!r} needs X > 0, but X holds {zeros}: its loss is infinite there. Add a "
+            f"{spec.loss!r} needs X > 0, but X holds {zeros}, where its loss is infinite. Add a "
             "small constant to X, or use loss='kullback-leibler'."
         )
 
 
 def check_nonempty(shape: tuple[int, ...], name: str) -> None:
-    """Refuse tables without samples or features."""
+    """Raise an error for tables without samples or features."""
     if not all(shape):
         raise ValueError(
             f"Found array with {shape[0]} sample(s) and {shape[1]} feature(s) "
@@ -266,26 +266,26 @@ def check_nonempty(shape: tuple[int, ...], name: str) -> None:
 
 
 def check_number_dtype(dtype: object, kind: str, name: str) -> None:
-    """Refuse values that are no real numbers."""
+    """Raise an error for values that are not real numbers."""
     if kind not in "fiub":
         raise ValueError(f"X holds {dtype}, but {name} needs real numbers.")
 
 
 def _first(values: Occurrences, what: str) -> str:
-    """Return how many there are, in words, and where the first is."""
+    """Return the number of occurrences, in words, and the position of the first one."""
     plural = "" if values.times == 1 else "s"
     return f"{values.times} {what}{plural}, first at [{values.row}, {values.column}]"
 
 
 def _bounds(single: bool) -> tuple[float, float]:
-    """Return the least and the largest size of X in float32, or in float64."""
+    """Return the bounds of the largest value of X in float32, or in float64."""
     return (LEAST_SINGLE, MOST_SINGLE) if single else (LEAST, MOST)
 
 
 def _check_range(largest: float, name: str, single: bool, degree: float) -> None:
-    """Refuse sizes that leave the range of the dtype that X is computed with in.
+    """Raise an error for values outside the range of the dtype of the computation.
 
-    ``degree`` is that of the loss: it, too, raises the values to a power.
+    ``degree`` is the degree of the loss, which also raises the values to a power.
     """
     power = max(2.0, abs(degree))
     lowest, highest = LEAST ** (2 / power), MOST ** (2 / power)
@@ -295,21 +295,21 @@ def _check_range(largest: float, name: str, single: bool, degree: float) -> None
         return
     inside = single and lowest <= largest <= highest
     raises = "squares it" if power == 2 else f"raises it to the power {degree:g}"
-    how = "adds up products with it in float32" if single else raises
+    how = "adds products with it in float32" if single else raises
     raise ValueError(
-        f"the largest value of X is {largest:.3g}; {name} {how}, so it needs to lie between "
+        f"the largest value of X is {largest:.3g}; {name} {how}, so it must lie between "
         f"{least:g} and {most:g}. Divide X by {largest:.1g} first"
         f"{', or give it as float64' if inside else ''}."
     )
 
 
 def _check_units(largest: float, name: str, single: bool, scale: float) -> None:
-    """Refuse sizes that leave the range in the units of a fitted estimator."""
+    """Raise an error for values out of range in the units of a fitted estimator."""
     least, most = _bounds(single)
     if largest == 0 or least * scale <= largest <= most * scale:
         return
     raise ValueError(
         f"the largest value of X is {largest:.3g}, but this {name} was fitted on values of about "
-        f"{scale:.1g}; X needs to lie between {least:g} and {most:g} times those. Convert X to the "
+        f"{scale:.1g}; X must lie between {least:g} and {most:g} times these. Convert X to the "
         "units of the fit, or fit another estimator on it."
     )

@@ -1,4 +1,4 @@
-"""Tables in memory: arrays, data frames and lists, sparse ones, PyArrow, tensors on a device."""
+"""Tables in memory: arrays, data frames, lists, sparse arrays, PyArrow, tensors on a device."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ACCEPTED = {
 """Arguments of scikit-learn's checks."""
 
 BLOCK_BYTES = 2**32
-"""Size of a block on a device: it has threads of its own, and no use for caches."""
+"""Size of a block on a device, which has its own threads and needs no blocks for the cache."""
 
 
 class ArraySource(Source):
@@ -58,7 +58,7 @@ class ArraySource(Source):
     ) -> Self:
         given = self.floats(model)
         self.dtype, self.shape = given.dtype, given.shape
-        with np.errstate(over="ignore"):  # what leaves the range of the fit is refused below
+        with np.errstate(over="ignore"):  # values out of range raise an error below
             self.table = self._canonical(
                 given if dtype is None else given.astype(dtype, copy=False)
             )
@@ -79,7 +79,7 @@ class ArraySource(Source):
         X = readable(self.X)
         if model is not None:
             return validate_data(model, X, reset=False, **ACCEPTED)
-        _get_feature_names(self.X)  # refuses names of mixed types, before the work, not after it
+        _get_feature_names(self.X)  # raises an error for names of mixed types before the work
         return check_array(X, estimator=self.name, input_name="X", **ACCEPTED)
 
     def _engine(self, needs: PassNeeds, options: dict[str, Any]) -> Engine:
@@ -95,18 +95,18 @@ class ArraySource(Source):
         return scan(self.table, zeros=not spec.loss.takes_zeros)
 
     def _warn_of_empty(self, what: str, outcome: str) -> None:
-        """Warn of samples or features of which no value is known."""
+        """Warn of samples or features without known values."""
         (empty,) = np.nonzero(np.isnan(self.table).all(axis=1 if what == "sample" else 0))
         if len(empty):
             warn(
-                f"no value is known of {len(empty)} {what}{'s' * (len(empty) > 1)} of X, first "
+                f"{len(empty)} {what}{'s' * (len(empty) > 1)} of X without known values, first "
                 f"{what} {empty[0]}: they {outcome}. Leave them out.",
                 UserWarning,
             )
 
 
 class SparseSource(ArraySource):
-    """A sparse table in memory; what it does not store is zero."""
+    """A sparse table in memory; entries that are not stored are zero."""
 
     @classmethod
     def claims(cls, X: Any) -> bool:
@@ -119,7 +119,7 @@ class SparseSource(ArraySource):
         """Store every entry once; sparse X cannot mark missing values."""
         try:
             table.check_format()
-        except ValueError as error:  # loops would read and write outside of their arrays
+        except ValueError as error:  # compiled loops would access memory outside of their arrays
             raise ValueError(
                 f"sparse X is damaged: {error}. Build it again, for example from its rows, columns "
                 "and values by scipy.sparse.coo_array."
@@ -127,8 +127,8 @@ class SparseSource(ArraySource):
         if np.isnan(table.data).any():
             dense = "X.toarray()" if scipy.sparse.issparse(self.X) else "X.sparse.to_dense()"
             raise ValueError(
-                f"Input X contains NaN. {self.name} takes missing values in dense X only: what "
-                f"sparse X leaves out are zeros. Pass {dense}, with NaN for what is missing."
+                f"Input X contains NaN. {self.name} accepts missing values in dense X only. Entries"
+                f" not stored in sparse X are zeros. Pass {dense}, with NaN for missing values."
             )
         if not table.has_canonical_format:
             table = table.copy()
@@ -140,7 +140,7 @@ class SparseSource(ArraySource):
 
 
 class ArrowSource(ArraySource):
-    """A table or record batch whose columns are numbers; their names are those of the features.
+    """A table or record batch with numeric columns; column names are the names of features.
 
     Null marks a missing value.
     """
@@ -159,7 +159,7 @@ class ArrowSource(ArraySource):
         return ArraySource(np.column_stack(columns), self.name).floats()
 
     def _numbers(self, name: str, column: Any) -> np.ndarray:
-        """Return a column as floats, NaN where it is null."""
+        """Return a column as floats, with NaN for null."""
         values = np.asarray(column)
         if values.dtype.kind == "O" and column.null_count and str(column.type) == "bool":
             values = np.array([np.nan if v is None else float(v) for v in values])
@@ -172,7 +172,7 @@ class ArrowSource(ArraySource):
 
 
 class TensorSource(Source):
-    """A dense array of another library (PyTorch, CuPy, JAX), computed with on its device."""
+    """A dense array of another library (PyTorch, CuPy, JAX); all computations run on its device."""
 
     on_device = True
     table: Array
@@ -214,7 +214,7 @@ class TensorSource(Source):
                 raise TypeError(
                     f"X has the layout {X.layout}; {self.name} needs a dense tensor, X.to_dense()."
                 )
-            X = X.detach()  # a fit is not differentiated through
+            X = X.detach()  # gradients through a fit are not supported
         self.shape = int(X.shape[0]), int(X.shape[1])
         if model is not None:
             self.check_features(model)
@@ -239,11 +239,11 @@ class TensorSource(Source):
 
 
 def readable(X: Any) -> Any:
-    """Return X as scikit-learn's checks read it without loss.
+    """Return X in a form that scikit-learn's checks read without loss.
 
-    Masked values become NaN, sparse columns of a data frame that leave out anything but zeros
-    become dense, and floats have the byte order of this machine, in which scikit-learn recognises
-    float32.
+    Masked values become NaN, sparse columns of a data frame whose missing entries are not zeros
+    become dense, and floats get the native byte order, without which scikit-learn does not
+    recognise float32.
     """
     if type(X).__name__ == "AnnData":
         raise TypeError(
@@ -260,17 +260,17 @@ def readable(X: Any) -> Any:
 
 
 def has_sparse_columns(X: Any) -> bool:
-    """Return whether X is a data frame of pandas whose columns are all sparse."""
-    return hasattr(X, "sparse") and X.ndim == 2  # pandas has this attribute for no other frame
+    """Return whether X is a pandas data frame with only sparse columns."""
+    return hasattr(X, "sparse") and X.ndim == 2  # only such frames have this attribute
 
 
 def fills_with_zeros(X: Any) -> bool:
-    """Return whether all entries that the sparse columns of a data frame leave out are zeros."""
+    """Return whether entries that the sparse columns of a data frame do not store are zeros."""
     return all(dtype.fill_value == 0 for dtype in X.dtypes)
 
 
 def library_of(array: Any) -> str:
-    """Return the library of an array and the device it is on."""
+    """Return the name of the library of an array, and its device."""
     if not is_foreign(array):
         return "numpy"
     return f"{namespace(array).__name__.rpartition('.')[2]} on {device_of(array)}"

@@ -17,11 +17,11 @@ from robustnmf.sources._base import PassNeeds, Source, check_nonempty, check_num
 from robustnmf.structures import Structure
 
 OF_SAMPLES = ("energies_", "sample_importances_", "outliers_", "mixing_", "_stream")
-"""Attributes that workers need not be sent: they grow with the samples of the fit."""
+"""Attributes that are not sent to workers, because they grow with the number of samples."""
 
 
 class DaskSource(Source):
-    """A Dask array; chunks are computed with where they are."""
+    """A Dask array; its chunks are processed on their workers."""
 
     in_memory = False
     codes_are_lazy = True
@@ -61,20 +61,20 @@ class DaskSource(Source):
     def run(
         self, model: Any, method: str, compute: Callable[[Self], Array], width: tuple[int, ...]
     ) -> Any:
-        """Return a lazy array: the method is called for every chunk when it is needed."""
+        """Return a lazy array; the method is called for each chunk when it is computed."""
         X = self._with_whole_samples()
         single = X.dtype.newbyteorder("=") == np.float32
         dtype = np.float32 if width and single else np.float64
         light = copy(model)
         for name in OF_SAMPLES:
             vars(light).pop(name, None)
-        # Values of samples as columns: Dask joins the arrays of an axis that is dropped, by NumPy.
+        # One column for single values, because Dask joins the arrays of a dropped axis with NumPy.
         chunks = (X.chunks[0], width or (1,))
         result = X.map_blocks(partial(_call, light, method), dtype=dtype, chunks=chunks)
         return result if width else result[:, 0]
 
     def _with_whole_samples(self) -> Any:
-        """Return X, if it is a table of numbers whose chunks hold whole samples."""
+        """Return X if it is a table of numbers whose chunks contain whole samples."""
         import dask.array as da
 
         X = self.X
@@ -90,9 +90,9 @@ class DaskSource(Source):
             )
         if X.numblocks[1] > 1:
             raise ValueError(
-                f"the features of X are in {X.numblocks[1]} chunks, but every block needs whole "
-                "samples. Use X.rechunk({1: -1}), which keeps the chunks over samples where they "
-                "fit."
+                f"the features of X are in {X.numblocks[1]} chunks, but every chunk must contain "
+                "whole samples. Use X.rechunk({1: -1}), which keeps the chunks over samples if "
+                "possible."
             )
         check_nonempty(X.shape, self.name)
         filled = [i for i, rows in enumerate(X.chunks[0]) if rows]
@@ -100,7 +100,7 @@ class DaskSource(Source):
 
 
 def _call(model: Any, method: str, rows: Any) -> np.ndarray:
-    """Compute where the rows are; results are arrays of NumPy, as Dask expects them."""
+    """Compute a method on the worker of the rows; return a NumPy array, as Dask expects."""
     with one_of_many():
         result = to_numpy(getattr(model, method)(rows))
     return result if result.ndim == 2 else result[:, None]

@@ -1,6 +1,6 @@
-"""X that is read block by block: .npy files, arrays of Zarr and HDF5, functions that yield blocks.
+"""X that is read block by block: .npy files, Zarr and HDF5 arrays, functions that yield blocks.
 
-:func:`reader_of` finds the reader of the rows; one source serves all readers.
+:func:`reader_of` returns the reader of the rows; all readers share one source.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from robustnmf.loop.compatibility import ModelSpec
 from robustnmf.sources._base import PassNeeds, Source, check_nonempty, check_number_dtype
 
 WORTH_STORING = 2**30
-"""Bytes of a memory map from which on it is read block by block."""
+"""Memory maps of at least this many bytes are read block by block."""
 
 CHUNKED = ("zarr", "h5py")
-"""Libraries of arrays in chunks."""
+"""Libraries of chunked arrays."""
 
 
 class StoredSource(Source):
-    """Rows that a reader reads block by block, as often as a fit needs them."""
+    """Rows that a reader reads block by block in every pass."""
 
     in_memory = False
 
@@ -37,8 +37,8 @@ class StoredSource(Source):
         super().__init__(X, name)
         if isinstance(X, Iterator):
             raise TypeError(
-                "X is a generator, which can be gone through once, but every pass reads X again. "
-                "Pass the function that makes it, for example lambda: blocks(path)."
+                "X is a generator, which can be read only once, but every pass reads X again. "
+                "Pass the function that creates it, for example lambda: blocks(path)."
             )
         if _library(X) in CHUNKED:
             _check_chunked(X)
@@ -65,7 +65,7 @@ class StoredSource(Source):
     def file(self) -> Any:
         if isinstance(self.X, (str, os.PathLike)):
             return self.X
-        return getattr(getattr(self.X, "file", self.X), "filename", None)  # of HDF5, or of a map
+        return getattr(getattr(self.X, "file", self.X), "filename", None)  # HDF5 or memory map
 
     def checked(
         self, spec: ModelSpec, *, model: Any = None, dtype: Any = None, learning: bool = False
@@ -99,17 +99,17 @@ def reader_of(X: Any) -> RowReader:
 
 
 class FileReader(SlicedReader):
-    """Rows one after the other in a file, read past any memory map: pages of a map stay mapped.
+    """Consecutive rows in a file, read without a memory map, whose pages would stay in memory.
 
     Parameters
     ----------
     file : binary file
-        Open and without a buffer; it is closed with the reader. The system reads ahead where reads
-        are consecutive.
+        Open and unbuffered; it is closed with the reader. The system reads ahead if reads are
+        consecutive.
     offset : int
-        Where the first row begins.
+        Position of the first row in bytes.
     dtype, shape
-        Of the rows.
+        Data type and shape of the rows.
     """
 
     def __init__(self, file: Any, offset: int, dtype: Any, shape: tuple[int, int]):
@@ -126,14 +126,14 @@ class FileReader(SlicedReader):
             self.file.seek(self.offset + at.start * self.shape[1] * self.dtype.itemsize)
             if not read_full(self.file, rows.reshape(-1).view(np.uint8).data):
                 raise OSError(
-                    f"{self.file.name} ends before row {at.stop}; it is shorter than its header "
-                    "says."
+                    f"{self.file.name} ends before row {at.stop}; it is shorter than stated in its "
+                    "header."
                 )
         return as_floats(rows)
 
 
 class FunctionReader(RowReader):
-    """Blocks that a function yields, every time it is called."""
+    """Blocks from a function that yields them every time it is called."""
 
     may_change = True
 
@@ -147,7 +147,7 @@ class FunctionReader(RowReader):
             if features not in (None, block.shape[1]):
                 raise ValueError(
                     f"X yields a block with {block.shape[1]} features after blocks with "
-                    f"{features}; all need the same."
+                    f"{features}; all blocks need the same number."
                 )
             rows, features = rows + len(block), block.shape[1]
             dtypes.add(block.dtype)
@@ -157,16 +157,16 @@ class FunctionReader(RowReader):
 
     def read(self, step: int) -> Iterator[Callable[[], np.ndarray]]:
         seen = 0
-        for block in self.function():  # fetched here, in order; the function itself does the work
-            # A copy: the function may use one buffer for all blocks.
+        for block in self.function():  # called here, in order: the function itself does the work
+            # A copy, because the function may use one buffer for all blocks.
             rows = np.array(as_floats(block), dtype=self.dtype)
             if len(rows):
                 seen += len(rows)
                 yield partial(np.asarray, rows)
         if seen != self.shape[0]:
             raise ValueError(
-                f"X has yielded {self.shape[0]} samples at first and {seen} now. The function "
-                "must yield the same blocks every time."
+                f"X first yielded {self.shape[0]} samples, and now {seen}. The function must "
+                "yield the same blocks every time."
             )
 
     def take(self, places: Iterable[int]) -> np.ndarray:
@@ -180,28 +180,28 @@ class FunctionReader(RowReader):
 
 
 def npy_reader(path: Path) -> RowReader:
-    """Return the reader of a .npy file, if it holds a table of numbers."""
+    """Return the reader of a .npy file that contains a table of numbers."""
     if not path.exists():
-        raise FileNotFoundError(f"X is the path {path}, where there is no file.")
+        raise FileNotFoundError(f"X is the path {path}, but there is no such file.")
     if path.is_dir():
         raise ValueError(
-            f"X is the path {path}, a folder. Paths are for .npy files; for a Zarr array pass "
-            f"zarr.open({str(path)!r})."
+            f"X is the path {path}, a folder. Only paths of .npy files are supported; for a Zarr "
+            f"array pass zarr.open({str(path)!r})."
         )
     with path.open("rb") as file:
         try:
             shape, fortran, dtype = _npy_header(file)
         except ValueError as error:
             raise ValueError(
-                f"X is the path {path}, which is no .npy file ({error}). Save X with numpy.save, "
-                "or pass an array, for example h5py.File(path)['x']."
+                f"X is the path {path}, which is not a .npy file ({error}). Save X with "
+                "numpy.save, or pass an array, for example h5py.File(path)['x']."
             ) from error
         offset = file.tell()
     if dtype.hasobject:
-        raise ValueError(f"{path} holds Python objects, which are never read. Save X as numbers.")
+        raise ValueError(f"{path} holds Python objects, which are not read. Save X as numbers.")
     if len(shape) != 2:
         raise ValueError(
-            f"{path} holds an array of shape {shape}; samples and features are needed."
+            f"{path} holds an array of shape {shape}; a 2D array (samples, features) is needed."
         )
     if fortran:
         return SlicedReader(np.load(path, mmap_mode="r", allow_pickle=False))
@@ -209,16 +209,16 @@ def npy_reader(path: Path) -> RowReader:
 
 
 def _npy_header(file: BinaryIO) -> tuple[Any, bool, np.dtype]:
-    """Return shape, order and dtype of the array in a .npy file, and leave the file behind them."""
+    """Return shape, order and dtype of a .npy file; the file position is then after the header."""
     if np.lib.format.read_magic(file) == (1, 0):
         return np.lib.format.read_array_header_1_0(file)
     return np.lib.format.read_array_header_2_0(file)
 
 
 def _memory_map_reader(X: np.memmap) -> RowReader:
-    """Return the reader of the file behind a memory map, if its rows lie one after the other."""
+    """Return the reader of the file of a memory map, if its rows are consecutive in the file."""
     whole = not isinstance(X.base, np.memmap) and X.flags.c_contiguous
-    # What was written to a copy on write is in no file, and a file may be gone.
+    # Changes to a copy-on-write map are in no file, and the file may have been deleted.
     name = X.filename
     if whole and X.mode != "c" and name is not None and os.path.isfile(name):
         return FileReader(Path(name).open("rb", buffering=0), X.offset, X.dtype, X.shape)
@@ -226,7 +226,7 @@ def _memory_map_reader(X: np.memmap) -> RowReader:
 
 
 def _check_chunked(X: Any) -> None:
-    """Refuse closed files, groups of arrays and arrays that are no tables, of Zarr and HDF5."""
+    """Raise an error for closed files, groups of arrays and arrays that are not 2D."""
     library = _library(X)
     if library == "h5py" and not X:
         raise ValueError(

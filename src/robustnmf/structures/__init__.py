@@ -1,4 +1,4 @@
-"""Structures by name; a new one is a file beside these and a line in the dict."""
+"""Dictionary of structures by name. To add one, add a file here and an entry to the dictionary."""
 
 from robustnmf.structures._base import Free, Structure
 from robustnmf.structures.convex import Convex

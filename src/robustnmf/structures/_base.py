@@ -1,4 +1,4 @@
-"""Base class of all structures, constraints on the factors; and the one without constraints."""
+"""Base class of all structures (constraints on the factors), and the unconstrained structure."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from robustnmf.solvers import Terms, Update
 
 
 class Structure(BaseEstimator, ABC):
-    """Constraints on the factors; this base class has none but nonnegativity.
+    """Constraints on the factors; this base class requires only nonnegativity.
 
     Attributes
     ----------
-    exponent : power to which multiplicative updates of both factors are taken.
-    mixes_samples : whether the basis is a mixture of samples, so that the state of a block has
-        the coefficients of its rows (``mixing``) besides their codes.
-    penalises_overlap : whether samples that use several components have a penalty.
+    exponent : exponent of the multiplicative updates of both factors.
+    mixes_samples : whether the basis is a mixture of samples, so that the state of a block
+        contains the coefficients of its rows (``mixing``) in addition to their codes.
+    penalises_overlap : whether samples that use several components are penalised.
     """
 
     exponent: ClassVar[float] = 1.0
@@ -35,7 +35,7 @@ class Structure(BaseEstimator, ABC):
         return codes, basis, None
 
     def overlap_penalty(self, basis: Array) -> Array | None:
-        """Compute the factors (members, k) of the overlap penalty; None where there is none."""
+        """Compute the factors (members, k) of the overlap penalty; None if there is none."""
         return None
 
     def ridge(self, basis: Array, codes_gram: Array) -> Array:
@@ -59,7 +59,7 @@ class Structure(BaseEstimator, ABC):
 
 
 class Free(Structure):
-    r"""Any nonnegative factors, :math:`X \approx A C` with :math:`A, C \ge 0`.
+    r"""No constraint but nonnegativity: :math:`X \approx A C` with :math:`A, C \ge 0`.
 
     Examples
     --------

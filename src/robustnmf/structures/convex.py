@@ -8,11 +8,11 @@ r"""Convex NMF: the basis is a mixture of samples.
     A \leftarrow A \odot \sqrt{\frac{X C^T}{A C C^T}}, \qquad C = P X
 
 where N and D are the negative and positive part of the gradient with respect to the
-basis (:math:`A^T X` and :math:`A^T A C` for plain weights). Ding, Li and Jordan, *Convex
-and semi-nonnegative matrix factorizations*, IEEE TPAMI 32(1), 2010; the square root
-is theirs. Their Gram matrix of all samples is never formed: both products are computed
-block by block, with a second read of X in each pass. Where X has missing values,
-the samples that are mixed have a first guess in their place; the loss reads known values only.
+basis (:math:`A^T X` and :math:`A^T A C` for plain weights). The updates, with the square root, are
+from Ding, Li and Jordan, *Convex and semi-nonnegative matrix factorizations*, IEEE TPAMI 32(1),
+2010. The Gram matrix of all samples is never formed: both products are computed
+block by block, with a second read of X in each pass. If X has missing values, the samples that are
+mixed contain estimates in their place; the loss uses known values only.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ from robustnmf.structures._base import Structure
 
 
 class Convex(Structure):
-    r"""Basis made of samples, :math:`X \approx A P X` with :math:`A, P \ge 0`.
+    r"""Components are mixtures of samples, :math:`X \approx A P X` with :math:`A, P \ge 0`.
+
+    Use it if components must look like the data, for example to interpret them as prototypes.
 
     Examples
     --------
@@ -42,10 +44,10 @@ class Convex(Structure):
     def start(
         self, engine: Engine, codes: list[Array], basis: Array
     ) -> tuple[list[Array], Array, list[Array]]:
-        """Start each component near the sample with the largest code of it.
+        """Start each component near the sample with the largest code for it.
 
-        Means over all samples, weighted by random codes, are nearly equal, and a fit that
-        starts there stays on a plateau; a fifth of such a mean keeps all coefficients positive.
+        Averages of all samples weighted by random codes are nearly equal, and a fit makes no
+        progress from there; a fifth of such an average keeps all coefficients positive.
         """
         xp = namespace(basis)
         all_codes = engine.whole(codes, axis=1)
@@ -57,14 +59,14 @@ class Convex(Structure):
         largest = largest / floored(xp.sum(row_weight * largest, axis=1, keepdims=True))
         mixing = engine.split(0.8 * largest + 0.2 * mean, axis=1)
         basis = self.mixed(engine, mixing)
-        # Codes keep their pattern, and are scaled so that the product has the mean of X.
+        # Codes are rescaled so that the product has the mean of X.
         total = xp.sum(xp.sum(row_weight * all_codes, axis=1) * xp.sum(basis, axis=2), axis=-1)
         target = engine.mean() * float(xp.sum(engine.row_weight)) * engine.shape[1]
         scaled = all_codes * (target / floored(total))[:, None, None]
         return engine.split(scaled, axis=1), basis, mixing
 
     def mixed(self, engine: Engine, mixing: list[Array]) -> Array:
-        """Compute the basis (members, k, features) of a mixing (members, rows, k) by block."""
+        """Compute the basis (members, k, features) from mixing coefficients (members, rows, k)."""
         engine.fill_samples()
 
         def mix(block: Block, local: Any) -> tuple[Any, Array]:

@@ -3,19 +3,19 @@ r"""Orthogonal NMF: every sample uses one component, or nearly so.
 Nonnegative columns of codes are orthogonal, :math:`A^T A` diagonal, if and only if no sample
 uses two components. So the constraint of Ding, Li, Peng and Park (*Orthogonal nonnegative
 matrix tri-factorizations for clustering*, KDD 2006) and Choi (*Algorithms for orthogonal
-nonnegative matrix factorization*, IJCNN 2008) is a sum over samples, and can be a part of
+nonnegative matrix factorization*, IJCNN 2008) is a sum over samples, and can be added to
 their energies:
 
 .. math::
 
     \tilde z_i = z_i + s_i \sum_{j \ne l} \|a_{ij} c_j\| \, \|a_{il} c_l\|
 
-It does not depend on how size is divided between codes and basis, and scales as the loss does
-(:math:`s_i` is one for the squared error). Weights of samples apply to
+The penalty does not depend on the scaling between codes and basis, and scales like the loss
+(:math:`s_i` is one for the squared error). Sample weights apply to
 :math:`\tilde z_i` as to any energy, and cancel in the update of the codes. The published
-rules, multipliers eliminated from a constraint, need all samples at once and can raise the
-objective; this one cannot. With strength one, a sample is never fitted better by two
-components than by the better of them, if the loss is the squared error.
+rules, which eliminate the multipliers of a constraint, need all samples at once and can raise the
+objective; this rule cannot. For the squared error and strength one, two components never fit a
+sample better than the better one of them.
 """
 
 from __future__ import annotations
@@ -42,17 +42,17 @@ CANDIDATES = 4
 
 
 class Orthogonal(Structure):
-    r"""Codes that are orthogonal, or nearly: parts as clusters of samples.
+    r"""Orthogonal or nearly orthogonal codes: each component is a cluster of samples.
 
-    The energy of a sample has a penalty :math:`\|a_{ij} c_j\| \|a_{il} c_l\|` for
-    every pair of components, times ``strength``. ``codes_overlap_``, the mean cosine between the
-    columns of the codes, measures how orthogonal they have become.
+    Use it for clustering. The energy of a sample has a penalty
+    :math:`\|a_{ij} c_j\| \|a_{il} c_l\|` for every pair of components, times ``strength``.
+    ``codes_overlap_``, the mean cosine between columns of the codes, is zero for orthogonal codes.
 
     Parameters
     ----------
     strength : float > 0, default=1.0
-        One makes the best codes of a sample use a single component under the squared error;
-        less lets components share a sample.
+        With one, the best codes of a sample use a single component (for the squared error);
+        with less, a sample can use several.
 
     Examples
     --------
@@ -76,10 +76,10 @@ class Orthogonal(Structure):
         """Start components near samples that differ, and samples near one component.
 
         The components of a plain start are nearly equal, or the first one describes everything; a
-        fit would stay there with the other components unused. Candidates are samples at some
-        ranks of the codes of each component of the plain start, from the largest on. Each
-        component is the candidate that reduces the residuals of all samples most. Norms, not
-        squares, of residuals are added up, so that outliers are no better candidates than others.
+        fit would not leave this start, and the other components would be unused. Candidates are
+        samples at several ranks of the codes of each component in the plain start. Each component
+        is the candidate that reduces the residuals of all samples most. Norms of residuals are
+        summed, not squares, so that outliers are not preferred.
         """
         complete = engine.filled()
         all_codes = engine.whole(codes, axis=1)
@@ -125,7 +125,7 @@ class Orthogonal(Structure):
             order = xp.take(by_norm, order)
             cumulative = xp.cumulative_sum(xp.take(engine.row_weight, order))
             for part in range(CANDIDATES):
-                # Sums are rounded: a sample must not be missed by the last digit.
+                # Sums are rounded; the tolerance ensures that no sample is missed.
                 beyond = cumulative > (part / CANDIDATES + 1e-12) * cumulative[-1]
                 candidates.append(xp.take(order, xp.argmax(xp.astype(beyond, xp.int64))[None]))
         return xp.concat(candidates)
@@ -142,7 +142,7 @@ class Orthogonal(Structure):
         return engine.whole(engine.map_blocks(visit)[0])
 
     def overlap_penalty(self, basis: Array) -> Array:
-        """Compute norms of the components (members, k), times the root of the strength."""
+        """Compute norms of the components (members, k), times the square root of the strength."""
         xp = namespace(basis)
         return (self.strength * xp.vecdot(basis, basis)) ** 0.5
 
@@ -152,7 +152,7 @@ class Orthogonal(Structure):
         norms = xp.linalg.vector_norm(basis, axis=-1)
         off = codes_gram * (1 - identity_like(codes_gram))
         slopes = xp.squeeze(off @ norms[:, :, None], axis=-1)
-        # A component of zeros has no penalty.
+        # A component of zeros is not penalised.
         nonzero = norms > 0
         ratios = slopes / xp.where(nonzero, norms, 1 + slopes)
         return self.strength * xp.where(nonzero, ratios, 0 * slopes)

@@ -1,4 +1,4 @@
-"""Weightings by name; a new one is a file beside these, its import and a line in the dict."""
+"""Dictionary of weightings by name. To add one, add a file, its import and an entry here."""
 
 from robustnmf.weightings._base import (
     BlockWeights,

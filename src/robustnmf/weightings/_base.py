@@ -1,16 +1,16 @@
-r"""A weighting is one concave, increasing function of the energies.
+r"""A weighting is a concave, increasing function of the energies (reconstruction errors).
 
 ``value(z)`` is the objective :math:`\phi(z)`, ``weights(z)`` its gradient. The
 tangent of a concave function lies above it, so any step that lowers the loss
-weighted by ``weights(z)`` lowers :math:`\phi` (majorise-minimise). Two families
-cover every method here:
+weighted by ``weights(z)`` lowers :math:`\phi` (majorise-minimise). There are two
+families:
 
 * ``Separable``: :math:`\phi(z) = \sum_i \rho(z_i)`, weights :math:`\rho'(z_i)`.
 * ``SoftMin``: :math:`\phi(z) = T(\log \sum_i e^{s(z_i)})`, weights
   proportional to :math:`e^{q s(z_i)}`; all in the log domain.
 
 Both are evaluated block by block: a block gives weights up to a factor ``exp(log_scale)``
-and :class:`ObjectiveSums` that merge with those of other blocks.
+and :class:`ObjectiveSums`, which are merged with the sums of other blocks.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ from robustnmf.arrays import Array, kernels_for, log_gap, namespace
 from robustnmf.weightings._histogram import EnergyHistogram
 
 SMALLEST_PARAMETER = 1e-290
-"""Least value of a parameter in units of energy, so that energies can be divided by it."""
+"""Least value of a parameter in units of energy, which avoids division by zero."""
 
 SCALE_STEP = 16.0
-"""Distance between two values of ``log_scale``: no weight underflows in float32."""
+"""Distance between two values of ``log_scale``, so that no weight underflows in float32."""
 
 LOST = 0.1
-"""Share of an equal weight below which a sample is an outlier."""
+"""A sample is an outlier if its weight is below this share of an equal weight."""
 
 
 @dataclass(frozen=True)
 class ObjectiveSums:
     """Sums over rows that determine the objective; each field is (members, 1).
 
-    A soft minimum has ``excess = sum m_i (exp(s_i - shift) - 1)`` for rows of weight ``m_i``: with
-    the ones taken out, the mean of nearly equal terms loses no digits. A separable
-    sum has ``shift = 0`` and ``excess`` the sum itself.
+    For a soft minimum, ``excess = sum m_i (exp(s_i - shift) - 1)`` over rows of weight ``m_i``:
+    subtracting one keeps all digits if the terms are nearly equal. For a separable
+    objective, ``shift = 0`` and ``excess`` is the sum itself.
     """
 
     shift: Array
@@ -52,7 +52,7 @@ class ObjectiveSums:
     count: Array
 
     def merge(self, other: ObjectiveSums) -> ObjectiveSums:
-        """Return the sums over the rows of both."""
+        """Return the sums over the rows of both objects."""
         shift = namespace(self.shift).maximum(self.shift, other.shift)
         parts = [t._shifted(shift) for t in (self, other)]
         return ObjectiveSums(shift, parts[0] + parts[1], self.count + other.count)
@@ -84,12 +84,12 @@ class ObjectiveSums:
 
     @property
     def log_mean_exp(self) -> Array:
-        """Logarithm of the mean of ``exp(s_i)``, accurate where all ``s_i`` are nearly equal."""
+        """Logarithm of the mean of ``exp(s_i)``, accurate if all ``s_i`` are nearly equal."""
         return self.shift + namespace(self.shift).log1p(self.excess / self.count)
 
     @property
     def log_sum_exp(self) -> Array:
-        """Logarithm of the sum of ``exp(s_i)``, accurate where one term dominates."""
+        """Logarithm of the sum of ``exp(s_i)``, accurate if one term dominates."""
         return self.shift + namespace(self.shift).log(self.excess + self.count)
 
 
@@ -102,20 +102,20 @@ class BlockWeights(NamedTuple):
 
 
 class Weighting(BaseEstimator, ABC):
-    """Base class of all weightings; parameters may be columns (members, 1).
+    """Base class of all weightings; parameters can be columns (members, 1).
 
     Attributes
     ----------
     per_entry : whether the function is applied to the energy of every entry of X
         rather than of every row.
     entry_loop : name of the compiled loop that multiplies entries by weights for the squared
-        error, where there is one (:meth:`robustnmf.arrays.Kernels.weighted_parts`).
-    degree : ``value(c z)`` is ``c**degree value(z)`` once the parameters are rescaled.
+        error, if there is one (:meth:`robustnmf.arrays.Kernels.weighted_parts`).
+    degree : ``value(c z)`` is ``c**degree value(z)`` after the parameters are rescaled.
     scales : for each parameter in units of energy, the power with which it scales.
-    knob : the parameter to raise when too few samples have most of the weight; it may be "auto".
-    uses_row_sizes : whether the energy of a sample is also compared with its own size.
-    needs_warmup : whether the first passes give weight to the majority of the samples only
-        (:class:`WarmupWeights`), where parameters are automatic.
+    knob : the parameter to raise if too few samples have most of the weight; it can be "auto".
+    uses_row_sizes : whether the energy of a sample is also compared with the sample's size.
+    needs_warmup : whether only the majority of the samples has weight in the first passes
+        (:class:`WarmupWeights`), if parameters are automatic.
     """
 
     per_entry: ClassVar[bool] = False
@@ -136,39 +136,39 @@ class Weighting(BaseEstimator, ABC):
         """Compute the objective phi (members, 1) from sums over all rows."""
 
     def shifted_value_of(self, objective_sums: ObjectiveSums) -> Array:
-        """Compute phi less a constant (members, 1), so that it is zero for a perfect fit.
+        """Compute phi minus a constant (members, 1), so that it is zero for a perfect fit.
 
-        Convergence is decided by it: the constant may take all digits of phi.
+        Convergence is tested with it: adding the constant can lose all digits of phi.
         """
         return self.value_of(objective_sums)
 
     @abstractmethod
     def log_normaliser(self, objective_sums: ObjectiveSums) -> Array:
-        """Compute what to subtract from ``log_scale`` (members, 1) for the gradient of phi."""
+        """Compute the number (members, 1) to subtract from ``log_scale`` to get phi's gradient."""
 
     def log_units(self, objective_sums: ObjectiveSums) -> tuple[Array, Array]:
-        """Return the logs of the factors (members, 1) that make phi and shifted phi sums.
+        """Return the logs of the factors (members, 1) that turn phi and shifted phi into sums.
 
-        With these factors samples of equal energies have weight one, as without a weighting. The
-        penalty of the basis is added in these units, so that it means the same for all weightings.
+        With these factors, samples of equal energies have weight one, as without a weighting. The
+        basis penalty is added in these units, so that it has the same strength for all weightings.
         """
         zero = namespace(objective_sums.shift).zeros_like(objective_sums.shift)
         return zero, zero
 
     @abstractmethod
     def importances(self, energies: Array, sample_weight: Array | None = None) -> Array:
-        """Compute the importance of every sample; sums to one over the last axis."""
+        """Compute the importance of every sample; they sum to one over the last axis."""
 
     def outliers(
         self, energies: Array, weights: Array, sample_weight: Array, sizes: Array
     ) -> Array:
-        """Find the samples (samples,) whose weight is below ``LOST`` of an equal share."""
+        """Find the samples (samples,) whose weight is below ``LOST`` times an equal weight."""
         return weights < LOST * sample_weight / namespace(sample_weight).sum(sample_weight)
 
     def normalised_weights(self, importances: Array, sample_weight: Array) -> Array:
-        """Return the weights that belong to importances, divided by their sum over the last axis.
+        """Return the weights for given importances, divided by their sum over the last axis.
 
-        The importances themselves, except where weights are powers of importances.
+        These are the importances themselves, unless weights are powers of importances.
         """
         return importances
 
@@ -185,11 +185,11 @@ class Weighting(BaseEstimator, ABC):
         return block.weights * namespace(z).exp(scale)
 
     def _as_batch(self, energies: Array) -> tuple[Array, Array]:
-        """Return energies as an array of floats, and weights of one (samples,)."""
+        """Return energies as an array of floats, and unit sample weights (samples,)."""
         if self.has_auto:
             raise ValueError(
-                f'{self!r} has no parameter yet: "auto" is read off the energies of a fit. '
-                "Use the weighting_ of a fitted estimator, or give a number."
+                f'{self!r} has no parameter yet: "auto" is estimated during a fit. '
+                "Use weighting_ of a fitted estimator, or give a number."
             )
         z = energies if is_array_api_obj(energies) else np.asarray(energies, dtype=float)
         xp = namespace(z)
@@ -197,30 +197,30 @@ class Weighting(BaseEstimator, ABC):
 
     @property
     def has_auto(self) -> bool:
-        """Whether its parameter is "auto" and still to be read off the energies of a fit."""
+        """Whether a parameter is "auto" and must be estimated from the energies of a fit."""
         return self.knob is not None and isinstance(getattr(self, self.knob), str)
 
     @property
     def needs_screening(self) -> bool:
-        """Whether its parameters, and a start, come from a screening of the samples."""
+        """Whether a screening of the samples determines the parameters and a start."""
         return False
 
     def resolve_auto(self, histogram: EnergyHistogram) -> Weighting:
-        """Return the weighting with automatic parameters read off a histogram of the energies."""
+        """Return the weighting with "auto" parameters estimated from a histogram of energies."""
         return self
 
     def for_row_sizes(self, sizes: Array) -> Weighting:
-        """Return the weighting for rows of these sizes (rows,), where it depends on them."""
+        """Return the weighting for rows of these sizes (rows,), if it depends on them."""
         return self
 
     def rescaled(self, factor: float) -> Weighting:
-        """Return the weighting that does for ``factor * z`` what this one does for z."""
+        """Return the weighting of ``factor * z`` that is equivalent to this weighting of z."""
         copy = shallow_copy(self)  # parameters are numbers and names
         for name, power in self.scales.items():
             current = getattr(self, name)
             if not isinstance(current, str):
                 scaled = current * factor**power
-                # Beyond the range of floats its limit does the same; zero stays zero.
+                # Outside the range of floats, the limit is equivalent; zero remains zero.
                 if math.isfinite(current) and current > 0:
                     scaled = min(max(scaled, SMALLEST_PARAMETER), 1 / SMALLEST_PARAMETER)
                 setattr(copy, name, scaled)
@@ -252,8 +252,8 @@ class Separable(Weighting):
         xp = namespace(z)
         sample_weight = ones if sample_weight is None else sample_weight
         weights = self.weight(z) * sample_weight
-        # Divided by the largest first, so that weights near overflow do not sum to inf; where
-        # all of them underflow, importances are equal.
+        # Divided by the largest first, so that weights near overflow do not sum to inf. If all
+        # weights underflow, importances are equal.
         top = xp.max(weights, axis=-1, keepdims=True)
         has_weight = top > 0
         weights = xp.where(
@@ -273,11 +273,11 @@ class SoftMin(Weighting):
 
     @abstractmethod
     def outer(self, log_sum: Array) -> Array:
-        """Compute phi from the logarithm of the sum: the function T."""
+        """Compute phi from the logarithm of the sum (the function T)."""
 
     @property
     def power(self) -> Array | float:
-        """Weights are importances to this power."""
+        """Exponent that turns importances into weights."""
         return 1.0
 
     def weigh(self, energies: Array, sample_weight: Array) -> BlockWeights:
@@ -293,8 +293,8 @@ class SoftMin(Weighting):
         )
         objective_sums = ObjectiveSums(shift, excess, xp.sum(sample_weight) + xp.zeros_like(shift))
         log_top = self.power * anchor
-        # A multiple, so that blocks with weights of similar size have the same scale, and their
-        # sums just add up.
+        # A multiple of SCALE_STEP, so that blocks with similar weights have the same scale, and
+        # their sums can be added directly.
         log_scale = SCALE_STEP * xp.ceil(log_top / SCALE_STEP)
         weights = sample_weight * xp.exp(self.power * score + (log_top - log_scale))
         log_scale = xp.where(xp.isfinite(shift), log_scale, shift)
@@ -317,7 +317,7 @@ class SoftMin(Weighting):
         z, ones = self._as_batch(energies)
         xp = namespace(z)
         sample_weight = ones if sample_weight is None else sample_weight
-        # In place: for X in files these are among the largest arrays in memory.
+        # In place: if X is in files, these are among the largest arrays in memory.
         importances = xp.where(sample_weight > 0, self.score(z), -xp.inf)
         importances -= xp.max(importances, axis=-1, keepdims=True)
         importances = xp.exp(importances)
@@ -330,7 +330,7 @@ class SoftMin(Weighting):
             return importances
         xp = namespace(importances)
         counts = sample_weight > 0
-        per_unit = xp.where(  # importance for a sample weight of one
+        per_unit = xp.where(  # importance per unit of sample weight
             counts,
             importances / xp.where(counts, sample_weight, 1 + 0 * sample_weight),
             0 * importances,
@@ -352,8 +352,8 @@ def _block_weights(rho: Array, weight: Array, sample_weight: Array) -> BlockWeig
 def effective_sample_size(weights: Array, sample_weight: Array | None = None) -> Array:
     """Compute ``1 / sum w^2`` of weights (..., samples) that sum to one.
 
-    It is n for n equal weights and 1 where one sample has all the weight. A sample of sample
-    weight m stands for m equal samples.
+    It is n for n equal weights, and 1 if one sample has all the weight. A sample of sample
+    weight m is equivalent to m equal samples.
     """
     xp = namespace(weights)
     squares = weights**2

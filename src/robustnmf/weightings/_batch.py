@@ -1,4 +1,4 @@
-"""Weightings of a batch of members, one for each member."""
+"""Batches of weightings, one for each member."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from robustnmf.weightings._base import BlockWeights, ObjectiveSums, Separable, W
 
 
 class Batch:
-    """One weighting per member; consecutive members of one type are evaluated at once.
+    """One weighting per member; consecutive members of one type are evaluated together.
 
     Parameters that differ within such a group become columns (members, 1), over which the
     formulas of a weighting broadcast.
@@ -21,8 +21,8 @@ class Batch:
         kinds = {w.per_entry for w in weightings}
         if len(kinds) > 1:
             raise ValueError(
-                "weightings per entry and per row cannot share a batch, they read X "
-                f"differently. Got {', '.join(map(repr, weightings))}; fit them apart."
+                "weightings per entry and per row cannot share a batch, because they read X "
+                f"differently. Got {', '.join(map(repr, weightings))}; fit them separately."
             )
         self.members = tuple(weightings)
         self.per_entry = kinds.pop()
@@ -67,18 +67,18 @@ class Batch:
         return self._each(lambda at, w: w.value_of(objective_sums.part(at)))
 
     def shifted_value_of(self, objective_sums: ObjectiveSums) -> Array:
-        """Compute the objective less a constant (members, 1), zero for a perfect fit."""
+        """Compute the objective minus a constant (members, 1), zero for a perfect fit."""
         return self._each(lambda at, w: w.shifted_value_of(objective_sums.part(at)))
 
     def log_units(self, objective_sums: ObjectiveSums) -> tuple[Array, Array]:
-        """Return the logs of the factors (members, 1) that make both objectives sums."""
+        """Return the logs of the factors (members, 1) that turn both objectives into sums."""
         return (
             self._each(lambda at, w: w.log_units(objective_sums.part(at))[0]),
             self._each(lambda at, w: w.log_units(objective_sums.part(at))[1]),
         )
 
     def log_normaliser(self, objective_sums: ObjectiveSums) -> Array:
-        """Compute what to subtract from ``log_scale`` (members, 1) for the gradient of phi."""
+        """Compute the number (members, 1) to subtract from ``log_scale`` to get phi's gradient."""
         return self._each(lambda at, w: w.log_normaliser(objective_sums.part(at)))
 
     def importances(
@@ -100,7 +100,7 @@ class Batch:
 
     @cached_property
     def entry_loop(self) -> EntryLoop | None:
-        """The compiled loop for weights of entries, if one serves all members."""
+        """The compiled loop for weights of entries, if all members can use the same one."""
         _, first = self._groups[0]
         if len(self._groups) > 1 or first.entry_loop is None:
             return None
@@ -136,7 +136,7 @@ class Batch:
         parameters = {}
         for name in same_type[0].get_params():
             values = [getattr(w, name) for w in same_type]
-            if self.per_entry:  # beyond rounding and range of the dtype, its limits do the same
+            if self.per_entry:  # outside the range or precision of the dtype, use its limits
                 values = [min(max(v, noise(self._like)), largest(self._like)) for v in values]
             if len(set(values)) == 1:
                 parameters[name] = values[0]

@@ -1,9 +1,9 @@
-"""Histograms of log energies, from which automatic parameters are read.
+"""Histograms of log energies, from which automatic parameters are estimated.
 
-Energies of samples that belong together are distributed about evenly on a logarithmic scale, so
-everything here works with their logarithms. Histograms are sums over samples, so they add up over
-blocks. A sample counts in the two nodes beside its log energy, in proportion to how close it is
-to each: parameters then change continuously with the energies, and rounding stays rounding.
+Energies of similar samples are distributed roughly symmetrically on a logarithmic scale, so
+everything here works with their logarithms. Histograms are sums over samples, so blocks can be
+added. Each sample is divided between the two nodes beside its log energy, according to its
+distance from each, so that parameters change continuously and rounding errors remain small.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ NODES = np.arange(FIRST, 20.0 + STEP, STEP)
 """Nodes of the histograms, in log energy."""
 
 TINY = float(np.exp(-60.0))
-"""Least energy that is distinguished from zero, in units of the size of a typical sample."""
+"""Least energy that differs from zero, in units of the size of a typical sample."""
 
 TYPICAL_SHARE = 0.01
 
@@ -33,8 +33,8 @@ HALF = 0.5
 
 MOST_BAD = 0.45
 NARROWEST, WIDEST = 0.2, 1.0
-"""Bounds of a standard deviation of log energies: closer energies are treated as equal, wider ones
-as several groups."""
+"""Bounds of the standard deviation of log energies. Narrower distributions are treated as equal
+energies, wider ones as several groups."""
 
 ROUNDS = 20
 
@@ -67,13 +67,13 @@ class LogHistogram:
 
     @cached_property
     def _occupied(self) -> slice:
-        """The nodes with counts, and one more node on either side."""
+        """The nodes with counts, and one more node on each side."""
         nodes = np.flatnonzero(self.counts)
         return slice(max(int(nodes[0]) - 1, 0), min(int(nodes[-1]) + 2, len(NODES)))
 
     @cached_property
     def _share_below_nodes(self) -> np.ndarray:
-        """Share of the values below each occupied node, with half of the node's own count."""
+        """Share of the values below each occupied node, plus half of the node's own count."""
         counts = self.counts[self._occupied]
         cumulative = np.cumsum(counts)
         return (cumulative - 0.5 * counts) / cumulative[-1]
@@ -87,11 +87,11 @@ class LogHistogram:
         return at_left + (place - left) * (at_right - at_left)
 
     def median(self) -> float:
-        """Return the value that half of all values lie below."""
+        """Return the median of the values."""
         return float(np.interp(HALF, self._share_below_nodes, NODES[self._occupied]))
 
     def has_clipped_median(self) -> bool:
-        """Return whether half of the values or more lie below the first node."""
+        """Return whether at least half of the values lie below the first node."""
         return self.median() < FIRST + STEP
 
     def last(self) -> float:
@@ -100,30 +100,30 @@ class LogHistogram:
 
     @cached_property
     def shortest_half(self) -> tuple[float, float]:
-        """The ends of the shortest interval that holds about half of the values."""
+        """Return the ends of the shortest interval that contains about half of the values."""
         nodes, below = NODES[self._occupied], self._share_below_nodes
         starts = nodes[: np.searchsorted(below, 1.0 - HALF, side="right")]
-        # Between two nodes without any values every point is a solution: take the left one.
+        # Between two nodes without values every point is a solution; take the left one.
         increasing = below + 1e-12 * np.arange(len(below))
         lengths = np.interp(below[: len(starts)] + HALF, increasing, nodes) - starts
-        # The mean of all intervals that are about as short, so that rounding does not choose one.
+        # Average all intervals that are about as short, so that rounding does not choose one.
         closeness = np.exp((lengths.min() - lengths) / STEP)
         closeness /= closeness.sum()
         low, length = float(closeness @ starts), float(closeness @ lengths)
         return low, low + length
 
     def core(self) -> Bulk:
-        """Estimate the majority under the assumption that ``MOST_BAD`` of the values are bad."""
+        """Estimate the majority, assuming that a share ``MOST_BAD`` of the values is bad."""
         low, high = self.shortest_half
         return Bulk(0.5 * (low + high), _deviation(0.5 * (high - low), MOST_BAD))
 
     def bulk(self, reach: float) -> Bulk:
         """Estimate the majority together with the share of bad values (fixed-point iteration).
 
-        Good values lie within ``reach`` standard deviations of their centre, except for as many
-        as a normal distribution has beyond; all other values there are bad. The more values are
-        bad, the larger a part of the good ones is the half in the middle, and the smaller
-        their standard deviation.
+        Good values lie within ``reach`` standard deviations of their centre, apart from the share
+        that a normal distribution has outside; all other values outside are bad. If more values
+        are bad, the half in the middle is a larger share of the good values, and the estimated
+        standard deviation is smaller.
         """
         low, high = self.shortest_half
         centre, bad, tails = 0.5 * (low + high), MOST_BAD, 2.0 * float(ndtr(-reach))
@@ -133,12 +133,12 @@ class LogHistogram:
             inside = self.share_below(upper) - self.share_below(lower)
             bad = min(max((1.0 - inside - tails) / (1.0 - tails), 0.0), MOST_BAD)
             if bad == before:
-                break  # a fixed point: further rounds change nothing
+                break  # converged to a fixed point
         return Bulk(centre, deviation)
 
 
 def node_counts(logs: Array, sample_weight: Array) -> np.ndarray:
-    """Count values (..., rows) at the nodes (..., nodes), each shared by its two neighbours."""
+    """Count values (..., rows) at the nodes (..., nodes), divided between the two neighbours."""
     xp, size = namespace(logs), len(NODES)
     position = xp.clip((logs - FIRST) / STEP, 0.0, size - 1.001)
     lists = xp.reshape(position, (-1, position.shape[-1]))
@@ -149,7 +149,7 @@ def node_counts(logs: Array, sample_weight: Array) -> np.ndarray:
 def _deviation(half_width: float, bad: float) -> float:
     """Return the standard deviation of good values, from the half width of the shortest half.
 
-    With a share ``bad`` of bad values, half of all values are ``0.5 / (1 - bad)`` of the good ones.
+    With a share ``bad`` of bad values, half of all values is ``0.5 / (1 - bad)`` of the good ones.
     """
     within = min(HALF / (1.0 - bad), 0.99)
     return min(max(half_width / float(ndtri(0.5 * (1.0 + within))), NARROWEST), WIDEST)
@@ -162,12 +162,12 @@ class EnergyHistogram:
     Parameters
     ----------
     energies : LogHistogram
-        Of energies, in units of the size of a typical sample.
+        Histogram of energies, in units of the size of a typical sample.
     relative_energies : LogHistogram
-        Of energies divided by the sizes of their samples.
+        Histogram of energies divided by the sizes of their samples.
     larger : callable
         Takes a log energy and a log relative energy; returns the histogram of the larger of the
-        two excesses over them. Reads the energies of all samples again.
+        two excesses over them. It reads the energies of all samples again.
     unit : float
         Size of a typical sample.
     features : int
@@ -187,9 +187,9 @@ class EnergyHistogram:
     def typical(self) -> float:
         """Energy that at least half of the samples do not exceed: the median plus two steps.
 
-        Never below ``TYPICAL_SHARE`` of the size of a typical sample: what is fitted to a tenth
-        of its norm is fitted, and a finer distinction would exclude samples that are merely
-        slow to converge.
+        It is at least ``TYPICAL_SHARE`` of the size of a typical sample: a residual of a tenth of
+        the sample's norm is a good fit, and a smaller limit would exclude samples that only
+        converge slowly.
         """
         return self.unit * max(float(np.exp(self.energies.median() + 2 * STEP)), TYPICAL_SHARE)
 
@@ -197,7 +197,7 @@ class EnergyHistogram:
     def of(
         cls, energies: Array, sizes: Array, sample_weight: Array, *, unit: float, features: int
     ) -> EnergyHistogram:
-        """Build the histograms of energies (rows,) that are all in one array."""
+        """Build the histograms of energies (rows,) in one array."""
         counts = energy_counts(energies[None, :], sizes, sample_weight, unit)
 
         def larger(log: float, log_share: float) -> LogHistogram:
@@ -209,9 +209,9 @@ class EnergyHistogram:
 
 
 def sample_count(total: float, largest: float) -> float:
-    """Return for how many samples rows count, from the sum and the largest of their weights.
+    """Return the number of samples that rows represent, from their total and largest weight.
 
-    A row of weight two is two samples; weights that add up to one do not make one sample of all.
+    A row of weight two is two samples; many rows whose weights sum to one are still many samples.
     """
     return total / min(1.0, largest) if largest > 0 else 0.0
 
@@ -238,7 +238,7 @@ def excess_counts(
 def _logs(energies: Array, sizes: Array, unit: float) -> tuple[Array, Array]:
     """Return the logarithms of energies in a unit, and of energies over sample sizes."""
     xp = namespace(energies)
-    # A sample of zeros has no energy, and no relative energy either.
+    # A sample of zeros has zero energy and zero relative energy.
     nonzero = sizes > 0
     relative_energies = xp.where(
         nonzero, energies / xp.where(nonzero, sizes, 1 + 0 * sizes), 0 * energies

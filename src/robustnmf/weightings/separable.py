@@ -18,14 +18,14 @@ from robustnmf.weightings._base import Separable
 from robustnmf.weightings._histogram import EnergyHistogram
 
 EFFICIENT = 1.345
-"""Standard deviations beyond which residuals count linearly: 95% efficient on clean data."""
+"""Cutoff in standard deviations beyond which the loss is linear: 95% efficient on clean data."""
 
 SOFTNESS = 1.0
-"""Automatic scale of Cauchy weights over the median energy."""
+"""Ratio of the automatic scale of Cauchy weights to the median energy."""
 
 
 class Uniform(Separable):
-    r"""Every sample counts the same: plain, non-robust NMF.
+    r"""Equal weights of all samples: plain, non-robust NMF.
 
     Use it for data without outliers.
 
@@ -46,9 +46,9 @@ class Uniform(Separable):
 
 
 class L21(Separable):
-    r"""Residual norms in place of squared norms.
+    r"""Norms of residuals instead of squared norms.
 
-    Use it for heavy tails rather than outliers; there is no parameter to choose.
+    Use it for heavy tails rather than outliers; it has no parameter.
 
     .. math:: \phi(z) = \sum_i \sqrt{z_i}, \qquad w_i = \frac{1}{2 \sqrt{z_i}}
 
@@ -69,7 +69,7 @@ class L21(Separable):
 
 
 class Huber(Separable):
-    r"""Squared residuals up to ``cutoff``, absolute residuals beyond; per entry.
+    r"""Squared residuals up to ``cutoff`` and absolute residuals above it, for every entry.
 
     Use it for bad entries in good samples, such as bad pixels in good images.
 
@@ -84,8 +84,8 @@ class Huber(Separable):
     Parameters
     ----------
     cutoff : float > 0 or "auto", default="auto"
-        Residual, in the units of X, from which an entry counts linearly. "auto" is 1.345 times
-        the root mean square residual of the median sample in the first passes, and then frozen.
+        Residual, in the units of X, above which the loss of an entry is linear. "auto" is 1.345
+        times the root mean square residual of the median sample in the first passes, then frozen.
 
     Examples
     --------
@@ -120,9 +120,9 @@ class Huber(Separable):
 
 
 class Cauchy(Separable):
-    r"""Weights that fall like one over the energy: mild for samples that are merely unusual.
+    r"""Weights that fall like one over the energy: mild for samples that are only unusual.
 
-    Use it for something between equal weights and weights that reject samples.
+    Use it as a compromise between equal weights and weights that reject samples.
 
     .. math::
 
@@ -132,9 +132,9 @@ class Cauchy(Separable):
     Parameters
     ----------
     scale : float > 0 or "auto", default="auto"
-        Energy at which a sample has half the weight, in the squared units of X. "auto" is the
-        median energy (at least a hundredth of the median squared norm) in the first passes,
-        and is then frozen: half of the samples have at least half the weight.
+        Energy (reconstruction error) of a sample with half the weight, in the squared units of X.
+        "auto" is the median energy (at least a hundredth of the median squared norm) in the first
+        passes, and is then frozen: half of the samples have at least half the weight.
 
     Examples
     --------

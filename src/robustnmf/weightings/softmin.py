@@ -1,11 +1,11 @@
-r"""The paper's weightings, whose importances are a softmax of scores of the energies.
+r"""Weightings of the paper, whose importances are a softmax of scores of the energies.
 
 * Entropy, equations 20 and 26: minimising :math:`\sum_i Q_i z_i + \gamma \sum_i Q_i \ln Q_i` over
   :math:`\sum_i Q_i = 1` gives :math:`Q_i \propto e^{-z_i / \gamma}`.
 * Fuzzy, equations 10 and 16: minimising :math:`\sum_i Q_i^p z_i` over :math:`\sum_i Q_i = 1` gives
   :math:`Q_i \propto z_i^{-1/(p-1)}`.
 
-Put back, either is a function of z alone.
+Inserting the minimiser gives a function of z alone in both cases.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from robustnmf.weightings._base import ObjectiveSums, SoftMin
 from robustnmf.weightings._histogram import EnergyHistogram
 
 ENTROPY_SOFTNESS = 2.0
-"""Automatic gamma over the median energy."""
+"""Ratio of the automatic gamma to the median energy."""
 
 FALL, FUZZY_SOFTNESS = 0.8, 3.0
-"""Automatic fuzzy parameters: importances are the power ``-FALL / deviation`` of the energy plus
-``FUZZY_SOFTNESS`` times the median energy, with the standard deviation of the log energies."""
+"""Automatic parameters of Fuzzy. Importances are the energy plus ``FUZZY_SOFTNESS`` times the
+median energy, to the power ``-FALL`` over the standard deviation of the log energies."""
 
 
 class Entropy(SoftMin):
-    r"""Importances that fall exponentially with the energy.
+    r"""Importances that fall exponentially with the energy (reconstruction error) of a sample.
 
-    Use it for the paper's EWRNMF; weights are smooth, and never zero all at once.
+    Use it for the paper's EWRNMF. The weights are smooth, and never all zero.
 
     .. math::
 
@@ -41,8 +41,8 @@ class Entropy(SoftMin):
     ----------
     gamma : float > 0 or "auto", default="auto"
         Energy over which an importance falls by a factor e, in the squared units of
-        X. Large values approach equal importances, small ones collapse the fit
-        onto a few samples. "auto" is twice the median energy (at least a hundredth of the
+        X. Large values approach equal importances; small values reduce the fit
+        to a few samples. "auto" is twice the median energy (at least a hundredth of the
         median squared norm) in the first passes, and is then frozen: half of
         the samples have an importance within a factor 1.65 of the largest.
 
@@ -76,26 +76,26 @@ class Entropy(SoftMin):
 
 
 class Fuzzy(SoftMin):
-    r"""Fuzzy importances, sharper the closer ``p`` is to one.
+    r"""Fuzzy importances, which are sharper if ``p`` is closer to one.
 
-    Use it for the paper's FWRNMF, which does not depend on units.
+    Use it for the paper's FWRNMF, which does not depend on the units of X.
 
     .. math::
 
         \phi(z) = \Big(\sum_i z_i^{-1/(p-1)}\Big)^{-(p-1)}, \qquad
         Q_i = \frac{z_i^{-1/(p-1)}}{\sum_l z_l^{-1/(p-1)}}, \qquad w_i = Q_i^p
 
-    A sample that is fitted exactly takes all the weight, so small ``p`` can
-    collapse a fit onto a few samples; a warning then says so.
+    A sample that is fitted exactly has all the weight, so small ``p`` can
+    reduce a fit to a few samples; a warning is then raised.
 
     Parameters
     ----------
     p : float > 1 or "auto", default="auto"
-        Fuzziness. Large values approach equal importances. "auto" reads p and the offset off
-        the energies in the first passes: p is larger the wider they are distributed, and the
+        Fuzziness. Large values approach equal importances. "auto" estimates p and the offset from
+        the energies in the first passes: p is larger for a wider distribution of energies, and the
         offset is three times the median energy, so that no sample can have all the weight.
     offset : float >= 0, default=0.0
-        Added to every energy, in the squared units of X.
+        Constant that is added to every energy, in the squared units of X.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-r"""Trimmed weights: samples count in full up to a cutoff of their energy, and hardly beyond.
+r"""Trimmed weights: full weight up to a cutoff of the energy, and almost none beyond.
 
-In the first passes of a fit, before automatic parameters are read off the energies, related weights
-(:class:`WarmupWeights`) exclude small energies as well.
+In the first passes of a fit, before automatic parameters are estimated from the energies, related
+weights (:class:`WarmupWeights`) exclude small energies as well.
 """
 
 from __future__ import annotations
@@ -24,45 +24,45 @@ from robustnmf.weightings._base import Separable
 from robustnmf.weightings._histogram import Bulk, EnergyHistogram
 
 REACH, REACH_OF_FEW = 2.5, 3.0
-"""Standard deviations of log energies from their centre within which samples count in full."""
+"""Samples within this many standard deviations of the centre of log energies have full weight."""
 
 FEW = 120.0
-"""Up to so many samples are few. The half of them that lies closest together is closer than half
-of their distribution, all the more as the basis was fitted to it: they may reach further."""
+"""Up to this number of samples the larger reach is used. The shortest half of few energies is
+shorter than half of their distribution, also because the basis was fitted to these samples."""
 
 FALL = 4.0
-"""Power times the standard deviation: one more of them costs a factor e to the fourth."""
+"""Power times the standard deviation: each further deviation divides the weight by e**4."""
 
 TYPICAL = 1.5
-"""Standard deviations within which the energy of a sample is typical, whatever its size."""
+"""Energies within this many standard deviations are typical for a sample of any size."""
 
 MARGIN = 1.35
-"""Half of the samples have at most the cutoff over this."""
+"""Half of the samples have energies of at most the cutoff divided by this number."""
 
 FEWEST_SAMPLES = 20
-"""Fewer samples are all kept: a bad one cannot be distinguished from one of a small group, and the
-half of them that lies closest together says little about the others."""
+"""With fewer samples all are kept: a bad sample cannot be distinguished from a small group, and
+the shortest half of their energies is a poor estimate of the others."""
 
 BEYOND_ALL = 100.0
-"""Cutoff of so few samples over their largest energy, or over the size of a typical one."""
+"""Cutoff for so few samples, relative to their largest energy or a typical sample's size."""
 
 LEAST_RELATIVE_CUTOFF = 1e-2
-"""Relative energy up to which a sample is never down-weighted: what is fitted to a tenth of its
-norm is fitted. Parts of clean data may be learned from few samples, late."""
+"""Relative energy up to which a sample is never down-weighted: a residual of a tenth of the norm
+is a good fit. Components of clean data can be learned late and from few samples."""
 
 LEAST_WARMUP_CUTOFF = 1e-4
-"""Relative energy up to which a sample is never excluded during the warm-up. Smaller than the one
-of :class:`Trimmed`: a sample that is excluded for now comes back."""
+"""Relative energy up to which a sample is never excluded during the warm-up. It is smaller than
+that of :class:`Trimmed`, because a sample excluded in the warm-up can be included later."""
 
 LEAST_WEIGHT = 1e-250
-"""Least weight during the warm-up. Where all samples are excluded they still have weights, and
-these are so small that they do not matter otherwise."""
+"""Least weight during the warm-up. It matters only if all samples are excluded, which would
+otherwise all have weight zero."""
 
 
 class Trimmed(Separable):
-    r"""Equal weights up to a cutoff, and a steep fall beyond.
+    r"""Equal weights up to a cutoff, and a steep fall beyond it.
 
-    Use it for bad samples among good ones; clean tables are fitted as by plain NMF, on average.
+    Use it for data with outliers; on clean data it is as good as plain NMF, on average.
 
     .. math::
 
@@ -70,27 +70,27 @@ class Trimmed(Separable):
         t_i \left(1 + \frac{1 - (t_i / z_i)^{q - 1}}{q - 1}\right) & z_i > t_i \end{cases},
         \qquad w_i = \min\left(1, \Big(\frac{t_i}{z_i}\Big)^{q}\right)
 
-    with :math:`t_i = \max(f, \min(t, r\, |x_i|^2))`. Large powers q approach trimming: what is
-    beyond has no weight at all. Unlike weights that fall from the smallest energies on, these cost
-    clean data nearly nothing.
+    with :math:`t_i = \max(f, \min(t, r\, |x_i|^2))` for the energy (reconstruction error)
+    :math:`z_i` of a sample. Large powers q approach trimming, where samples above the cutoff have
+    weight zero. Most samples of clean data keep full weight, so that little precision is lost.
 
     ``weights``, ``value`` and ``importances`` take energies without the sizes of the samples, and
-    apply the cutoff t to all of them.
+    use the cutoff t for all samples.
 
     Parameters
     ----------
     cutoff : float > 0 or "auto", default="auto"
-        Energy t up to which a sample counts in full, in the squared units of X. With "auto" all
-        parameters are read off the logarithms of the energies in the first passes, and are then
-        frozen: the cutoff lies 2.5 standard deviations of the majority above its centre (3 where
-        samples are few, beyond all samples where they are fewer than 20).
+        Energy t up to which a sample has full weight, in the squared units of X. With "auto" all
+        parameters are estimated from the logarithms of the energies in the first passes, and are
+        then frozen: the cutoff lies 2.5 standard deviations of the majority above its centre (3 for
+        few samples; with fewer than 20 samples, it lies above all of them).
     share : float > 0, default=inf
-        The same as a share r of the size of the sample (its squared norm).
+        The same limit as a share r of the sample's size (its squared norm).
     power : float > 1, default=8.0
-        How steeply weights fall.
+        Steepness of the fall of the weights.
     floor : float >= 0, default=0.0
-        Energy f up to which a sample counts in full however small it is: noise that is the same
-        for all samples is a large share of small ones.
+        Energy f up to which even a small sample has full weight: noise of constant size is a large
+        share of a small sample.
 
     Examples
     --------
@@ -110,7 +110,7 @@ class Trimmed(Separable):
         "floor": [Interval(Real, 0, None, closed="left")],
     }
 
-    cutoff: Any  # a number, or one for every row and member
+    cutoff: Any  # a number, or one per row and member
     power: Any
 
     def __init__(
@@ -150,9 +150,9 @@ class Trimmed(Separable):
     def resolve_auto(self, histogram: EnergyHistogram, extra_reach: float = 0.0) -> Trimmed:
         """Return the weighting with cutoffs above the majority of the energies.
 
-        ``extra_reach`` standard deviations are added to the usual distance from its centre. The
-        cutoffs are raised where needed, so that half of all samples stay a margin below them.
-        Fewer than ``FEWEST_SAMPLES`` samples are all below them.
+        ``extra_reach`` standard deviations are added to the usual distance from the centre. If
+        needed, cutoffs are raised so that half of all samples are below them by a margin. If there
+        are fewer than ``FEWEST_SAMPLES`` samples, all are below the cutoffs.
         """
         if histogram.samples < FEWEST_SAMPLES:
             largest = max(1.0, float(np.exp(histogram.energies.last())))
@@ -175,8 +175,8 @@ class Trimmed(Separable):
     def lower_cutoffs(self, deviations: float, unit: float) -> Trimmed:
         """Return the weighting with cutoffs lowered by some standard deviations of log energies.
 
-        Relative to ``unit``, the size of a typical sample, they stay at least
-        ``LEAST_RELATIVE_CUTOFF``.
+        They remain at least ``LEAST_RELATIVE_CUTOFF`` relative to ``unit``, the size of a typical
+        sample.
         """
         factor = float(np.exp(-deviations * FALL / self.power))
         cutoff = max(factor * self.cutoff, LEAST_RELATIVE_CUTOFF * unit)
@@ -188,7 +188,7 @@ class Trimmed(Separable):
     ) -> Trimmed:
         """Return the weighting with cutoffs that cover a share of the samples (samples,).
 
-        All cutoffs are raised by the same factor, and none is lowered.
+        All cutoffs are raised by the same factor; none is lowered.
         """
         ratios = energies / np.maximum(self.for_row_sizes(sizes).cutoff, np.finfo(float).tiny)
         factor = max(1.0, weighted_quantile(ratios, sample_weight, share))
@@ -196,26 +196,26 @@ class Trimmed(Separable):
 
 
 class WarmupWeights(Separable):
-    """Give weight to the majority of the energies only, neither to larger nor to smaller ones.
+    """Weights for the warm-up: only the majority of the energies has weight, no extreme ones.
 
-    A component that a group of bad samples has taken at the start describes them better than
-    the other samples are described. Excluded for some passes, they lose the component, and
-    their energies then show how badly the other components describe them. The interval of
-    energies with full weight grows from pass to pass.
+    If a group of bad samples has taken a component at the start, it is fitted better than the
+    other samples. While these samples are excluded, they lose the component, and their energies
+    then show that the other components fit them badly. The interval of energies with full weight
+    grows from pass to pass.
 
-    These weights are not the gradient of an objective. ``rho`` is that of trimmed weights; its
-    sum is reported while the fit runs, and nothing is decided by it.
+    These weights are not the gradient of an objective. ``rho`` is the one of trimmed weights; its
+    sum is reported during the fit, and no decision depends on it.
 
     Parameters
     ----------
     cutoff : float
-        Energy up to which a sample counts in full.
+        Energy up to which a sample has full weight.
     share : float
-        The same as a share of the size of the sample.
+        The same limit as a share of the size of the sample.
     power : float
-        How steeply weights fall outside.
+        Steepness of the fall of the weights outside the interval.
     least : float
-        Relative energy (or energy, once sizes are known) from which on a sample counts in full.
+        Least relative energy (or energy, if sizes are known) with full weight.
     """
 
     scales = {"cutoff": 1.0}
@@ -231,7 +231,7 @@ class WarmupWeights(Separable):
     def at(cls, histogram: EnergyHistogram, progress: float) -> WarmupWeights:
         """Build the weights for the energies of a pass.
 
-        ``progress`` grows from 0 (the centre of the energies only) to 1 (the reach of trimmed
+        ``progress`` grows from 0 (only the centre of the energies) to 1 (the reach of trimmed
         weights).
         """
         absolute, relative = histogram.energies.core(), histogram.relative_energies.core()
@@ -240,7 +240,7 @@ class WarmupWeights(Separable):
         def edge(bulk: Bulk, sign: float) -> float:
             return float(np.exp(bulk.centre + sign * reach * bulk.deviation))
 
-        # Where all samples are fitted, small energies are no sign of a group of bad samples.
+        # If all samples are fitted well, small energies do not indicate a group of bad samples.
         are_fitted = relative.centre < np.log(LEAST_WARMUP_CUTOFF)
         return cls(
             max(edge(absolute, 1.0), LEAST_WARMUP_CUTOFF) * histogram.unit,
@@ -264,7 +264,7 @@ class WarmupWeights(Separable):
 
 
 def _reach_of(histogram: EnergyHistogram) -> float:
-    """Return the number of standard deviations within which samples count in full."""
+    """Return the number of standard deviations within which samples have full weight."""
     few = min(1.0, FEW / max(histogram.samples, 1.0)) ** 2
     return REACH + (REACH_OF_FEW - REACH) * few
 

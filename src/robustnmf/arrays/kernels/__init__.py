@@ -1,4 +1,4 @@
-"""Operations of a pass that have kernels, and the choice of them by library and device."""
+"""Operations of a pass that have kernels, and their choice by library and device."""
 
 import numpy as np
 
@@ -16,7 +16,7 @@ def kernels_for(array: Array) -> Kernels:
     kind = type(array)
     if kind in _COMPILED:
         return _COMPILED[kind]
-    # Imported when they are first needed: numba and Triton take long.
+    # Imported at first use, because numba and Triton take long to import.
     if isinstance(array, np.ndarray):
         from robustnmf.arrays.kernels.numpy import NumpyKernels
 

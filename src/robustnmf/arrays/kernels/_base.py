@@ -1,9 +1,9 @@
 """Operations of a pass on the arrays of one library and device: the interface of all kernels.
 
-:class:`Kernels` has them as array calls, for any library. Its subclasses have compiled loops for
-NumPy (:mod:`robustnmf.arrays.kernels.numpy`) and kernels for NVIDIA GPUs
-(:mod:`robustnmf.arrays.kernels.cuda`), with the same results; without one for a shape or
-dtype, they fall back to the array calls. Callers write ``kernels_for(array).operation(...)``.
+:class:`Kernels` implements them as array calls, for any library. Its subclasses have compiled loops
+for NumPy (:mod:`robustnmf.arrays.kernels.numpy`) and kernels for NVIDIA GPUs
+(:mod:`robustnmf.arrays.kernels.cuda`), with the same results. If there is none for a shape or
+dtype, they use the array calls. Callers write ``kernels_for(array).operation(...)``.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class EntryLoop(NamedTuple):
 class Kernels:
     """Operations as array calls.
 
-    The last few are formulas in one loop; they return None where there is no such loop.
+    The last few are formulas in one loop; they return None if there is no such loop.
     """
 
     is_accelerated = False  # whether few large calls are faster than loops over rows
@@ -95,12 +95,12 @@ class Kernels:
         fixed: int = 0,
         present: Array | None = None,
     ) -> Array:
-        r"""Minimise over one coordinate of each row of a factor (members, rows, k) after the other.
+        r"""Minimise over one coordinate after another of each row of a factor (members, rows, k).
 
         .. math:: f_j \leftarrow \max\big(0,\; f_j + (l_j - (f G)_j) / G_{jj}\big)
 
         is the minimum of :math:`f G f^T / 2 - l f^T` over one coordinate, so no step raises it. A
-        coordinate that the problem does not depend on stays unchanged, and may be of use later.
+        coordinate on which the problem does not depend stays unchanged and can be used later.
 
         Parameters
         ----------
@@ -108,8 +108,8 @@ class Kernels:
         gram : array (members, k, k), symmetric
         sweeps : int
         fixed : int, default=0; number of leading columns that stay unchanged
-        present : array of bool (members, k), optional; coordinates that the problem depends on,
-            by default those with a diagonal above zero
+        present : array of bool (members, k), optional; coordinates on which the problem depends,
+            by default those with a positive diagonal
         """
         steps = coordinate_steps(gram, present)
         updated = namespace(factor).asarray(factor, copy=True)
@@ -120,10 +120,10 @@ class Kernels:
         return updated
 
     def masked_solve(self, rest: Array, mask: Array, gram: Array, steps: int) -> Array:
-        """Solve ``x gram = rest`` (rows, k) on a mask by so many steps of conjugate gradients.
+        """Solve ``x gram = rest`` (rows, k) on a mask by ``steps`` steps of conjugate gradients.
 
-        Coordinates outside the mask are zero. Every step is one product with the Gram matrix
-        (k, k), of all rows together.
+        Coordinates outside the mask are zero. Every step is one product of all rows with the Gram
+        matrix (k, k).
         """
         xp = namespace(rest)
         zero = 0 * rest
@@ -132,7 +132,7 @@ class Kernels:
         for _ in range(steps):
             image = xp.where(mask, direction @ gram, zero)
             curvature = xp.vecdot(direction, image)[:, None]
-            # A row that is solved to the last digit has no direction left.
+            # A row that is solved exactly has no search direction.
             length = xp.where(curvature > 0, square / xp.where(curvature > 0, curvature, 1.0), 0.0)
             x = x + length * direction
             rest = rest - length * image
@@ -148,10 +148,10 @@ class Kernels:
         )
 
     def multiplicative_step(self, factor: Array, negative: Array, positive: Array) -> Array:
-        """Compute ``factor * negative / positive``, with zeros in the place of subnormal numbers.
+        """Compute ``factor * negative / positive``, with zeros instead of subnormal numbers.
 
-        Processors are slow with those. The product comes before the division, since tiny entries
-        have equally tiny divisors.
+        Processors are slow with subnormal numbers. The product is computed before the division,
+        because tiny entries have equally tiny divisors.
         """
         updated = factor * negative / floored(positive)
         return namespace(updated).where(updated < smallest(factor), 0 * updated, updated)
@@ -159,10 +159,10 @@ class Kernels:
     def weigh_rows(
         self, rho: Array, weight: Array, sample_weight: Array, scale_step: float
     ) -> tuple[Array, Array, Array, Array]:
-        """Multiply weights (members, rows) by those of samples (rows,), in units of the largest.
+        """Multiply weights (members, rows) by sample weights (rows,), in units of the largest.
 
-        Then none overflows in the dtype of X. Also returns, (members, 1) each, the log of the unit,
-        a multiple of ``scale_step``, the weighted sum of ``rho``, and that of sample weights.
+        The units avoid overflow in the dtype of X. Also returns (members, 1) the log of the unit,
+        a multiple of ``scale_step``, the weighted sum of ``rho``, and the sum of sample weights.
         """
         xp = namespace(weight)
         total = xp.sum(sample_weight * rho, axis=-1, keepdims=True)
@@ -188,8 +188,8 @@ class Kernels:
     def count_at_nodes(self, lists: Array, sample_weight: Array, size: int) -> np.ndarray:
         """Count positions (lists, rows) from 0 to ``size - 1`` at the nodes (lists, size).
 
-        A position between two nodes is shared by them. All lists are laid end to end, so that a
-        device is synchronised with once.
+        A position between two nodes is divided between them. All lists are concatenated, so that
+        a device is synchronised only once.
         """
         xp = namespace(lists)
         count, rows = lists.shape
@@ -216,8 +216,8 @@ class Kernels:
     ) -> Array | None:
         """Compute a divergence, or a part of its gradient, by the loop of that name.
 
-        Of ``unit * rows``, dense and complete or sparse, which are not copied. Returns sums over
-        rows (members, rows) in float64, or one number for each entry.
+        The data are ``unit * rows``, dense and complete or sparse, and are not copied. Returns sums
+        over rows (members, rows) in float64, or one number for each entry.
         """
         return None
 
@@ -234,9 +234,9 @@ class Kernels:
     ) -> Array | None:
         """Compute squared errors (members, rows) from ``rest``, their terms that depend on codes.
 
-        Of ``unit * rows`` (rows, features) with squared norms (rows,). Errors below a share
-        ``doubtful`` of the squared norm are summed over residuals instead. None is below a share
-        ``least`` of it. ``rest`` (members, rows) may be overwritten.
+        The data are ``unit * rows`` (rows, features) with squared norms (rows,). Errors below a
+        share ``doubtful`` of the squared norm are computed from residuals instead. Errors are at
+        least a share ``least`` of it. ``rest`` (members, rows) may be overwritten.
         """
         return None
 
@@ -251,7 +251,7 @@ class Kernels:
     ) -> tuple | None:
         """Multiply data and approximation by weights of entries at this approximation.
 
-        Weights include those of rows. Also returns the sums of rho, of squared errors and of
+        Weights include the weights of rows. Also returns the sums of rho, of squared errors and of
         weights over every row (members, rows).
         """
         return None
@@ -261,7 +261,7 @@ class Kernels:
     ) -> tuple[Array, Array] | None:
         """Multiply residuals of ``unit * rows`` by weights of entries, by the loop of a loss.
 
-        Also sums the loss over rows.
+        Also returns the sums of the loss over rows.
         """
         return None
 
@@ -276,14 +276,14 @@ class Kernels:
     ) -> tuple[Array, Array] | None:
         """Solve nonnegative least squares by block principal pivoting, row after row.
 
-        From the support ``positive`` (rows, k); returns codes (rows, k), and the rows (rows,) that
-        were given up.
+        Starts from the support ``positive`` (rows, k); returns codes (rows, k), and a mask (rows,)
+        of rows that were not solved.
         """
         return None
 
 
 def active_components(gram: Array) -> Array:
-    """Return which components (members, k) are not zero, from their Gram matrix."""
+    """Return a mask of the components (members, k) that are not zero, from their Gram matrix."""
     return namespace(gram).linalg.diagonal(gram) > smallest(gram) ** 0.5
 
 

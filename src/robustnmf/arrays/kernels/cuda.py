@@ -1,4 +1,4 @@
-"""Operations of a pass on an NVIDIA GPU: which of them have a Triton kernel, for which arrays."""
+"""Operations of a pass on an NVIDIA GPU, and the conditions for the use of Triton kernels."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from robustnmf.arrays.kernels._base import EntryLoop, Kernels, coordinate_steps
 from robustnmf.arrays.namespace import Array, namespace, smallest
 
 WORTH_A_PRODUCT = 2**15
-"""Rows from which on these kernels are faster than the products of PyTorch."""
+"""Least number of rows for which these kernels are faster than the products of PyTorch."""
 
 WIDEST = 128
-"""Most columns that fit into the registers of a tile of rows."""
+"""Maximum number of columns that fit into the registers of a tile of rows."""
 
 
 class CudaKernels(Kernels):
-    """Kernels for tensors of PyTorch on a device that they run on (:func:`gpu.has_kernels`)."""
+    """Kernels for PyTorch tensors on a supported device (:func:`gpu.has_kernels`)."""
 
     is_accelerated = True
 
@@ -54,7 +54,7 @@ class CudaKernels(Kernels):
     ) -> Array:
         if factor.shape[-1] > WIDEST:
             return super().sweep_coordinates(factor, linear, gram, sweeps, fixed, present)
-        if factor.stride(-1) != 1:  # a transposed view, as of a basis, which is small
+        if factor.stride(-1) != 1:  # a transposed view, such as a basis, which is small
             swept = self.sweep_coordinates(
                 factor.contiguous(), linear, gram, sweeps, fixed, present
             )
@@ -116,7 +116,7 @@ CUDA_KERNELS = CudaKernels()
 
 
 def _has_loops(table: Array, columns: int) -> bool:
-    """Return whether there are kernels for loops over rows with so many columns."""
+    """Return whether there are kernels for loops over rows with this number of columns."""
     return columns <= WIDEST and table.stride(-1) == 1
 
 

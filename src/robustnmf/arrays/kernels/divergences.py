@@ -6,8 +6,8 @@ Kullback-Leibler and Itakura-Saito divergences are sums of :math:`g(r) = r - 1 -
 
 .. math:: \ln r = e \ln 2 + 2 s + 2 s^3 \left(\frac13 + \frac{s^2}5 + \frac{s^4}7 + \dots\right)
 
-Where e is zero, :math:`r - 1 - 2 s = (r - 1) s`, so that nothing cancels: g has all digits where
-the approximation nearly agrees with the data.
+If e is zero, :math:`r - 1 - 2 s = (r - 1) s`, so that nothing cancels, and g is accurate if the
+approximation nearly agrees with the data.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def kullback_leibler_rows(
 ) -> None:
     """Sum ``x log(x / y) - x + y`` over each row, for x in units of ``1 / unit``.
 
-    ``approximation`` (rows, features) counts as at least ``least``; ``out`` has shape (rows,).
+    ``approximation`` (rows, features) is raised to at least ``least``; ``out`` has shape (rows,).
     """
     count, features = rows.shape
     for i in range(count):
@@ -101,7 +101,7 @@ def kullback_leibler_rows(
 def kullback_leibler_stored(
     entries: Array, pointers: Array, unit: float, approximation: Array, least: float, out: Array
 ) -> None:
-    """Do the same for the stored entries (stored,) of sparse rows, which begin at ``pointers``."""
+    """As ``kullback_leibler_rows``, for stored entries (stored,) of rows beginning at pointers."""
     for i in range(len(out)):
         total = 0.0
         for j in range(pointers[i], pointers[i + 1]):

@@ -2,10 +2,10 @@
 
 Array calls write every intermediate result to memory; a kernel reads and writes each number once.
 
-The two products with X are bound by memory bandwidth once they run on tensor cores. These multiply
-TF32 numbers, so each factor is split into two of them, and three of the four products of the parts
-are summed: the error is that of float32. Sums within tensor cores lose digits as well, so a few
-steps at a time are added up outside. Where PyTorch is allowed TF32 (``allow_tf32``), one product of
+The two products with X on tensor cores are limited by memory bandwidth. Tensor cores multiply
+TF32 numbers, so each factor is split into a sum of two, and three of the four products are
+summed: the error is that of float32. Sums within tensor cores lose digits as well, so a few
+steps at a time are summed outside. If PyTorch allows TF32 (``allow_tf32``), one product of
 rounded factors is enough.
 """
 
@@ -23,7 +23,7 @@ TILE = 64
 
 
 def has_kernels(table: Any) -> bool:
-    """Return whether a table is on a device that the kernels run on."""
+    """Return whether a table is on a device that the kernels support."""
     return is_torch_array(table) and table.is_cuda and _has_tensor_cores(table.device.index)
 
 
@@ -31,7 +31,7 @@ def has_kernels(table: Any) -> bool:
 def _has_tensor_cores(device: int) -> bool:
     import torch
 
-    if find_spec("triton") is None:  # PyTorch without CUDA comes without
+    if find_spec("triton") is None:  # not included in PyTorch without CUDA
         return False
     return torch.cuda.get_device_capability(device) >= (8, 0)
 
@@ -223,7 +223,7 @@ def sweep_coordinates(codes: Any, linear: Any, gram: Any, steps: Any, sweeps: in
 
 
 def masked_solve(rest: Any, mask: Any, gram: Any, steps: int) -> Any:
-    """Solve ``x gram = rest`` (rows, k) on a mask by so many steps of conjugate gradients."""
+    """Solve ``x gram = rest`` (rows, k) on a mask by ``steps`` steps of conjugate gradients."""
     from robustnmf.arrays.kernels import gpu_kernels as kernels
 
     n, k = rest.shape
@@ -248,8 +248,8 @@ def energies(
 ) -> Any:
     """Compute squared errors (members, rows) of ``unit X`` from norms (rows,) and the rest.
 
-    Those below a share ``doubtful`` of the norm are sums over residuals instead; none is below a
-    share ``least``.
+    Errors below a share ``doubtful`` of the norm are computed from residuals instead; all are at
+    least a share ``least``.
     """
     from robustnmf.arrays.kernels import gpu_kernels as kernels
 
@@ -270,7 +270,7 @@ def over_rows(codes: Any) -> tuple[int, int]:
 
 
 def with_zeros(table: Any, *axes: int) -> Any:
-    """Pad the axes of a table with zeros to the length that kernels work with."""
+    """Pad the axes of a table with zeros to the length that kernels need."""
     shape = [padded(size) if axis in axes else size for axis, size in enumerate(table.shape)]
     out = table.new_zeros(shape)
     out[tuple(slice(size) for size in table.shape)] = table
@@ -288,7 +288,7 @@ def laid_out_as(like: Any, table: Any) -> Any:
 
 
 def _split(table: Any) -> tuple[Any, Any]:
-    """Split a table into two of TF32 numbers whose sum is equal to it, to float32 accuracy."""
+    """Split a table into two tables of TF32 numbers whose sum equals it in float32 accuracy."""
     import torch
 
     def rounded(x: Any) -> Any:

@@ -4,7 +4,7 @@ Arrays are passed as pointers with lengths and strides; ``K`` is the number of c
 padded to a power of two, and everything beyond an edge is masked.
 """
 
-# Triton reads annotations itself: no postponed ones here.
+# Triton reads annotations itself, so they must not be postponed here.
 import triton
 import triton.language as tl
 
@@ -20,7 +20,7 @@ def nearest(x):
 def product(x, high, low, total, one, SPLIT: tl.constexpr):
     """Return ``total + x (high + low)``.
 
-    The factor ``one`` keeps the compiler from summing within tensor cores, which loses digits.
+    The factor ``one`` prevents the compiler from summing within tensor cores, which loses digits.
     """
     rounded = nearest(x)
     if SPLIT:
@@ -134,7 +134,7 @@ def turn(A, W, high, low, n, k, by_member, by_row,
 
 @triton.jit
 def multiply(F, N, P, out, count, LEAST: tl.constexpr, BLOCK: tl.constexpr):
-    """Compute ``out = F N / P``, with zeros in the place of subnormal numbers."""
+    """Compute ``out = F N / P``, with zeros instead of subnormal numbers."""
     at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     here = at < count
     factor = tl.load(F + at, mask=here, other=0.0)
@@ -206,7 +206,7 @@ def huber_rows(X, S, C, M, one, two, value, loss, weights, n, m, BLOCK: tl.const
 @triton.jit
 def sweep(A, L, G, S, out, n, k, sweeps, by_member, by_row,
            K: tl.constexpr, ROWS: tl.constexpr):  # fmt: skip
-    """Run coordinate sweeps on a tile of rows, which stays in registers."""
+    """Run coordinate sweeps on a tile of rows, which remains in registers."""
     rows = (tl.program_id(0) * ROWS + tl.arange(0, ROWS)).to(tl.int64)
     member = tl.program_id(1).to(tl.int64)
     columns = tl.arange(0, K)
@@ -230,7 +230,7 @@ def sweep_by_blocks(codes, L, G, S, n, k, sweeps, by_member, by_row, K: tl.const
                     ROWS: tl.constexpr, WIDTH: tl.constexpr):  # fmt: skip
     """Run coordinate sweeps on a tile of rows in place, a block of coordinates at a time.
 
-    What the other coordinates contribute to the slopes of a block is one product on tensor cores,
+    The contribution of other coordinates to the slopes of a block is one product on tensor cores,
     so that single coordinates only loop over their own block. G (K, K) and the steps S (K,) are
     zero beyond k.
     """
@@ -297,7 +297,7 @@ def masked_solve(R, M, G, out, n, k, steps, K: tl.constexpr, ROWS: tl.constexpr)
 def energies(X, norms, rest, A, C, out, n, m_units, k, stride_units, by_member, by_row, unit,
              doubtful, least, K: tl.constexpr, ROWS: tl.constexpr, STEP: tl.constexpr,
              UNIT: tl.constexpr):  # fmt: skip
-    """Compute ``norm + rest`` of every row, or ``(unit x - a C)^2`` where that cancels.
+    """Compute ``norm + rest`` of every row, or ``(unit x - a C)^2`` if that cancels.
 
     Tiles of rows in which nothing cancels do not read X.
     """

@@ -1,8 +1,8 @@
 """Compiled loops (numba): sweeps, sparse and masked rows, energies, losses, least squares.
 
-For these BLAS and SciPy have no function. Each loop is compiled when it is first called, which
-takes a second or two, and kept in a file. All of them run on one thread and release the
-GIL: the engine has the threads, and visits several blocks at once.
+BLAS and SciPy have no functions for these. Each loop is compiled when it is first called, which
+takes a second or two, and stored in a file. All of them run on one thread and release the
+GIL, because the engine has its own threads and visits several blocks at once.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ OPTIONS: dict[str, Any] = {
     "fastmath": {"reassoc", "contract"},  # sums in any order, so that they run on vectors
 }
 EXACT: dict[str, Any] = {"nogil": True}
-"""Options of loops whose sums are in the order in which they are written."""
+"""Options of loops that must sum in the given order."""
 
 LEAST_PIVOT = 1e-15
-"""Pivot of a Gram matrix with unit diagonal below which components count as dependent."""
+"""Components are dependent if a pivot of their Gram matrix with unit diagonal is below this."""
 
 
 @compiled(**OPTIONS)
@@ -213,7 +213,7 @@ def scale_weights(
     weights: Array,
     sums: Array,
 ) -> None:
-    """Multiply weights (members, rows) by those of samples (rows,), in units of the largest.
+    """Multiply weights (members, rows) by sample weights (rows,), in units of the largest.
 
     ``sums`` (3, members, 1) are the logarithm of the unit, rounded up to a multiple of
     ``scale_step``, the weighted sum of ``rho``, and the sum of the sample weights.
@@ -243,13 +243,13 @@ def scale_weights(
 def count_shared(lists: Array, sample_weight: Array, counts: Array) -> None:
     """Add positions (lists, rows) with weights (rows,) to counts (lists, nodes).
 
-    A position between two nodes is shared by them, in proportion to how close they are. NaN, and
-    what does not lie between the first node and the last one, is not counted.
+    A position between two nodes is divided between them, according to its distance from each. NaN
+    and positions outside of the nodes are not counted.
     """
     for b in range(lists.shape[0]):
         for i in range(lists.shape[1]):
             position = lists[b, i]
-            # Not by int(position): of NaN that is any number, and counts would be written anywhere.
+            # Not int(position), which for NaN is any number and would write outside of counts.
             if not 0.0 <= position < counts.shape[1] - 1:
                 continue
             left = int(position)
@@ -358,7 +358,7 @@ def pivot_rows(
     """Solve every row: exchange all wrong coordinates until none is left.
 
     ``gram`` (1 or rows, k, k) has a unit diagonal; ``positive`` (rows, k) is the first guess, and
-    is changed. Writes ``codes`` (rows, k), and ``given_up`` (rows,) where the number of wrong
+    is changed. Writes ``codes`` (rows, k), and ``given_up`` (rows,): whether the number of wrong
     coordinates has not decreased for ``most`` rounds, or components are dependent.
     """
     rows, k = linear.shape

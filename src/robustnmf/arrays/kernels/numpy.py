@@ -1,7 +1,7 @@
 """Operations of a pass on NumPy arrays, by loops that numba compiles.
 
-In compiled code the rows of a tile are the lanes of vectors, and stay in cache from the first
-sweep to the last.
+The rows of a tile are the lanes of vector registers, and remain in the cache for all
+sweeps.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from robustnmf.arrays.namespace import Array, noise, smallest
 
 
 class NumpyKernels(Kernels):
-    """Compiled loops over rows; products are those of BLAS and SciPy."""
+    """Compiled loops over rows; products use BLAS and SciPy."""
 
     def sweep_coordinates(
         self,
@@ -29,8 +29,8 @@ class NumpyKernels(Kernels):
     ) -> Array:
         if present is None:
             present = gram.diagonal(0, 1, 2) > smallest(gram) ** 0.5
-        # The loops are compiled for one memory layout; the result has that of the factor, which may
-        # be a transposed view.
+        # The loops are compiled for one memory layout; the result has the layout of the factor,
+        # which can be a transposed view.
         swept = np.array(factor, order="C")
         loops.sweep_tiles(swept, np.ascontiguousarray(linear), gram, present, sweeps, fixed)
         if factor.flags.c_contiguous:

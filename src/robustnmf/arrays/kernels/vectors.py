@@ -1,8 +1,8 @@
 """Innermost loops of coordinate descent, as vector instructions (numba, LLVM).
 
-Compiled loops over rows would keep their sums in memory. Here the sums for four coordinates of a
-tile of rows stay in registers during the loop over components, as in the products of BLAS. A tile
-is an array (k, lanes) with ``LANE_BYTES`` in a row, k padded to a multiple of four.
+Loops over rows that numba compiles would keep their sums in memory. Here the sums for four
+coordinates of a tile of rows remain in registers during the loop over components, as in BLAS. A
+tile is an array (k, lanes) with ``LANE_BYTES`` in a row, k padded to a multiple of four.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from llvmlite import binding, ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic as numba_intrinsic
 
-intrinsic: Any = numba_intrinsic  # the first argument is numba's own, callers do not give it
+intrinsic: Any = numba_intrinsic  # numba adds the first argument itself
 
 LANE_BYTES = 256 if binding.get_host_cpu_features().get("avx512f") else 64
 """Bytes of a row of a tile, so that four rows fit into the vector registers."""
@@ -23,12 +23,12 @@ LANE_BYTES = 256 if binding.get_host_cpu_features().get("avx512f") else 64
 def step_quad(
     typing: Any, negated: Any, steps: Any, at: Any, tile: Any, linear: Any
 ) -> tuple[Any, Any]:
-    """Update four coordinates from ``at`` on, one after the other, for all rows of a tile.
+    """Update the four coordinates that begin at ``at``, in turn, for all rows of a tile.
 
     Parameters
     ----------
     negated : array (k, k), minus the Gram matrix
-    steps : array (k,), one over its diagonal, or zero for a coordinate that stays
+    steps : array (k,), one over its diagonal, or zero for a coordinate that stays unchanged
     at : int
     tile, linear : tiles; the first is changed
     """
@@ -65,7 +65,7 @@ def _unpacked(context: Any, builder: Any, signature: Any, arguments: Any) -> lis
 
 
 class _Vectors:
-    """Operations on rows of tiles that the loops consist of."""
+    """Operations on rows of tiles from which the loops are built."""
 
     def __init__(self, context: Any, builder: Any, tile: Any):
         self.builder = builder
@@ -75,7 +75,7 @@ class _Vectors:
         self.vector = ir.VectorType(self.number, self.lanes)
 
     def quad(self, at: Any) -> list[Any]:
-        """Return four indices from ``at`` on."""
+        """Return the four indices that begin at ``at``."""
         return [self.builder.add(at, at.type(i)) for i in range(4)]
 
     def products(self, square: Any, rows: list[Any], tile: Any, start: list[Any]) -> list[Any]:
@@ -115,11 +115,11 @@ class _Vectors:
         return ir.Constant(self.vector, [value] * self.lanes)
 
     def multiply_add(self, a: Any, b: Any, c: Any) -> Any:
-        flags = ("contract",)  # as one instruction, where the machine has it
+        flags = ("contract",)  # as one instruction, if the machine has it
         return self.builder.fadd(self.builder.fmul(a, b, flags=flags), c, flags=flags)
 
     def positive(self, value: Any) -> Any:
-        """Compute ``max(value, 0)``; NaN stays NaN."""
+        """Compute ``max(value, 0)``; NaN remains NaN."""
         zero = self.constant(0.0)
         return self.builder.select(self.builder.fcmp_ordered("<", value, zero), zero, value)
 

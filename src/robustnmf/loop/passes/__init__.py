@@ -2,8 +2,8 @@
 
 Every pass has the methods ``update_codes`` (codes from the basis), ``evaluate`` (codes unchanged),
 ``measure`` (energies and the objective), ``gather`` (the same, with the sums for the basis) and
-``encode`` (best codes for a fixed basis). What one of them has computed of a block, and the next
-needs too, is passed on as ``cache``.
+``encode`` (best codes for a fixed basis). Results for a block that the next method also needs are
+returned as ``cache``.
 """
 
 from robustnmf.engine import BlockState

@@ -1,6 +1,6 @@
 r"""Passes that form the approximation :math:`A C` of a block, for any loss.
 
-Their cache is the approximation. The best codes for a fixed basis come from
+Their cache is the approximation. The best codes for a fixed basis are computed by
 Newton's method: the loss is replaced by its quadratic model, the model is minimised exactly
 under nonnegativity, and the step is halved until the loss falls. For the squared error
 the model is the loss itself, and with weights of entries this is iterative reweighting.
@@ -26,10 +26,10 @@ from robustnmf.weightings import Batch
 
 MAX_STEPS = 200
 QUADRATIC_STEPS = 3
-"""Steps for a quadratic loss: one solves it, the others recover digits of ill-conditioned rows."""
+"""Steps for a quadratic loss: one solves it, the others add digits for ill-conditioned rows."""
 
 STORED_ENTRIES = 2**17
-"""Stored entries of sparse rows that are encoded at a time, in several arrays of float64."""
+"""Number of stored entries of sparse rows that are encoded at a time, in several float64 arrays."""
 
 MAX_HALVINGS = 12
 STEP_TOLERANCE = 1e-12
@@ -46,7 +46,7 @@ class ApproximationPass(Pass):
     ) -> tuple[Array, Array | None]:
         """Compute the objective of every row (members, rows), and the weights of its entries.
 
-        None stands for weights of one.
+        None means weights of one.
         """
         values = self.losses(block, codes, cache)
         return values + self.penalty.energies(block, codes) if self.penalty else values, None
@@ -82,7 +82,7 @@ class ApproximationPass(Pass):
             step = max(1, min(step, STORED_ENTRIES * len(block) // max(1, block.rows.nnz)))
         codes = []
         for j in range(members):
-            # In float64: rounding must not depend on the other rows of the block.
+            # In float64, so that rounding does not depend on the other rows of the block.
             basis = _without_vanished(as_float64(self.basis[j : j + 1, ...]))
             member = replace(self, basis=basis, previous=basis, penalty=self.penalty.of(j))
             chunks = [
@@ -109,7 +109,7 @@ class ApproximationPass(Pass):
         from_all = codes
         if self.penalty.overlap_penalty is None:
             return from_all
-        # Each component alone is a minimum, as components that overlap are penalised.
+        # Each single component is a minimum, because overlap of components is penalised.
         from_single = self._newton(block, weighting, self._best_single(block, weighting))
         values = [self._at(block, codes, weighting)[0] for codes in (from_all, from_single)]
         return xp.where((values[0] < values[1])[:, None], from_all, from_single)
@@ -127,7 +127,7 @@ class ApproximationPass(Pass):
             onto = block.of_known(block.row_sizes(1.0))[:, None] + xp.zeros_like(
                 self.basis[0, None, :, 0]
             )
-        nonzero = known > 0  # a component may have vanished
+        nonzero = known > 0  # a component can be zero
         sizes = xp.where(nonzero, onto / xp.where(nonzero, known, 1 + 0 * known), 0 * onto)
         singles = [xp.where(arange_like(k, sizes) == j, sizes, 0 * sizes) for j in range(k)]
         values = xp.stack([self._at(block, codes, weighting)[0] for codes in singles], axis=1)
@@ -139,7 +139,7 @@ class ApproximationPass(Pass):
         xp = namespace(self.basis)
         values, slopes = self._at(block, codes, weighting)
         solved, present = codes.T, values >= 0
-        # Further steps on a quadratic would only add rounding errors, and never be small enough.
+        # Further steps on a quadratic would only add rounding errors, and never become small.
         is_quadratic = self.loss.quadratic and slopes is None
         is_solved_exactly = is_quadratic and self.penalty.overlap_penalty is None
         for _ in range(QUADRATIC_STEPS if is_solved_exactly else MAX_STEPS):
@@ -151,7 +151,7 @@ class ApproximationPass(Pass):
             else:
                 target = by_coordinates(linear, grams, codes)
             updated = self._descend(block, codes, target, weighting, bound)
-            # Stopped by the step, not by the value, which is flat near a minimum.
+            # The step is the stopping criterion, because the value is flat near a minimum.
             change = xp.max(xp.abs(updated - codes), axis=1)
             codes = updated
             solved = masked_scatter(solved, present, codes.T)
@@ -184,11 +184,11 @@ class ApproximationPass(Pass):
     def _descend(
         self, block: Block, codes: Array, target: Array, weighting: Batch, bound: Array
     ) -> Array:
-        """Move codes (rows, k) towards a target; halve steps until objectives obey a bound.
+        """Move codes (rows, k) towards a target; halve steps until objectives are within a bound.
 
-        Where the loss goes to infinity as the approximation goes to zero, a step divides the
-        approximation of a positive entry by ten at most: from much smaller ones Newton's method
-        returns so slowly that it seems to have converged.
+        If the loss goes to infinity as the approximation goes to zero, a step divides the
+        approximation of a positive entry by at most ten: from much smaller values, Newton's method
+        increases it so slowly that it seems to have converged.
         """
         xp = namespace(codes)
         step = xp.ones_like(bound)
@@ -199,7 +199,7 @@ class ApproximationPass(Pass):
             trial = (codes + step[:, None] * (target - codes))[None, ...]
             cache = block.approximation(trial, self.basis)
             values = self.row_objective(block, trial, weighting, cache)[0][0, ...]
-            rises = ~(values <= bound)  # also where it is NaN
+            rises = ~(values <= bound)  # also true for NaN
             if not (self.loss.quadratic or self.loss.weighs_entries):
                 shrunk = positive & (cache < lowest)
                 rises = rises | (block.row_sums(shrunk)[0, ...] > 0)
@@ -217,9 +217,9 @@ class ApproximationPass(Pass):
 
 
 class DivergencePass(ApproximationPass):
-    r"""Pass for any loss with one weight a row.
+    r"""Pass for any loss with one weight per row.
 
-    With N and P the parts of the gradient of the loss with respect to the approximation,
+    With N and P the negative and positive part of the gradient with respect to the approximation,
 
     .. math::
 
@@ -244,7 +244,7 @@ class DivergencePass(ApproximationPass):
 def _without_vanished(basis: Array) -> Array:
     """Set components of the basis (1, k, features) to zero that are smaller by 60 orders.
 
-    Their codes would be larger by as many orders, and nothing but rounding.
+    Their codes would be larger by as many orders, and only rounding errors.
     """
     xp = namespace(basis)
     sizes = xp.max(basis, axis=-1, keepdims=True)

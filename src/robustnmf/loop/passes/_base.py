@@ -1,4 +1,4 @@
-"""Base class of all passes: the order of the steps for a block, and weights of rows."""
+"""Base class of all passes: the sequence of steps for a block, and weights of rows."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class Pass(ABC):
     """The steps of a pass for a block, for one basis per member (members, k, features).
 
     ``previous`` is the basis of the pass before, ``update`` the step of the codes, ``penalty`` the
-    penalty of the codes; ``multiplies`` is true where the step is the plain multiplicative one,
-    and ``sweeps`` is the number of coordinate sweeps where it consists of these.
-    With ``bounded``, Gram matrices that bound the second derivatives of the loss are computed too,
-    where the loss has no Gram matrices of its own.
+    penalty of the codes; ``multiplies`` is true if the step is the plain multiplicative update,
+    and ``sweeps`` is the number of coordinate sweeps in a step, if any.
+    With ``bounded``, Gram matrices that bound the second derivatives of the loss are also computed
+    if the loss does not have Gram matrices of its own.
     """
 
     loss: Loss
@@ -37,10 +37,10 @@ class Pass(ABC):
     sweeps: int = 0
 
     quadratic: ClassVar[bool] = False
-    """Whether Gram matrices take the place of the approximation, which is never formed."""
+    """Whether Gram matrices are used and the approximation is never formed."""
 
     fill_value: ClassVar[float] = 1.0
-    """Number in the place of missing entries, in units of scale."""
+    """Value of missing entries, in units of scale."""
 
     def to_device_of(self, block: Block) -> Pass:
         """Return the pass with its arrays on the device of a block."""
@@ -63,14 +63,14 @@ class Pass(ABC):
 
     @cached_property
     def bound(self) -> Array | None:
-        """Bound (members, k, k) of the second derivative for the codes, where requested."""
+        """Bound (members, k, k) of the second derivative for the codes, if requested."""
         if not self.bounded:
             return None
         return self.gram + self.penalty.gram(self.gram) if self.penalty else self.gram
 
     @cached_property
     def present(self) -> Array:
-        """Which components (members, k) are not zero."""
+        """Mask of the components (members, k) that are not zero."""
         return active_components(self.gram)
 
     @abstractmethod
@@ -90,7 +90,7 @@ class Pass(ABC):
 
     @abstractmethod
     def energies(self, block: Block, codes: Array, cache: Any) -> Array:
-        """Compute the energy of every row (members, rows), never below rounding."""
+        """Compute the energy of every row (members, rows), at least its rounding error."""
 
     @abstractmethod
     def sums(self, block: Block, codes: Array, weights: Array, cache: Any) -> tuple[Array, Array]:
@@ -130,7 +130,7 @@ class Pass(ABC):
         return xp.matrix_transpose(codes * self.row_weights(block, weights) * factors) @ codes
 
     def row_weights(self, block: Block, weights: Array) -> Array:
-        """Return weights of rows, from those that ``weigh`` returns."""
+        """Return weights of rows from the weights that ``weigh`` returns."""
         return weights
 
     def weigh(
@@ -149,6 +149,6 @@ class Pass(ABC):
     def with_energies(
         self, local: BlockState, losses: Array, energies: Array, **more: Array
     ) -> BlockState:
-        """Return the block state with energies, and with losses where codes have a penalty."""
+        """Return the block state with energies, and with losses if codes have a penalty."""
         kept_losses = losses if self.penalty else None
         return replaced(local, energies=energies, losses=kept_losses, **more)

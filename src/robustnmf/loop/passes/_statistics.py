@@ -14,10 +14,10 @@ from robustnmf.weightings import ObjectiveSums
 class Statistics:
     """Weighted sums over rows, up to a factor ``exp(log_scale)`` for every member.
 
-    ``sums`` are the negative part of the gradient (members, k, features); the weighted Gram
-    matrix of the codes (members, k, k) where the loss is quadratic in the basis (``quadratic``),
-    else the positive part, followed by the Gram matrix where a solver or penalty needs it. A pass
-    that only measures has no sums.
+    The first of ``sums`` is the negative part of the gradient (members, k, features). If the loss
+    is quadratic in the basis (``quadratic``), the second is the weighted Gram matrix of the codes
+    (members, k, k). Otherwise it is the positive part, and the Gram matrix is third if a solver or
+    penalty needs it. A pass that only measures has no sums.
     """
 
     objective_sums: ObjectiveSums
@@ -26,7 +26,7 @@ class Statistics:
     quadratic: bool = True
 
     def merge(self, other: Statistics) -> Statistics:
-        """Return the statistics of the rows of both."""
+        """Return the statistics of the rows of both objects."""
         objective_sums = self.objective_sums.merge(other.objective_sums)
         if not self.sums:
             return replace(self, objective_sums=objective_sums)

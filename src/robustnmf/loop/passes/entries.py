@@ -1,16 +1,16 @@
 r"""A pass with a weight for every entry.
 
-Half-quadratic minimisation: one set of weights :math:`\Omega`, taken at the factors
-that a cycle starts from, serves the update of the basis and then of the codes,
+Half-quadratic minimisation: the weights :math:`\Omega` at the factors at the start of a
+cycle are used to update first the basis and then the codes,
 
 .. math::
 
     C \leftarrow C \odot \left(\frac{A^T (\Omega \odot N)}{A^T (\Omega \odot P)}\right)^e, \qquad
     A \leftarrow A \odot \left(\frac{(\Omega \odot N) C^T}{(\Omega \odot P) C^T}\right)^e
 
-with N and P the parts of the gradient of the loss (X and A C for the squared error). Codes
-are updated in the pass after the basis; their weights are recomputed from the basis of the
-pass before, since keeping them would take as much memory as X.
+with N and P the negative and positive part of the gradient of the loss (X and A C for the squared
+error). Codes are updated in the pass after the basis; their weights are recomputed from the basis
+of the pass before, because storing them would take as much memory as X.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class EntryPass(ApproximationPass):
     ) -> tuple[BlockState, Statistics, Any]:
         """Compute energies and objective sums of a block, and the weights of its entries.
 
-        In place of weights, the two parts of the gradient with weights may be returned.
+        The two parts of the gradient, multiplied by weights, can be returned instead of weights.
         """
         xp = namespace(cache)
         parts_and_sums = block.kernels.weighted_rows(
@@ -100,10 +100,10 @@ class EntryPass(ApproximationPass):
         return Statistics(objective_sums, zero, quadratic=False)
 
     def row_weights(self, block: Block, weights: Array) -> Array:
-        """Return the weights of rows (rows, 1), which the penalty of the codes is multiplied by."""
+        """Return the weights of rows (rows, 1) by which the penalty of the codes is multiplied."""
         return namespace(weights).astype(block.full_row_weight, weights.dtype)[:, None]
 
 
 def _weighted(weights: Array, part: Array | None) -> Array:
-    """Multiply a part of the gradient by weights; None stands for ones."""
+    """Multiply a part of the gradient by weights; None means ones."""
     return weights if part is None else weights * part

@@ -1,8 +1,8 @@
-r"""A pass for the squared error with one weight a row.
+r"""A pass for the squared error with one weight per row.
 
-Weights of rows cancel in the update of the codes, and the energies follow from the
-Gram matrix of the basis, so robust and plain NMF cost the same two products,
-:math:`X C^T` and :math:`A^T w X`, on a block that is read once.
+Weights of rows cancel in the update of the codes, and the energies are computed from the
+Gram matrix of the basis. So robust and plain NMF both take two products,
+:math:`X C^T` and :math:`A^T w X`, with a block that is read once.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from robustnmf.weightings import Batch
 CLOSE = 1e-6
 
 PRECISION = 0.1
-"""Error of codes, in units of the rounding of X."""
+"""Error of codes, in units of the rounding error of X."""
 
 
 class Rest(NamedTuple):
@@ -47,7 +47,7 @@ class Rest(NamedTuple):
 class GramPass(Pass):
     """Pass for the squared error of complete rows; its cache is ``X basis^T`` (members, rows, k).
 
-    Plain steps update codes together with that product; their cache is ``Rest`` instead.
+    Plain steps update codes and that product together; their cache is ``Rest`` instead.
     """
 
     quadratic = True
@@ -92,10 +92,10 @@ class GramPass(Pass):
 
 
 def _encode(block: Block, basis: Array, penalty: Penalty, precision: float) -> Array:
-    """Compute codes (rows, k) by least squares, refined where a row is fitted almost exactly."""
+    """Compute codes (rows, k) by least squares; refine rows that are fitted almost exactly."""
     xp = namespace(basis)
     gram = basis @ basis.T
-    linear = block.wide_project(basis.T)  # float64: rounding must not depend on other rows
+    linear = block.wide_project(basis.T)  # float64, so that rounding does not depend on other rows
     if penalty:
         return _penalised_codes(linear - penalty.lasso, gram, penalty)
     codes = nonnegative_least_squares(linear, gram, precision=precision)
@@ -111,9 +111,9 @@ def _encode(block: Block, basis: Array, penalty: Penalty, precision: float) -> A
 
 
 def _penalised_codes(linear: Array, gram: Array, penalty: Penalty) -> Array:
-    """Compute codes (rows, k) under a penalty. With an overlap penalty it is not convex.
+    """Compute codes (rows, k) under a penalty, which is not convex with an overlap penalty.
 
-    Then it is solved from two starts, all components and the best single one; every row
+    In this case it is solved from two starts, all components and the best single one; every row
     takes the better minimum.
     """
     xp = namespace(linear)
@@ -127,7 +127,7 @@ def _penalised_codes(linear: Array, gram: Array, penalty: Penalty) -> Array:
     diagonal = xp.linalg.diagonal(full)
     single = xp.where(diagonal > 0, at_least(linear, 0.0) / floored(diagonal), 0 * linear)
     gain = single * linear
-    # Among parallel components the largest: one that has almost vanished would need giant codes.
+    # The largest one of parallel components, because a tiny component would need huge codes.
     is_best = gain >= (1 - 1e-9) * xp.max(gain, axis=1, keepdims=True)
     best = xp.argmax(xp.where(is_best, diagonal, -1 + 0 * linear), axis=1)
     single = xp.where(arange_like(gram.shape[0], gram) == best[:, None], single, 0 * single)
@@ -135,12 +135,12 @@ def _penalised_codes(linear: Array, gram: Array, penalty: Penalty) -> Array:
     value_of_all, value_of_single = (
         xp.vecdot(codes, 0.5 * codes @ full - linear) for codes in minima
     )
-    # Both values are negative; where they agree to rounding the single component is taken.
+    # Both values are negative; if they agree to rounding, the single component is taken.
     return xp.where((value_of_all < (1 + 1e-9) * value_of_single)[:, None], *minima)
 
 
 def _refine(block: Block, basis: Array, gram: Array, codes: Array, rows: Array) -> Array:
-    """Improve codes (chosen, k) by a Newton step from the residual, where that lowers it."""
+    """Improve codes (chosen, k) by a Newton step from the residual, if that lowers it."""
     xp = namespace(basis)
     data, codes = as_float64(block.take(rows)), xp.take(codes, rows, axis=0)
     residual = data - codes @ basis

@@ -1,18 +1,18 @@
-r"""A pass for the squared error with one weight a row, where entries of X are missing.
+r"""A pass for the squared error with one weight per row, for X with missing entries.
 
-With M one where an entry is known and zero where it is not (X is zero there too),
+Let M be one for known entries and zero for missing entries, for which X is zero too. Then
 
 .. math::
 
     C \leftarrow C \odot \frac{A^T w X}{A^T w (M \odot A C)}, \qquad
     A \leftarrow A \odot \frac{X C^T}{(M \odot A C)\, C^T}
 
-Every row has a Gram matrix of its own now, so the approximation is formed instead: six
-products with a block where complete rows take two.
+Every row has its own Gram matrix, so the approximation is formed instead: six
+products with a block, compared with two for complete rows.
 
-Coordinate sweeps take the approximation for the missing entries, and have one Gram matrix then.
-Where few entries are missing, they need the approximation at these alone, and two products with a
-block are enough:
+Coordinate sweeps replace missing entries by the approximation, and then need one Gram matrix.
+If few entries are missing, they need the approximation at these entries only, and two products
+with a block are enough:
 
 .. math:: M \odot A C = A C - (1 - M) \odot A C
 """
@@ -29,8 +29,8 @@ from robustnmf.solvers import Quadratic, Ratio
 from robustnmf.weightings import Batch
 
 LARGE = 16.0
-"""Squared norm of the approximation at missing entries, over that of a row, from which on its
-energy is computed from the known entries: rounding in the difference would be as many times larger.
+"""If the squared norm of the approximation at missing entries exceeds that of the row by this
+factor, the energy is computed from the known entries: a difference would amplify rounding errors.
 """
 
 
@@ -96,16 +96,16 @@ class MaskedPass(ApproximationPass):
         assert isinstance(block, MaskedBlock)
         assert block.missing is not None
         known = (transposed @ codes) @ self.basis - block.missing.cross(weighted, cache.values)
-        known[:, :, block.missing.unknown] = 0.0  # and no rounding
+        known[:, :, block.missing.unknown] = 0.0  # exactly, without rounding errors
         return block.cross(weighted), known
 
     def _lists_missing(self, block: Block) -> bool:
-        """Return whether steps need the approximation at the missing entries alone."""
+        """Return whether steps need the approximation at the missing entries only."""
         assert isinstance(block, MaskedBlock)
         return self.bounded and not self.penalty and block.missing is not None
 
     def _cache(self, block: Block, codes: Array, projected: Array) -> MaskedCache | ListCache:
-        """Compute what energies and sums need of the approximation."""
+        """Compute the terms of the approximation that energies and sums need."""
         if not self._lists_missing(block):
             return MaskedCache(*self._approximation(block, codes), projected)
         assert isinstance(block, MaskedBlock)
@@ -113,7 +113,7 @@ class MaskedPass(ApproximationPass):
         return ListCache(*block.missing.values(codes, self.basis), projected)
 
     def _sweep(self, block: MaskedBlock, codes: Array, projected: Array) -> Array:
-        """Update codes (members, rows, k), with the approximation for the missing entries."""
+        """Update codes (members, rows, k), with missing entries replaced by the approximation."""
         assert block.missing is not None
         linear = block.missing.fill(codes, self.basis)
         linear += projected

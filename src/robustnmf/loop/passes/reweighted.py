@@ -1,12 +1,12 @@
-r"""A pass for losses that weighted squares majorise, with one weight a row.
+r"""A pass for losses that have a majorant of weighted squares, with one weight per row.
 
 With weights of entries :math:`\Omega` at the current approximation and weights of rows w, the
 majorant of the loss is the squared error of a repaired table,
 
 .. math:: \tilde X = A C + \Omega \odot (X - A C)
 
-whose Gram matrices are those of plain least squares. Both factors are updated as for the
-squared error; four products with a block where the squared error takes two.
+with the same Gram matrices as plain least squares. Both factors are updated as for the
+squared error, with four products with a block instead of two.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class ReweightedCache(NamedTuple):
 
 
 class ReweightedPass(ApproximationPass):
-    """Pass with a weight for each entry by the loss, and one for each row by the weighting."""
+    """Pass with weights of entries from the loss, and weights of rows from the weighting."""
 
     def evaluate(self, block: Block, codes: Array) -> tuple[Array, ReweightedCache]:
         assert isinstance(self.loss, ReweightedLoss)
@@ -65,6 +65,6 @@ class ReweightedPass(ApproximationPass):
 def _parts(descent: Array, fitted: Array) -> tuple[Array, Array]:
     """Return two nonnegative arrays whose difference is the negative gradient.
 
-    Both contain what is fitted: a solver takes rows in which both are zero for unknown ones.
+    Both contain the approximation, because solvers treat rows with two zeros as unknown.
     """
     return at_least(descent, 0.0) + fitted, at_least(-descent, 0.0) + fitted
