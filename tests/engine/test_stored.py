@@ -216,7 +216,7 @@ def bad_files(folder):
 @pytest.mark.parametrize(
     ("name", "error", "message"),
     [
-        ("absent", FileNotFoundError, "no file"),
+        ("absent", FileNotFoundError, "no such file"),
         ("text", ValueError, "not a .npy file"),
         ("cube", ValueError, "2D array"),
         ("names", ValueError, "real numbers"),

@@ -110,8 +110,8 @@ def test_samples_and_features_of_which_nothing_is_known():
     empty[[3, 5]], empty[:, 7] = np.nan, np.nan
     model = RobustNMF(3, random_state=0)
     with (
-        pytest.warns(UserWarning, match="no value is known of 2 samples of X, first sample 3"),
-        pytest.warns(UserWarning, match="no value is known of 1 feature of X, first feature 7"),
+        pytest.warns(UserWarning, match="2 samples without known values, first sample 3"),
+        pytest.warns(UserWarning, match="1 feature without known values, first feature 7"),
     ):
         codes = quiet(model.fit_transform, empty)
     assert not codes[[3, 5]].any()
@@ -124,7 +124,7 @@ def test_samples_and_features_of_which_nothing_is_known():
 def test_a_feature_of_which_nothing_is_known_stays_zero(structure):
     empty = X.copy()
     empty[:, 7] = np.nan
-    with pytest.warns(UserWarning, match="no value is known of 1 feature"):
+    with pytest.warns(UserWarning, match="1 feature without known values"):
         model = quiet(RobustNMF(3, structure=structure, random_state=0, max_iter=20).fit, empty)
     assert not model.components_[:, 7].any()
 

@@ -58,7 +58,7 @@ class Checkpoint:
         if KINDS.get(type(weighting).__name__) is not type(weighting):
             raise ValueError(
                 f"checkpoint does not support {weighting!r}: only weightings of this library can "
-                f"be stored ({', '.join(KINDS)}). Use checkpoint=None."
+                f"be stored ({', '.join(KINDS)}). Leave checkpoint out."
             )
         if not path.parent.is_dir():
             raise FileNotFoundError(

@@ -72,7 +72,7 @@ class ArraySource(Source):
         if summary.has_missing:
             self._warn_of_empty("sample", "have no weight, and codes of zero")
             if learning:
-                self._warn_of_empty("feature", "are zero in all that is learned and imputed")
+                self._warn_of_empty("feature", "are zero in components and imputed values")
         return self
 
     def floats(self, model: Any = None) -> Any:
@@ -99,7 +99,7 @@ class ArraySource(Source):
         (empty,) = np.nonzero(np.isnan(self.table).all(axis=1 if what == "sample" else 0))
         if len(empty):
             warn(
-                f"{len(empty)} {what}{'s' * (len(empty) > 1)} of X without known values, first "
+                f"X has {len(empty)} {what}{'s' * (len(empty) > 1)} without known values, first "
                 f"{what} {empty[0]}: they {outcome}. Leave them out.",
                 UserWarning,
             )
