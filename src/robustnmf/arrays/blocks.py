@@ -3,8 +3,7 @@
 A block contains its rows as the user gave them and works in units of ``scale``, a
 power of two near the largest entry of X or, for divergences, less if typical entries are far
 smaller. The small products are divided by it instead of X. This needs no copy of X and
-no rounding, and data of size 1e-60 or 1e+60 neither
-underflow nor overflow when they are squared.
+no rounding, and data of size 1e-60 or 1e+60 neither underflow nor overflow when squared.
 
 ``Block`` defines the interface; blocks of dense, incomplete and sparse rows
 are its subclasses. A loss reads the ``values`` of a block, and everything computed from

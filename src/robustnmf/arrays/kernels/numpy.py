@@ -1,7 +1,6 @@
 """Operations of a pass on NumPy arrays, by loops that numba compiles.
 
-The rows of a tile are the lanes of vector registers, and remain in the cache for all
-sweeps.
+The rows of a tile are the lanes of vector registers, and remain in the cache for all sweeps.
 """
 
 from __future__ import annotations
