@@ -248,7 +248,7 @@ class ExplanationDisplay:
         X = X.tocsr() if scipy.sparse.issparse(X) else X
         index = range(count)[sample]
         row = X.iloc[[index]] if hasattr(X, "iloc") else X[index : index + 1]
-        contributions = estimator.explain(row)[0]
+        contributions = np.asarray(estimator.explain(row))[0]
         display = cls(
             contributions=contributions, feature_names=names, image_shape=image_shape, order=order
         )

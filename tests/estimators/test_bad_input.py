@@ -116,7 +116,7 @@ def test_bad_parameters_are_refused(model, message):
             r"W has shape \(10, 1\), but the codes must have shape \(10, 2\)",
         ),
         ({"W": W, "H": H[:, :3]}, r"H has shape \(2, 3\), but the basis must have shape \(2, 6\)"),
-        ({"W": W * 0, "H": H}, "W is zero throughout"),
+        ({"W": W * 0, "H": H}, "W is all zero"),
         ({"W": W, "H": H - 0.5}, r"H holds .* negative values, first at \["),
         ({"W": W, "H": np.full((2, 6), np.nan)}, "Input H contains NaN"),
         ({"W": 5, "H": H}, "Expected 2D array, got scalar array"),
@@ -126,7 +126,7 @@ def test_bad_parameters_are_refused(model, message):
 @pytest.mark.parametrize("rank", [2, "auto"])
 def test_bad_custom_starts_are_refused(start, message, rank):
     if rank == "auto" and "shape" in message:
-        pytest.skip("the rank is read off W here")
+        pytest.skip("the number of components is that of W here")
     with pytest.raises(ValueError, match=message):
         EucNMF(rank, init="custom").fit(X, **start)
 
@@ -202,7 +202,7 @@ def test_a_convex_start_is_a_mixing():
 
 
 def test_a_start_without_custom_init_is_ignored_with_a_warning():
-    with pytest.warns(RuntimeWarning, match="start for init='custom', but init='random'"):
+    with pytest.warns(RuntimeWarning, match="only used with init='custom' and init is 'random'"):
         model = EucNMF(2, random_state=0).fit(X, W=W, H=H)
     np.testing.assert_array_equal(model.components_, EucNMF(2, random_state=0).fit(X).components_)
 
@@ -226,12 +226,12 @@ def test_another_number_of_features_is_refused():
 def test_several_starts_need_a_random_one():
     with pytest.warns(RuntimeWarning, match="one of the 5 starts is run"):
         RobustNMF(2, init="nndsvda", n_init=5).fit(X)
-    with pytest.warns(RuntimeWarning, match="init='custom' gives the same start"):
+    with pytest.warns(RuntimeWarning, match="init='custom' always gives the same start"):
         EucNMF(2, init="custom", n_init=3).fit(X, W=W, H=H)
 
 
 def test_nndsvd_and_multiplicative_updates_are_warned_about():
-    with pytest.warns(UserWarning, match="init='nndsvda' starts from the same SVD without them"):
+    with pytest.warns(UserWarning, match="Use init='nndsvda', which replaces the zeros"):
         EucNMF(2, init="nndsvd").fit(X)
 
 

@@ -280,7 +280,7 @@ def test_other_estimators_can_be_run():
 
 def test_bad_input_is_told():
     X, _ = planted()
-    with pytest.raises(ValueError, match="draws counts"):
+    with pytest.raises(ValueError, match="needs counts"):
         small(resample="poisson").fit(X)
     with pytest.raises(ValueError, match="n_runs"):
         ConsensusNMF(RobustNMF(2), n_runs=0).fit(X)

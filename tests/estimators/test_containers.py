@@ -71,7 +71,19 @@ def test_minibatches_of_several_libraries(convert):
     for first, second in (arrays, arrays[::-1]):
         model = RobustNMF(2, random_state=0).partial_fit(first)
         components = model.components_
-        with pytest.raises(TypeError, match="all minibatches of a stream need the same library"):
+        with pytest.raises(TypeError, match="all minibatches need the same library"):
             model.partial_fit(second)
         assert model.components_ is components
         assert model.partial_fit(first).n_steps_ == 2
+
+
+def test_explanations_follow_set_output():
+    pd = pytest.importorskip("pandas")
+    table = pd.DataFrame(X, columns=list("abcdefgh"), index=range(100, 160))
+    model = RobustNMF(2, random_state=0).fit(table)
+    plain = model.explain(table)
+    assert isinstance(plain, np.ndarray)
+    frame = model.set_output(transform="pandas").explain(table)
+    pd.testing.assert_frame_equal(frame, pd.DataFrame(plain, table.index, table.columns))
+    unnamed = RobustNMF(2, random_state=0).set_output(transform="pandas").fit(X).explain(X[:2])
+    assert list(unnamed.columns)[:2] == ["x0", "x1"]

@@ -49,10 +49,10 @@ def test_all_components_may_be_fixed():
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"fixed_components": PARTS[:, :3]}, r"shape \(4, 3\), but needs at most n_components=4"),
+        ({"fixed_components": PARTS[:, :3]}, r"shape \(4, 3\), but must have at most"),
         ({"fixed_components": np.ones((5, 15))}, r"shape \(5, 15\)"),
         ({"fixed_components": -PARTS}, "negative values"),
-        ({"fixed_components": PARTS, "structure": "convex"}, "exclude each other"),
+        ({"fixed_components": PARTS, "structure": "convex"}, "cannot be combined"),
     ],
     ids=["features", "rank", "negative", "convex"],
 )

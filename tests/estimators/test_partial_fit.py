@@ -136,7 +136,7 @@ def test_minibatches_whose_squares_leave_the_range_are_refused():
     first, second = drawn(100, 0), drawn(100, 1)
     model = RobustNMF(3, weighting="uniform", random_state=0).partial_fit(first.astype(np.float32))
     before = pickle.dumps(model)
-    with pytest.raises(ValueError, match=r"squares leave the range of float32.* or start again"):
+    with pytest.raises(ValueError, match=r"squares exceed the range of float32.* or start again"):
         model.partial_fit((second * 1e25).astype(np.float32))
     assert pickle.dumps(model) == before
     for weighting in ("uniform", "trimmed"):

@@ -71,7 +71,7 @@ def test_what_is_no_list_of_weightings_is_refused(weightings, message):
 def test_unknown_parameters_and_bad_counts_are_refused():
     with pytest.raises(TypeError, match="unexpected keyword"):
         fit_path(X, 2, weightings=["l21"], gamma=3)
-    with pytest.raises(TypeError, match="weightings, a list"):
+    with pytest.raises(TypeError, match="list as weightings"):
         fit_path(X, 2, weightings=["l21"], weighting="l21")
     for bad in ({"n_init": 0}, {"n_init": "a"}, {"random_state": "x"}):
         with pytest.raises(ValueError, match=next(iter(bad))):

@@ -158,7 +158,7 @@ def test_forged_files_are_refused(name, tmp_path):
     path = tmp_path / "m.rnmf"
     fitted("RobustNMF").save(path)
     rewritten(path, FORGERIES[name])
-    with pytest.raises(ValueError, match="is no model that can be read"):
+    with pytest.raises(ValueError, match="is not a saved model"):
         robustnmf.load(path)
 
 
@@ -204,7 +204,7 @@ HOSTILE = {
 def test_hostile_files_are_refused(name, tmp_path):
     path = tmp_path / "m.rnmf"
     path.write_bytes(HOSTILE[name])
-    with pytest.raises(ValueError, match="is no model that can be read"):
+    with pytest.raises(ValueError, match="is not a saved model"):
         robustnmf.load(path)
 
 
@@ -244,7 +244,7 @@ def test_truncated_and_changed_files_are_refused_or_the_same(tmp_path_factory, d
     except ValueError as error:
         model, told = None, str(error)
     if model is None:
-        assert "is no model that can be read" in told
+        assert "is not a saved model" in told
     else:  # bytes of the archive that nobody reads
         assert_same(model, robustnmf.load(path))
 
@@ -262,7 +262,7 @@ def test_the_text_is_json(tmp_path):
 def test_forged_detectors_are_refused(name, tmp_path):
     fitted("detector").save(tmp_path / "m")
     rewritten(tmp_path / "m", lambda a, t: t["model"]["learned"].update({name: "x"}))
-    with pytest.raises(ValueError, match="is no model that can be read"):
+    with pytest.raises(ValueError, match="is not a saved model"):
         robustnmf.load(tmp_path / "m")
 
 

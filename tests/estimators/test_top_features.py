@@ -71,3 +71,11 @@ def test_names_and_error_bars_are_those_of_the_model():
 def test_bad_arguments_are_told(model):
     with pytest.raises(ValueError, match="number of features"):
         top_features(model, 0)
+
+
+def test_features_as_a_data_frame(model):
+    features = top_features(model, 2)
+    frame = features.to_frame()
+    assert list(frame["feature"]) == [f.feature for row in features for f in row]
+    assert {"component", "name", "value", "share", "ratio"} < set(frame.columns)
+    assert list(top_features(known(np.ones((2, 3)))).to_frame().columns) == list(frame.columns)

@@ -63,7 +63,7 @@ def test_parameters_in_advice_are_options_or_named_in_the_help(table, capsys):
     assert fit(table, "-k", "5", "--max-iter", "25", "--tol", "0.00001", "--init", "random") == 0
     error = capsys.readouterr().err
     assert "after 25 iterations" in error
-    assert "tol=1e-05 of itself" in error
+    assert "above tol=1e-05" in error
     assert "Raise max_iter or tol." in error
     with pytest.raises(SystemExit):
         main(["fit", "--help"])

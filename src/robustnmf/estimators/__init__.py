@@ -1,4 +1,4 @@
-"""scikit-learn faces: RobustNMF and the paper's six methods by name."""
+"""The estimators: RobustNMF, the paper's six methods, a consensus and an outlier detector."""
 
 from robustnmf.estimators.consensus import ConsensusNMF
 from robustnmf.estimators.detector import RobustNMFDetector

@@ -1,4 +1,4 @@
-"""What all estimators share: the scikit-learn API, reports of progress, documentation."""
+"""Base class of the estimators: the scikit-learn API, progress reports, shared documentation."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ from robustnmf.weightings import WEIGHTINGS
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
-except ImportError:  # callbacks came with scikit-learn 1.9
+except ImportError:  # scikit-learn has callbacks since version 1.9
 
     class CallbackSupportMixin:  # type: ignore[no-redef]
-        """Nothing to support."""
+        """Empty: this scikit-learn has no callbacks."""
 
     def with_callbacks(method: Any) -> Any:
-        """The method as it is."""
+        """Return the method unchanged."""
         return method
 
 
@@ -56,7 +56,7 @@ except ImportError:  # callbacks came with scikit-learn 1.9
 class BaseRobustNMF(
     SaveMixin, CallbackSupportMixin, PartialFit, ClassNamePrefixFeaturesOutMixin, BaseEstimator
 ):
-    """Factorisation ``X ~ codes @ components_``; subclasses say what it is made of.
+    """Factorisation ``X ~ codes @ components_``; subclasses define the model.
 
     Estimators are dataclasses: their fields are the parameters, and ``__init__`` is generated.
     """
@@ -97,36 +97,36 @@ class BaseRobustNMF(
         checkpoint_every: float = 60.0,
         codes_path: Any = None,
     ) -> Self:
-        """Learn the basis from X.
+        """Learn the components from X.
 
         Parameters
         ----------
         X : table (n_samples, n_features)
-            Nonnegative data, samples in rows; NaN or masked where a value is missing. In memory: an
-            array, nested lists, a data frame of pandas or polars, a table of PyArrow, a sparse
-            matrix of SciPy, or a tensor of PyTorch, CuPy or JAX, which is computed with on its
-            device. Larger than memory: the path of a .npy file, an array of Zarr or a dataset of
-            h5py, a Dask array in chunks of rows, or a function without arguments that yields all
-            blocks of rows every time it is called.
+            Nonnegative data, samples in rows; NaN or masked entries are missing values. In memory,
+            X can be an array, nested lists, a pandas or polars data frame, a PyArrow table, a SciPy
+            sparse matrix, or a tensor of PyTorch, CuPy or JAX, which is fitted on its device. Data
+            larger than memory can be the path of a .npy file, a Zarr array, an h5py dataset, a Dask
+            array in chunks of rows, or a function without arguments that yields all blocks of rows
+            every time it is called.
         y : ignored
         W : array-like (n_samples, n_components), optional
-            Codes to start from, with ``init="custom"``; ignored with a warning otherwise.
+            Codes to start from, with ``init="custom"``; otherwise ignored with a warning.
         H : array-like (n_components, n_features), optional
-            Basis to start from, with ``init="custom"``; ignored as W otherwise. With a convex
-            structure, the mixing (n_components, n_samples) whose product with X is the basis.
+            Components to start from, with ``init="custom"``; otherwise ignored with a warning. With
+            a convex structure, the matrix (n_components, n_samples) that mixes the samples.
         sample_weight : array-like (n_samples,), optional
-            How many times each sample counts: two is the same as the sample twice, zero the
-            same as the sample absent. Combines with the adaptive weights.
+            Weight of each sample: 2 is the same as the sample twice, 0 the same as leaving it out.
+            It multiplies the robust weights.
         checkpoint : path, optional
-            File that the state of the fit is written to from time to time. Where it exists, the
-            fit goes on from it, with the same result as if it had never stopped; when the fit is
-            over, it is deleted.
+            File in which the state of the fit is saved regularly. If the file exists, the fit
+            resumes from it and gives the same result as an uninterrupted fit. The file is deleted
+            at the end of the fit.
         checkpoint_every : float, default=60.0
-            Seconds between two writes.
+            Seconds between two writes of the checkpoint.
         codes_path : path, optional
-            A .npy file for the codes, of which ``fit_transform`` returns a memory map. Where X is
-            read from a file, codes are kept in files while they are computed, too: memory then
-            holds a few numbers for each sample, whatever the number of components.
+            A .npy file for the codes; ``fit_transform`` then returns a memory map of it. If X is
+            read from a file, the codes are kept in files during the fit as well, and memory holds
+            only a few numbers for each sample.
 
         Returns
         -------
@@ -151,12 +151,11 @@ class BaseRobustNMF(
         checkpoint_every: float = 60.0,
         codes_path: Any = None,
     ) -> np.ndarray:
-        """Learn the basis from X and return the codes of X.
+        """Learn the components from X and return the codes of X.
 
-        With ``tol > 0`` these are the codes that ``transform(X)`` returns, up to rounding; where
-        the loss of a row has several minima (orthogonal structure, losses that are not convex),
-        a row for which the iterations have found better codes keeps them. With ``tol=0`` they
-        are what the last iteration left.
+        With ``tol > 0``, the codes are equal to ``transform(X)`` up to rounding. If the loss of a
+        sample has several minima (orthogonal structure, losses that are not convex), the better
+        codes are kept. With ``tol=0``, they are the codes of the last iteration.
 
         Parameters
         ----------
@@ -194,7 +193,7 @@ class BaseRobustNMF(
         return codes
 
     def _settings(self) -> FitSettings:
-        """All parameters, checked."""
+        """Return all parameters after validation."""
         self._validate_params()
         parts = self._parts()
         for part in parts:
@@ -213,7 +212,7 @@ class BaseRobustNMF(
         tags = super().__sklearn_tags__()
         tags.input_tags.positive_only = True
         tags.input_tags.allow_nan = True
-        with suppress(KeyError, TypeError, ValueError):  # no part at all: fit says so
+        with suppress(KeyError, TypeError, ValueError):  # invalid parameters: fit raises the error
             tags.input_tags.sparse = unsupported_reason(*self._parts(), "sparse") is None
         tags.array_api_support = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
@@ -221,14 +220,14 @@ class BaseRobustNMF(
 
 
 def progress_of(model: Any, plan: FitPlan) -> Callback | None:
-    """Return what to call after every pass of a fit, if a callback or the progress needs it.
+    """Return a function to call after every pass, or None without callbacks and ``verbose``.
 
-    Objectives are printed in the user's units. The estimator that callbacks see is the first
-    member that is still in the batch.
+    Objectives are printed in the user's units. Callbacks see the first member that is still in
+    the batch.
     """
     if not (model.verbose or getattr(model, "_skl_callbacks", None)):
         return None
-    tell = _task_reporter(model, "pass", model.max_iter + 1)
+    report = _task_reporter(model, "pass", model.max_iter + 1)
 
     def after_pass(iteration: int, state: State) -> bool:
         if model.verbose and iteration % max(1, 10 // int(model.verbose)) == 0:
@@ -238,19 +237,19 @@ def progress_of(model: Any, plan: FitPlan) -> Callback | None:
                 for member in state.members
             )
             print(f"{type(model).__name__}: iteration {iteration}, objective {values}")
-        return tell(lambda: plan.encoder(state.basis[0, ...], state.members[0].weighting))
+        return report(lambda: plan.encoder(state.basis[0, ...], state.members[0].weighting))
 
     return after_pass
 
 
 def runs_progress_of(model: Any, batches: int) -> Progress:
-    """Return what to call after every batch of the runs of a consensus."""
-    tell = _task_reporter(model, "batch of runs", batches)
+    """Return a function to call after every batch of the runs of a consensus."""
+    report = _task_reporter(model, "batch of runs", batches)
 
     def after_batch(done: int, best: Callable[[], Encoder]) -> bool:
         if model.verbose:
             print(f"{type(model).__name__}: {done} of {model.n_runs} runs")
-        return tell(best)
+        return report(best)
 
     return after_batch
 
@@ -258,27 +257,27 @@ def runs_progress_of(model: Any, batches: int) -> Progress:
 def _task_reporter(
     model: Any, task_name: str, count: int
 ) -> Callable[[Callable[[], Encoder]], bool]:
-    """Return what tells callbacks that one of several tasks is done, and whether to stop.
+    """Return a function that notifies callbacks of a finished task and returns whether to stop.
 
-    Given a function that returns what ``transform`` needs at this point.
+    Its argument is a function that returns the present `Encoder`.
     """
     if not getattr(model, "_skl_callbacks", None):
         return lambda encoder: False
     root = model._init_callback_context(max_subtasks=count)
     root.call_on_fit_task_begin(estimator=model)
 
-    def tell(encoder: Callable[[], Encoder]) -> bool:
+    def report(encoder: Callable[[], Encoder]) -> bool:
         task = root.subcontext(task_name=task_name)
         task.call_on_fit_task_begin(estimator=model)
         return task.call_on_fit_task_end(
             estimator=model, reconstruction_attributes=lambda: encoder().attributes()
         )
 
-    return tell
+    return report
 
 
 def finished(model: Any) -> None:
-    """Tell callbacks that the fit is over, while the estimator is fitted."""
+    """Notify callbacks of the end of the fit; the estimator is fitted by now."""
     root = getattr(model, "_callback_fit_ctx", None)
     if root is not None:
         root.call_on_fit_task_end(estimator=model, reconstruction_attributes=dict)
@@ -291,9 +290,9 @@ REGISTRIES: dict[str, Mapping[str, type]] = {
     "weighting": WEIGHTINGS,
     "structure": STRUCTURES,
 }
-"""Parts that may be given by name."""
+"""Parameters that can be given by name."""
 
-PARTS = {
+TEXTS = {
     "parameters": """\
 Parameters
 ----------
@@ -304,35 +303,45 @@ Parameters
 <attributes>""",
     "n_components": """\
 n_components : int, "auto" or None, default=None
-    Rank k: number of parts; more than there are features are allowed. None: ten, or one for
-    every three features where these are few, and no more than samples; scikit-learn's NMF
-    takes all features, but then outliers have parts of their own. "auto": chosen from X, as
-    ``select_rank(X, range(1, 16), stability=True, n_runs=10)`` recommends it, on at most 2,000
-    samples; this takes as long as some dozen fits, and X needs to be large enough to hide some
-    entries of it. Either takes it from a custom start, if there is one.""",
+    Number of components.
+
+    * None: ten, or one third of the number of features for narrow tables, and at most the number
+      of samples. scikit-learn's NMF uses the number of features, but outliers would then get
+      components of their own.
+    * "auto": the recommendation of ``select_rank(X, range(1, 16), stability=True, n_runs=10)`` on
+      at most 2,000 samples. This takes as long as a few dozen fits. X must be large enough that
+      some of its entries can be hidden.
+
+    With ``init="custom"``, both use the number of components of the start.""",
     "common": """\
 solver : {"auto", "hals", "cd", "mu-extrapolated", "mu"}, default=<solver>
-    "mu": multiplicative updates, the paper's. "hals": coordinate descent with extrapolation,
-    for the squared error with free structure; by far the fastest; "cd" is scikit-learn's name
-    for it. "mu-extrapolated": multiplicative updates with extrapolation, for the other losses.
-    "auto" picks the fastest that applies. The objective never rises under any of them.
+    Algorithm; the objective never rises with any of them.
+
+    * "auto": the fastest that the loss and the structure allow.
+    * "hals": coordinate descent with extrapolation, by far the fastest, for the squared error with
+      free structure. "cd" is scikit-learn's name for it.
+    * "mu-extrapolated": multiplicative updates with extrapolation, for the other losses.
+    * "mu": multiplicative updates, as in the paper.
 init : {"robust", "nndsvda", "nndsvdar", "nndsvd", "random", "custom"} or None, default=<init>
-    Start; None is the default. "random": uniform positive factors whose product has the mean of X.
-    "nndsvd": from a truncated SVD; its zeros can never change under "mu".
-    "nndsvda": the same with zeros filled. "nndsvdar": the same with small random numbers in
-    their place. "robust": as "nndsvda", with no row counting
-    for more than one of median norm, so that a few huge ones do not take all components.
-    Components beyond the number of singular vectors, of which X has no more than samples or
-    features, start at random ("nndsvd" refuses them). "custom": W and H given to ``fit``; zeros
-    in them stay zero under "mu".
+    Start of the fit; None is the default.
+
+    * "robust": as "nndsvda", from a robust SVD in which huge and outlying rows have little weight.
+    * "nndsvda": from a truncated SVD, with zeros replaced by a small constant.
+    * "nndsvdar": the same, with zeros replaced by small random numbers.
+    * "nndsvd": the same with zeros, which "mu" can never change.
+    * "random": uniform positive factors whose product has the mean of X.
+    * "custom": W and H as passed to ``fit``; "mu" never changes zeros in them.
+
+    X has at most min(n_samples, n_features) singular vectors; further components start at random
+    ("nndsvd" raises an error).
 n_init : int, default=1
-    Number of random starts, run as one batch; the best objective is kept.
+    Number of random starts, fitted as one batch; the fit with the best objective is kept.
 max_iter : int, default=<max_iter>
-    Most iterations of a fit.
+    Maximum number of iterations.
 tol : float, default=1e-4
-    A fit stops when the last ten iterations have each lowered the objective by no more
-    than ``tol`` of itself, on average, and ends on the best codes for its basis. 0
-    runs exactly ``max_iter`` iterations of the algorithm and nothing else.
+    The fit stops if the relative decrease of the objective is at most ``tol``, on average over
+    the last ten iterations, and then computes the best codes for its components. With 0, exactly
+    ``max_iter`` iterations of the algorithm are run.
 random_state : int, RandomState or None, default=None
     Seed of the start.
 verbose : int, default=0
@@ -340,59 +349,62 @@ verbose : int, default=0
     "attributes": """\
 Attributes
 ----------
+outliers_ : ndarray of bool (n_samples,)
+    Samples that were left out: their reconstruction error is above the cutoffs of trimmed weights
+    or, for other weightings, their weight is below a tenth of the mean weight. An
+    :class:`~robustnmf.exceptions.OutlierWarning` is issued if more than a fifth of the samples
+    are outliers, if the outliers are similar to each other, or if leaving them out hardly improves
+    the prediction of the other samples.
 components_ : ndarray (n_components, n_features)
-    Basis, the learned parts.
+    The learned components.
 n_components_ : int
     Number of components.
-sample_importances_ : ndarray (n_samples,)
-    Importance every sample had when the basis was learned; sums to one. Rows of
-    zeros have none. For fuzzy weights these are the paper's Q; what the losses of the samples
-    were multiplied by is ``Q**p``.
 energies_ : ndarray (n_samples,), float64
-    Loss between each sample and its approximation. Bad samples stand out here.
-outliers_ : ndarray of bool (n_samples,)
-    Samples that were left out: their energy is beyond the cutoffs of trimmed weights, or, for
-    other weightings, their weight is below a tenth of an equal share. An
-    :class:`~robustnmf.exceptions.OutlierWarning` is issued if they are more than a fifth of
-    all samples, if they resemble each other, or if others are hardly predicted better without
-    them; it says by how much.
+    Reconstruction error of each sample: the loss between the sample and its approximation.
+sample_importances_ : ndarray (n_samples,)
+    Weight of each sample in the fit, normalised to sum to one; zero for rows of zeros. For fuzzy
+    weights, these are the paper's Q; the losses of the samples are multiplied by ``Q**p``.
 effective_sample_size_ : float
-    ``sum(w)**2 / sum(w**2)`` of the weights w that the losses of the samples were multiplied
-    by: ``1 / sum(sample_importances_**2)``, but for fuzzy weights, which are ``Q**p``. A sample
-    of weight m stands for m equal ones. A
-    :class:`~robustnmf.exceptions.WeightCollapseWarning` is issued when it is
-    below the rank.
+    ``sum(w)**2 / sum(w**2)`` for the weights w by which the losses of the samples are multiplied:
+    ``1 / sum(sample_importances_**2)``, except for fuzzy weights, which are ``Q**p``. A sample
+    with ``sample_weight`` m is equivalent to m equal samples. A
+    :class:`~robustnmf.exceptions.WeightCollapseWarning` is issued if it is below the number of
+    components.
 codes_overlap_ : float
-    Mean cosine between different columns of the codes: zero where they are orthogonal, so
-    that no sample uses two components, one where they are alike.
+    Mean cosine between different columns of the codes: 0 if they are orthogonal, so that each
+    sample uses one component, and 1 if they are equal.
 objective_history_ : ndarray
-    Objective phi at the start and after every iteration; with ``tol > 0`` a last entry
-    for the final codes. Automatic hyperparameters change phi while they settle; the
-    history then starts when they are frozen.
+    Objective at the start and after every iteration, and with ``tol > 0`` for the final codes.
+    Automatic parameters change the objective, so the history begins when they are fixed.
 reconstruction_err_ : float
-    Frobenius norm of the residual, all samples counted alike; for other losses the
-    square root of twice their sum.
+    Frobenius norm of the residual, all samples with equal weight; for other losses the square
+    root of twice their sum.
 n_iter_ : int
-    Iterations run.
+    Number of iterations.
 weighting_ : Weighting
-    The weighting with its automatic hyperparameters as settled.
+    The weighting with its automatic parameters as estimated from X.
 rank_selection_ : RankSelection
-    How numbers of components compare, where ``n_components="auto"`` has chosen one.
+    Comparison of numbers of components, with ``n_components="auto"``.
 mixing_ : ndarray (n_components, n_samples)
     With a convex structure, ``components_ = mixing_ @ X`` (with sample weights,
-    ``(mixing_ * sample_weight) @ X``; with missing values, X has a guess in their place).
+    ``(mixing_ * sample_weight) @ X``; missing values of X are replaced by estimates).
 n_features_in_, feature_names_in_
     Number and names of the features seen in ``fit``.""",
 }
 
 
 def documented(cls: Class) -> Class:
-    """Fill placeholders in the docstring of an estimator: texts, names of parts, its defaults."""
+    """Fill placeholders in the docstring of an estimator: shared texts, values, defaults."""
     text = inspect.cleandoc(cls.__doc__ or "")
-    for name, part in PARTS.items():
-        text = text.replace(f"<{name}>", part)
+    for name, replacement in TEXTS.items():
+        text = text.replace(f"<{name}>", replacement)
     for name, registry in REGISTRIES.items():
-        text = text.replace(f"<{name}>", ", ".join(f'"{key}"' for key in registry))
+        values = [
+            f'    * "{value}": {str(kind.__doc__).splitlines()[0]}'
+            for value, kind in registry.items()
+            if value not in FORMER_NAMES
+        ]
+        text = text.replace(f"    <{name}>", "\n".join(["", *values]))
     for name in ("solver", "init", "max_iter"):
         text = text.replace(f"<{name}>", repr(getattr(cls, name)).replace("'", '"'))
     cls.__doc__ = text

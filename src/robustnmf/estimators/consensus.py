@@ -1,4 +1,4 @@
-"""Components that come back: many runs from random starts, and the medians of their components."""
+"""ConsensusNMF: stable components from many runs with random starts."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from robustnmf.sources import source_for
 
 FOUND = ("stability_", "silhouette_", "spread_", "labels_", "objectives_", "n_runs_kept_",
          "run_components_")  # fmt: skip
-"""Attributes that the estimator of one run does not have."""
+"""Attributes that the inner estimator does not have."""
 
 
 @dataclass(repr=False, eq=False)
@@ -49,64 +49,64 @@ class ConsensusNMF(
     ClassNamePrefixFeaturesOutMixin,
     BaseEstimator,
 ):
-    r"""Parts that come back: many runs from random starts, and the medians of their components.
+    r"""Stable components from many runs with random starts.
 
-    NMF from another start may end with other components. Here ``n_runs`` random starts are fitted,
-    in batches that share the reads of X. Their components are brought to unit length; those
-    without near neighbours are left out, the others form k groups to which every run gives one
-    component each. The consensus parts are the medians of the groups, and the codes are the best
-    ones for them. Parts that do not come back have a low ``stability_``.
+    NMF can find different components from different starts. ConsensusNMF fits ``n_runs`` random
+    starts and groups their components, one of each run in each of the k groups. Its components are
+    the medians of the groups, and the codes are the best codes for them. Use it to find out which
+    components are stable: a component that only some starts find has a low ``stability_``.
 
-    The weights of the samples come from one robust fit and are the same in all runs, so that runs
-    do not follow outliers each in its own way.
+    Components are compared at unit length, and components without near neighbours are left out. One
+    robust fit gives the weights of the samples for all runs, so that outliers do not affect the
+    runs in different ways.
 
     Parameters
     ----------
     estimator : RobustNMF or another factorisation of this library, optional
-        What is run; :class:`RobustNMF` by default. Its ``init``, ``n_init`` and ``random_state``
-        are not used. With ``n_components="auto"`` the number is chosen once, for all runs.
+        Estimator of each run; :class:`RobustNMF` by default. Its ``init``, ``n_init`` and
+        ``random_state`` are not used; ``n_components="auto"`` is resolved once for all runs.
     n_runs : int, default=100
         Number of random starts.
     resample : {"rows", "poisson"} or None, default=None
-        What runs see of X. None: X. "rows": samples drawn with replacement. "poisson": counts drawn
-        with those in X as means. Components then have to come back in other data, too.
+        Data of each run: X itself (None), samples of X drawn with replacement ("rows"), or counts
+        drawn from Poisson distributions with the counts in X as means ("poisson").
     n_resamples : int, default=10
-        Number of different resamples; runs are spread over them.
+        Number of different resamples; the runs are split evenly among them.
     density_threshold : float, default=0.5
-        Mean distance to its neighbours beyond which a component is left out; two leaves none out.
-        A group of which all would be left out keeps them.
+        A component is left out if its mean distance to its neighbours is larger; 2 keeps all. If
+        all components of a group would be left out, they are kept.
     neighborhood : float in (0, 1], default=0.3
-        Number of these neighbours as a share of the runs.
+        Number of these neighbours, as a share of the runs.
     keep_runs : bool, default=False
-        Keep the components of all runs in ``run_components_``, for consensus matrices and pictures.
+        Keep the components of all runs in ``run_components_``, for consensus matrices and plots.
     random_state : int, RandomState or None, default=None
         Seed of starts and resamples.
     verbose : int, default=0
-        Print how many runs are done, after every batch.
+        Print the number of finished runs after every batch.
 
     Attributes
     ----------
     components_ : ndarray (n_components, n_features)
-        The consensus parts.
+        The consensus components: medians of the groups.
     stability_ : ndarray (n_components,)
-        Mean cosine between a part and the components of its group: one where all runs agree.
+        Mean cosine between a component and the members of its group: 1 if all runs agree.
     silhouette_ : ndarray (n_components,)
-        Mean silhouette of the components of a group with cosine distances: one where they are far
-        from other groups, zero or less where groups are not separate.
+        Mean silhouette of each group with cosine distances: 1 if it is far from other groups, 0 or
+        less if the groups overlap.
     spread_ : ndarray (n_components, n_features)
         Standard deviation of every entry of ``components_`` over the runs (from quartiles).
     labels_ : ndarray of int (n_runs, n_components)
-        Part that a component of a run belongs to; -1 where it was left out.
+        Index of the component that each component of a run belongs to; -1 if it was left out.
     n_runs_kept_ : int
-        Runs that count: those whose objective is not far above the median.
+        Number of runs that are used: runs with an objective far above the median are left out.
     objectives_ : ndarray (n_runs,)
-        Objective of every run, with the weights of samples that all runs share.
+        Objective of every run, with the same weights of samples in all runs.
     run_components_ : ndarray (n_runs, n_components, n_features)
         Components of every run, with ``keep_runs=True``.
     estimator_ : estimator
-        A fitted clone of ``estimator`` with the consensus parts as its components.
-    energies_, outliers_, sample_importances_, effective_sample_size_, reconstruction_err_
-        For the consensus parts, as in :class:`RobustNMF`.
+        A fitted clone of ``estimator`` with the consensus components.
+    outliers_, energies_, sample_importances_, effective_sample_size_, reconstruction_err_
+        As in :class:`RobustNMF`, for the consensus components.
     weighting_, objective_history_, codes_overlap_, rank_selection_
         The same.
     n_iter_ : int
@@ -159,18 +159,18 @@ class ConsensusNMF(
     def fit(
         self, X: Any, y: Any = None, *, sample_weight: Any = None, checkpoint: Any = None
     ) -> Self:
-        """Learn the consensus parts from X.
+        """Learn the consensus components from X.
 
         Parameters
         ----------
         X : array-like or sparse matrix (n_samples, n_features)
-            Nonnegative data, samples in rows; NaN where a value is not known.
+            Nonnegative data, samples in rows; NaN is a missing value.
         y : ignored
         sample_weight : array-like (n_samples,), optional
-            How many times each sample counts.
+            Weight of each sample, as in :class:`RobustNMF`.
         checkpoint : path, optional
-            File that finished runs are written to after every batch. Where it exists, only the
-            other runs are done, with the same result; when the fit is over, it is deleted.
+            File in which finished runs are saved after every batch. If it exists, only the other
+            runs are fitted, with the same result. It is deleted at the end of the fit.
 
         Returns
         -------
@@ -183,7 +183,7 @@ class ConsensusNMF(
     def fit_transform(
         self, X: Any, y: Any = None, *, sample_weight: Any = None, checkpoint: Any = None
     ) -> np.ndarray:
-        """Learn the consensus parts from X and return the codes of X.
+        """Learn the consensus components from X and return the codes of X.
 
         Parameters
         ----------
@@ -238,10 +238,10 @@ class ConsensusNMF(
         return codes
 
     def consensus_matrix(self, X: Any) -> np.ndarray:
-        """Compute in which share of the runs two samples have the same dominant component.
+        """Compute the share of runs in which two samples have the same dominant component.
 
-        Needs ``keep_runs=True``. Values near zero and one mean that runs group samples alike;
-        ``robustnmf.metrics.cophenetic_correlation`` and ``dispersion`` measure it.
+        Needs ``keep_runs=True``. If all values are near 0 or 1, the runs group the samples in the
+        same way; ``robustnmf.metrics.cophenetic_correlation`` and ``dispersion`` measure this.
 
         Parameters
         ----------
@@ -263,12 +263,12 @@ class ConsensusNMF(
 
     @property
     def _chosen(self) -> BaseRobustNMF:
-        """The estimator that runs are of, by default ``RobustNMF()``."""
+        """The estimator of each run, by default ``RobustNMF()``."""
         return RobustNMF() if self.estimator is None else self.estimator
 
     @property
     def estimator_(self) -> BaseRobustNMF:
-        """A fitted clone of the estimator, with the consensus parts as its components."""
+        """A fitted clone of the estimator with the consensus components."""
         check_is_fitted(self)
         model = clone(self._chosen)
         own = {*self.get_params(deep=False), *FOUND}

@@ -1,4 +1,4 @@
-"""Methods of fitted estimators that encode new data with the learned basis."""
+"""Methods of fitted estimators that encode new data with the learned components."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import TransformerMixin
+from sklearn.utils._set_output import ADAPTERS_MANAGER, _get_output_config
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from robustnmf.arrays import eps, host_dtype, namespace, to_numpy
 from robustnmf.engine import Engine
@@ -25,35 +26,35 @@ from robustnmf.weightings.trimmed import FEWEST_SAMPLES
 
 try:
     from sklearn.utils._array_api import check_same_namespace
-except ImportError:  # came with scikit-learn 1.9
+except ImportError:  # scikit-learn has it since version 1.9
 
     def check_same_namespace(X: Any, estimator: Any, *, attribute: str, method: str) -> None:
         """Do nothing: this scikit-learn does not dispatch."""
 
 
 MAX_HIDDEN = 3
-"""Most features that are hidden from an outlier to find out what makes it one."""
+"""Maximum number of features of an outlier that are hidden to find the reason."""
 
 
 def _weighs_entries(model: Any) -> bool:
-    """Return whether the parts of an estimator give entries weights; else say which would."""
+    """Return True if the model gives weights to entries; else raise an error with alternatives."""
     loss, weighting, _ = model._parts()
     if loss.weighs_entries or weighting.per_entry:
         return True
     raise AttributeError(
         f"entries have no weights with {loss!r} and {weighting!r}. Use loss='truncated', which "
-        "ignores entries that are far off, or loss='huber'."
+        "ignores entries with a large residual, or loss='huber'."
     )
 
 
 class EncodingMixin(TransformerMixin):
-    """Codes and energies of new data, and what follows from them.
+    """Codes, reconstruction errors and explanations of new data.
 
-    A subclass of ``TransformerMixin``, as scikit-learn wraps ``transform`` for ``set_output`` in
-    the class that defines it.
+    It is a subclass of ``TransformerMixin`` because scikit-learn wraps ``transform`` for
+    ``set_output`` in the class that defines it.
     """
 
-    # What a fit leaves, in the library of X.
+    # Fitted attributes, in the array library of X.
     components_: Any
     sample_importances_: Any
     energies_: Any
@@ -79,7 +80,7 @@ class EncodingMixin(TransformerMixin):
         return hasattr(self, "components_")
 
     def transform(self, X: Any) -> np.ndarray:
-        """Best codes of X for the learned basis, each row for itself.
+        """Compute the best codes of X for the learned components, independently for each sample.
 
         Parameters
         ----------
@@ -95,7 +96,7 @@ class EncodingMixin(TransformerMixin):
         )
 
     def inverse_transform(self, X: Any) -> np.ndarray:
-        """Approximation of the data that codes stand for.
+        """Compute the approximation of the data from codes.
 
         Parameters
         ----------
@@ -114,7 +115,7 @@ class EncodingMixin(TransformerMixin):
             if codes.shape[1] != k:
                 raise ValueError(
                     f"X has {codes.shape[1]} columns, but codes of this {type(self).__name__} have "
-                    f"{k}, one for each component. Pass what transform returns."
+                    f"{k}, one for each component. Pass the result of transform."
                 )
             return codes @ source.like(self.components_)
 
@@ -122,7 +123,7 @@ class EncodingMixin(TransformerMixin):
         return source.run(self, "inverse_transform", approximation, (features,))
 
     def score_samples(self, X: Any) -> np.ndarray:
-        """How normal every sample is: its energy with the sign turned.
+        """Compute the negative reconstruction error of every sample.
 
         Parameters
         ----------
@@ -131,18 +132,19 @@ class EncodingMixin(TransformerMixin):
         Returns
         -------
         scores : ndarray (n_samples,)
-            High for samples that the basis describes well, low for outliers.
+            High for samples that the components describe well, low for outliers.
         """
         source = self._checked(X)
         return source.run(self, "score_samples", lambda rows: -self._encode(rows)[1], ())
 
-    def explain(self, X: Any) -> np.ndarray:
-        """What every feature adds to the energy of every sample.
+    def explain(self, X: Any) -> Any:
+        """Compute the contribution of every feature to the reconstruction error of every sample.
 
-        Positive where the sample has more than its approximation, negative where it has less;
-        the absolute values of a row sum to its energy. Large ones are what makes it an outlier. If
-        an outlier would be normal without one to three of its features, its approximation is
-        computed from the other features: bad entries would distort it.
+        The features with the largest contributions are the reasons why a sample is an outlier. A
+        contribution is positive if the sample has more than its approximation and negative if it
+        has less; the absolute values of a row sum to its reconstruction error. If an outlier would
+        be normal without one to three of its features, its approximation is computed from the other
+        features, because bad entries would distort it.
 
         Parameters
         ----------
@@ -150,8 +152,10 @@ class EncodingMixin(TransformerMixin):
 
         Returns
         -------
-        contributions : ndarray (n_samples, n_features)
-            NaN where X is not known; what is known of such a row stands for all of it.
+        contributions : ndarray or data frame (n_samples, n_features)
+            NaN for missing values of X; the others of the row are scaled up for them. After
+            ``set_output(transform="pandas")`` (or "polars"), a data frame with the names of the
+            features.
 
         Examples
         --------
@@ -163,14 +167,19 @@ class EncodingMixin(TransformerMixin):
         np.int64(1)
         """
         source = self._checked(X)
-        return source.give_back(explain_rows(self, source.dense_rows()))
+        contributions = explain_rows(self, source.dense_rows())
+        library = _get_output_config("transform", self)["dense"]
+        if library == "default":
+            return source.give_back(contributions)
+        adapter = ADAPTERS_MANAGER.adapters[library]
+        return adapter.create_container(contributions, X, columns=_check_feature_names_in(self))
 
     @available_if(_weighs_entries)
     def entry_weights(self, X: Any) -> np.ndarray:
-        """Weight of every entry of X: 1 for good ones down to 0 for bad ones.
+        """Compute the weight of every entry of X: 1 if it is good, 0 if it is bad.
 
-        ``inverse_transform(transform(X))`` is the table without the bad ones. Only with a loss of
-        entries (``loss="truncated"``, ``"huber"``) or a weighting of entries.
+        ``inverse_transform(transform(X))`` replaces bad entries. Only available if entries have
+        weights (``loss="truncated"``, ``loss="huber"`` or ``weighting="huber"``).
 
         Parameters
         ----------
@@ -179,7 +188,7 @@ class EncodingMixin(TransformerMixin):
         Returns
         -------
         weights : ndarray (n_samples, n_features)
-            NaN where X is not known.
+            NaN for missing values of X.
 
         Examples
         --------
@@ -203,12 +212,12 @@ class EncodingMixin(TransformerMixin):
 
     @property
     def loss_(self) -> Loss:
-        """The loss of the fit, with the cutoffs that were automatic, in the units of X."""
+        """The loss of the fit, with cutoffs as estimated from X, in the units of X."""
         check_is_fitted(self)
         return self._problem.loss.rescaled(self._scale)
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Mean of ``score_samples``, for model selection.
+        """Compute the mean of ``score_samples``, for model selection.
 
         Parameters
         ----------
@@ -223,16 +232,16 @@ class EncodingMixin(TransformerMixin):
         return float(namespace(scores).mean(scores))
 
     def objective(self, X: Any, *, sample_weight: Any = None) -> float:
-        """Objective phi of X under the learned basis and weighting, with the best codes.
+        """Compute the objective of X for the learned components and weighting, with the best codes.
 
-        For the data of the fit (and ``tol > 0``) the last entry of ``objective_history_``, as far
-        as ``transform`` returns the codes of the fit.
+        For the data of the fit and ``tol > 0``, this is the last entry of ``objective_history_`` if
+        ``transform`` returns the codes of the fit.
 
         Parameters
         ----------
         X : array-like or sparse matrix (n_samples, n_features)
         sample_weight : array-like (n_samples,), optional
-            How many times each sample counts.
+            Weight of each sample, as in ``fit``.
 
         Returns
         -------
@@ -259,17 +268,14 @@ class EncodingMixin(TransformerMixin):
         return encode(engine, self._problem, self._scaled_weighting, basis)
 
     def _energies_and_sizes(self, X: Any) -> tuple[np.ndarray, np.ndarray, Engine]:
-        """Return energies (samples,) and the sizes that they compare with, in the user's units.
-
-        Also returns the engine of the samples.
-        """
+        """Return energies and row sizes (samples,) in the user's units, and the engine."""
         source = self._checked(X)
         engine = self._engine(source)
         sizes = engine.row_sizes(self._problem.loss.degree)
         return self._encode_rows(source, engine)[1] * self._unit, sizes * self._unit, engine
 
     def _neighbourhood(self, X: Any, sample_weight: Any) -> Neighbourhood | None:
-        """Draw samples that others are compared with; None if they are too few."""
+        """Draw reference samples for the comparison of others; None if there are too few."""
         source = self._checked(X)
         engine = self._engine(source, check_weights(sample_weight, source.shape[0]))
         if engine.sample_count < FEWEST_SAMPLES or engine.mean() == 0:
@@ -279,7 +285,7 @@ class EncodingMixin(TransformerMixin):
 
     @property
     def _unit(self) -> float:
-        """Energy of the user's units over that of the engine's."""
+        """Factor from energies in the units of the engine to the user's units."""
         return self._scale**self._problem.loss.degree
 
     @property
@@ -289,14 +295,13 @@ class EncodingMixin(TransformerMixin):
 
     @property
     def _spec(self) -> ModelSpec:
-        """Parts that new data must suit; with the basis given, its structure does not matter."""
+        """Loss and weighting that new data must suit; the structure only matters in a fit."""
         return ModelSpec(self._problem.loss, self.weighting_, Free())
 
     def _checked(self, X: Any, method: str | None = None) -> Source:
-        """Return the source of new data, in the precision of the fit; X may be a source already.
+        """Return the source of new data, in the precision of the fit; X can be a source already.
 
-        A method that results in arrays needs X in the library of the fit, where scikit-learn
-        dispatches.
+        A method that returns arrays needs X in the library of the fit if scikit-learn dispatches.
         """
         check_is_fitted(self)
         source = X if isinstance(X, Source) else source_for(X, type(self).__name__)
@@ -312,28 +317,28 @@ class EncodingMixin(TransformerMixin):
 
 
 def find_outliers(model: EncodingMixin, energies: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    """Find the outliers among samples of these energies and sizes (n,), by the rule of the fit."""
+    """Find outliers by the rule of the fit, from the energies and sizes (n,) of samples."""
     weighting = model.weighting_
     if weighting.uses_row_sizes:
         ones = np.ones_like(energies)
         return np.asarray(weighting.outliers(energies, ones, ones, sizes))
     fitted = to_numpy(model.energies_)
-    if weighting.per_entry:  # energies of samples do not tell the weights of their entries
+    if weighting.per_entry:  # the energy of a sample does not determine the weights of its entries
         inside = fitted[~to_numpy(model.outliers_)]
         return energies > (inside.max() if len(inside) else np.inf)
-    # Weights are compared with those of the fit: new samples alone may all be outliers.
+    # Compare with the weights of the fit, as all new samples can be outliers.
     weights = weighting.weights(np.concatenate([fitted, energies]))
     return weights[len(fitted) :] < LOST * weights[: len(fitted)].mean()
 
 
 def explain_rows(model: EncodingMixin, rows: np.ndarray) -> np.ndarray:
-    """Split the energies of rows (n, m) among their features (n, m), signed; NaN where missing.
+    """Split the energies of rows (n, m) among their features (n, m), signed; NaN if missing.
 
     A bad entry of a feature that dominates the components determines the codes, so that the
     residuals of all other features are large. Features of an outlier are therefore hidden, one
     after the other, until it is not an outlier any more, and the energy is split by the residuals
-    under the codes from the other features. If `MAX_HIDDEN` features are not enough, the codes are
-    those from all features.
+    with the codes from the other features. If `MAX_HIDDEN` features are not enough, the codes from
+    all features are used.
     """
     loss, basis = model._problem.loss, to_numpy(model.components_) / model._scale
     known = ~np.isnan(rows)
@@ -343,7 +348,7 @@ def explain_rows(model: EncodingMixin, rows: np.ndarray) -> np.ndarray:
     trial = codes[remaining]
     explained = np.zeros(len(rows), dtype=bool)
     for _ in range(MAX_HIDDEN):
-        # What is left must determine the codes, and more.
+        # The remaining features must more than determine the codes.
         has_spare = (~np.isnan(hidden[remaining])).sum(axis=1) > len(basis) + 1
         remaining, trial = remaining[has_spare], trial[has_spare]
         if not len(remaining):
@@ -357,7 +362,7 @@ def explain_rows(model: EncodingMixin, rows: np.ndarray) -> np.ndarray:
     data = rows / model._scale
     approximation = codes.astype(data.dtype) @ basis
     entries = loss.entries(np.where(known, data, approximation), approximation).astype(np.float64)
-    # What is known stands for what is not, as in energies.
+    # Known entries are scaled up to account for missing ones, as in energies.
     factors = model._unit * data.shape[1] / np.maximum(known.sum(axis=1), 1)
     totals = np.where(known, entries, 0.0).sum(axis=1)
     factors = np.where(
@@ -383,10 +388,10 @@ def _codes_and_outliers(
 
 
 def _most_influential(loss: Loss, row: np.ndarray, codes: np.ndarray, basis: np.ndarray) -> int:
-    """Return the feature without which the energy of a row (m,) would be least.
+    """Return the feature whose removal lowers the energy of a row (m,) most.
 
-    Without a feature of leverage h, the energy is lower by its loss over 1 - h: exactly so for the
-    squared error, if the same codes stay positive.
+    Removing a feature of leverage h lowers the energy by its loss over 1 - h. This is exact for the
+    squared error if the same codes stay positive.
     """
     approximation = codes @ basis
     known = ~np.isnan(row)

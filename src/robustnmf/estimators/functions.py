@@ -1,9 +1,9 @@
-"""Functions beside the estimators: factorise, compare numbers of components, name features."""
+"""Functions: factorise, compare numbers of components, list features of components."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from numbers import Real
 from typing import Any
 
@@ -19,7 +19,7 @@ from robustnmf.fitting.rank import SHORT, compare_ranks, is_integer
 from robustnmf.sources.array import readable
 
 LEAST_SHARE = 1e-3
-"""Share in other components, as a part of the mean share, below which it makes no difference."""
+"""Smallest share of a feature that makes a difference, relative to the mean share."""
 
 
 def non_negative_factorization(
@@ -33,26 +33,26 @@ def non_negative_factorization(
     sample_weight: Any = None,
     **parameters: Any,
 ) -> tuple[Any, Any, int]:
-    """Factorise X, or compute the codes of X for a basis that is given.
+    """Factorise X with :class:`RobustNMF`, or compute the codes of X for given components.
 
-    As scikit-learn's function of this name does by its NMF, this one does by :class:`RobustNMF`.
+    The counterpart of scikit-learn's function of the same name.
 
     Parameters
     ----------
     X : table (n_samples, n_features)
-        Of any kind that :meth:`RobustNMF.fit` takes.
+        Any kind of data that :meth:`RobustNMF.fit` accepts.
     W : array-like (n_samples, n_components), optional
         Codes to start from, with ``init="custom"``.
     H : array-like (n_components, n_features), optional
-        Basis to start from, with ``init="custom"``; with ``update_H=False`` the basis.
+        Components: the start with ``init="custom"``, or fixed with ``update_H=False``.
     n_components : int, "auto" or None, default=None
         As in :class:`RobustNMF`; with ``update_H=False`` the number of rows of H.
     init : str, optional
-        As in :class:`RobustNMF`; of no use with ``update_H=False``.
+        As in :class:`RobustNMF`; ignored with ``update_H=False``.
     update_H : bool, default=True
-        Whether the basis is learned. If not, H is held, and the codes are the best ones for it.
+        Whether to learn the components. If False, H is fixed, and the best codes are computed.
     sample_weight : array-like (n_samples,), optional
-        How many times each sample counts.
+        Weight of each sample, as in :meth:`RobustNMF.fit`.
     **parameters
         Further parameters of :class:`RobustNMF`.
 
@@ -61,9 +61,9 @@ def non_negative_factorization(
     W : ndarray (n_samples, n_components)
         Codes.
     H : ndarray (n_components, n_features)
-        Basis.
+        Components.
     n_iter : int
-        Iterations run.
+        Number of iterations.
 
     Examples
     --------
@@ -77,19 +77,22 @@ def non_negative_factorization(
     (True, True)
     """
     if "fixed_components" in parameters:
-        raise TypeError("non_negative_factorization takes H with update_H=False for this.")
+        raise TypeError(
+            "non_negative_factorization has no fixed_components. Pass H with update_H=False to "
+            "fix all components, or use RobustNMF(fixed_components=...) to fix some."
+        )
     if update_H:
         model = RobustNMF(n_components, init=init, **parameters)
         codes = model.fit_transform(X, W=W, H=H, sample_weight=sample_weight)
         return codes, model.components_, model.n_iter_
     if H is None:
-        raise ValueError("update_H=False needs H, the basis that is held; pass H.")
+        raise ValueError("update_H=False needs the fixed components. Pass H.")
     if W is not None:
-        warn("update_H=False: the codes are the best ones for H, and W is ignored.", RuntimeWarning)
+        warn("W is ignored: with update_H=False, codes are computed from H alone.", RuntimeWarning)
     rank = int(H.shape[0] if hasattr(H, "shape") else np.shape(H)[0])
     if n_components not in (None, "auto", rank):
         raise ValueError(
-            f"n_components={n_components}, but H has {rank} rows, which update_H=False holds. "
+            f"n_components={n_components}, but H has {rank} rows, and update_H=False fixes H. "
             "Leave n_components out."
         )
     model = RobustNMF(rank, fixed_components=H, **parameters)
@@ -109,35 +112,35 @@ def select_rank(
     verbose: int = 0,
     **parameters: Any,
 ) -> RankSelection:
-    """Compare numbers of components by how well they predict hidden entries.
+    """Recommend a number of components: compare how well they predict hidden entries.
 
-    Several ranks at a time are one batch that reads X once a pass: smaller ones have components
-    that are zero and stay that. Ranks are compared in increasing order. If the errors of the last
-    three are clearly larger than the least, no larger ones are tried.
+    Some entries of X are hidden, models with different numbers of components are fitted to the
+    others, and their errors on the hidden entries are compared. Ranks are compared in increasing
+    order; larger ranks are skipped if the errors of the last three are clearly above the smallest.
 
     Parameters
     ----------
     X : array-like or sparse matrix (n_samples, n_features)
-        Nonnegative data; NaN where a value is not known. Of sparse X whole blocks are hidden, and
-        ranks need to be no larger than what is left of samples and features, about two thirds.
+        Nonnegative data; NaN is a missing value. If X is sparse, whole blocks are hidden, and ranks
+        can be at most about two thirds of the number of samples or features.
     ranks : iterable of int, default=range(1, 11)
-        Numbers of components to compare; the largest ones may be left out.
+        Numbers of components to compare; the largest ones can be skipped.
     n_folds : int, default=5
-        How many times entries are hidden, other ones each time.
+        Number of repetitions, each with other hidden entries.
     hidden : float, default=0.1
         Share of the known entries that is hidden, at most ``1 / n_folds``.
     stability : bool, default=False
-        Whether to find out, too, for which ranks components come back: every rank is run from
-        ``n_runs`` random starts, and the silhouette of the groups that their components form
-        (:class:`ConsensusNMF`) is high where runs agree. The recommendation then rests on both.
+        Whether to measure the stability of the components as well: every rank is fitted from
+        ``n_runs`` random starts, and their components are grouped as in :class:`ConsensusNMF`. The
+        silhouette of the groups is high if the runs agree. The recommendation then uses both.
     n_runs : int, default=20
-        Runs of each rank for the stability.
+        Number of random starts of each rank for the stability.
     random_state : int, RandomState or None
-        What is hidden, and where fits start.
+        Seed of the hidden entries and of the starts.
     verbose : int, default=0
-        Whether to print how far the comparison is.
+        Whether to print the progress.
     **parameters
-        Of :class:`RobustNMF`, for example ``loss="kullback-leibler"``.
+        Parameters of :class:`RobustNMF`, for example ``loss="kullback-leibler"``.
 
     Returns
     -------
@@ -163,7 +166,7 @@ def select_rank(
     numbers = is_integer(n_folds) and isinstance(hidden, Real)
     if not numbers or n_folds < 2 or not 0 < hidden <= 1 / n_folds:
         raise ValueError(
-            f"n_folds={n_folds} and hidden={hidden}: at least 2 folds are needed, and a share "
+            f"n_folds={n_folds} and hidden={hidden}, but n_folds must be at least 2 and hidden "
             f"between 0 and 1 / n_folds, so that every fold hides other entries."
         )
     if stability and (not is_integer(n_runs) or n_runs < 2):
@@ -177,7 +180,7 @@ def select_rank(
 
 @dataclass(frozen=True)
 class TopFeature:
-    """A feature that tells a component from the others.
+    """A distinctive feature of a component.
 
     Attributes
     ----------
@@ -186,16 +189,16 @@ class TopFeature:
     feature : int
         Index of the feature.
     name : str
-        Its name, where the model knows it, else "x" and the index.
+        Name of the feature; "x" and the index if the model was fitted without names.
     value : float
         Entry of ``components_``.
     share : float
-        The same as a share of the component.
+        The entry divided by the sum of the component.
     ratio : float
-        Share over the largest share that the feature has in another component; both are raised by
-        a small number, so that it is finite. Infinite where there is no other component.
+        How many times larger the share is than in any other component. A small number is added to
+        both shares, so that it is finite; it is infinite if there is only one component.
     spread : float or None
-        Standard deviation of the entry over runs, where the model has ``spread_``.
+        Standard deviation of the entry over runs, if the model has ``spread_``.
     """
 
     component: int
@@ -207,32 +210,44 @@ class TopFeature:
     spread: float | None = None
 
 
-def top_features(model: Any, n: int = 10) -> list[list[TopFeature]]:
-    r"""List the features that tell each component from the others.
+class TopFeatures(list[list[TopFeature]]):
+    """Distinctive features of each component: a list for every component, the best first."""
+
+    def to_frame(self) -> Any:
+        """Return a pandas data frame with one row for each feature and the fields as columns."""
+        import pandas as pd
+
+        columns = [field.name for field in fields(TopFeature)]
+        return pd.DataFrame([vars(f) for features in self for f in features], columns=columns)
+
+
+def top_features(model: Any, n: int = 10) -> TopFeatures:
+    r"""List the most distinctive features of each component.
 
     Features are ordered by :math:`p_{ij} \ln(p_{ij} / \max_{h \ne i} p_{hj})`, where
-    :math:`p_{ij}` is feature j's share of component i. Of a single component they are its largest
+    :math:`p_{ij}` is feature j's share of component i. For a single component, they are its largest
     entries.
 
     Parameters
     ----------
     model : fitted estimator
-        With ``components_``, for example :class:`RobustNMF` or :class:`ConsensusNMF`.
+        Estimator with ``components_``, for example :class:`RobustNMF` or :class:`ConsensusNMF`.
     n : int, default=10
-        Features of each component, at most; only those with a larger share than in any other
-        component are listed.
+        Maximum number of features of each component. Only features with a larger share than in any
+        other component are listed.
 
     Returns
     -------
     features : list of lists of TopFeature
-        For every component its features, the best first.
+        The features of every component, the best first. ``features.to_frame()`` returns them as a
+        pandas data frame.
 
     Examples
     --------
     >>> import numpy as np
     >>> from robustnmf import RobustNMF, top_features
-    >>> parts = np.array([[5.0, 1.0, 0.0, 0.2], [5.0, 0.0, 1.0, 0.2]])
-    >>> X = np.random.default_rng(0).random((60, 2)) @ parts
+    >>> components = np.array([[5.0, 1.0, 0.0, 0.2], [5.0, 0.0, 1.0, 0.2]])
+    >>> X = np.random.default_rng(0).random((60, 2)) @ components
     >>> model = RobustNMF(2, random_state=0).fit(X)
     >>> sorted(features[0].name for features in top_features(model, 1))
     ['x1', 'x2']
@@ -247,7 +262,7 @@ def top_features(model: Any, n: int = 10) -> list[list[TopFeature]]:
     names = getattr(model, "feature_names_in_", None)
     spread = getattr(model, "spread_", None)
     spread = None if spread is None else to_numpy(spread)
-    found = []
+    found = TopFeatures()
     for i, row in enumerate(scores):
         best = [int(j) for j in np.argsort(-row, kind="stable")[: int(n)] if row[j] > 0]
         found.append(
@@ -264,19 +279,18 @@ def top_features(model: Any, n: int = 10) -> list[list[TopFeature]]:
 
 
 def _shares_and_ratios(components: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    r"""Compute shares (k, features), and how much they exceed the largest in other components.
+    r"""Compute shares (k, features), and their ratios to the largest share in other components.
 
-    The largest entries of a component are often those that all components have. The contrast of
-    component i in feature j is
+    The largest entries of a component are often large in all components. The contrast of component
+    i in feature j is
 
     .. math:: s_{ij} = p_{ij} \ln \frac{p_{ij}}{q_{ij}}, \qquad
         p_{ij} = \frac{c_{ij}}{\sum_l c_{il}}, \qquad
         q_{ij} = \max_{h \ne i} p_{hj}
 
-    with a small number in place of zeros: the share that the feature has in the component, times
-    the logarithm of how much that exceeds its share in any other component. Features are thus
-    first those that are both frequent in the component and rare in the others. Shares have no
-    units, so that the sizes of components, which trade off with those of the codes, do not matter.
+    with a small number in place of zeros. It is large for features that are frequent in the
+    component and rare in the others. Shares have no units, so that the scale of a component, which
+    trades off with the scale of its codes, does not matter.
     """
     k, features = components.shape
     sums = components.sum(axis=1, keepdims=True)

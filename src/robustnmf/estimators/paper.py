@@ -1,4 +1,4 @@
-"""The paper's six methods under the paper's names, exactly."""
+"""The paper's six methods, exactly and under their names in the paper."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class PaperNMF(BaseRobustNMF):
 
 @documented
 class EucNMF(PaperNMF):
-    r"""Plain NMF under the squared error, the paper's EucNMF.
+    r"""Plain NMF with the squared error; not robust. EucNMF of the paper.
 
     .. math:: \min_{A, C \ge 0} \|X - A C\|_F^2
 
@@ -55,7 +55,7 @@ class EucNMF(PaperNMF):
 
 @documented
 class ConvexNMF(PaperNMF):
-    r"""NMF whose components are mixtures of samples.
+    r"""NMF whose components are mixtures of samples; not robust.
 
     .. math:: \min_{A, P \ge 0} \|X - A P X\|_F^2
 
@@ -84,7 +84,7 @@ class ConvexNMF(PaperNMF):
 
 @documented
 class NMFL2(PaperNMF):
-    r"""NMF under the L2,1 norm, the paper's NMFL2.
+    r"""NMF with the L2,1 norm, which down-weights samples with a large residual.
 
     .. math:: \min_{A, C \ge 0} \sum_i \|x_i - a_i C\|_2
 
@@ -113,21 +113,21 @@ class NMFL2(PaperNMF):
 @documented
 @dataclass(repr=False, eq=False, kw_only=True)
 class HuberRNMF(PaperNMF):
-    r"""NMF under the Huber loss of every entry.
+    r"""NMF with the Huber loss of every entry, which down-weights entries with a large residual.
 
     .. math:: \min_{A, C \ge 0} \sum_{ij} h_c\big(x_{ij} - (A C)_{ij}\big), \qquad
         h_c(r) = \begin{cases} r^2 & |r| \le c \\ 2 c |r| - c^2 & |r| > c \end{cases}
 
     <parameters>
     cutoff : float > 0 or "auto", default=1.0
-        Residual, in the units of X, from which an entry counts linearly. "auto" is 1.345 times
-        the root mean square residual of the median sample while the fit settles, and then stays.
+        Residual, in the units of X, above which the loss of an entry is linear. "auto" is 1.345
+        times the root mean square residual of the median sample, fixed after the first iterations.
     <others>
 
     Notes
     -----
-    Weights belong to entries here. The importance of a sample is its share in the mean
-    weights of the rows.
+    Each entry has a weight. The importance of a sample is the mean weight of its entries,
+    normalised to sum to one over the samples.
 
     References
     ----------
@@ -157,18 +157,18 @@ class HuberRNMF(PaperNMF):
 @documented
 @dataclass(repr=False, eq=False, kw_only=True)
 class FWRNMF(PaperNMF):
-    r"""Fuzzier weighted robust NMF: algorithm 1 of the paper.
+    r"""Fuzzier weighted robust NMF, with learned sample weights: algorithm 1 of the paper.
 
     .. math:: \min_{A, C \ge 0,\, Q \ge 0} \sum_i Q_i^p \|x_i - a_i C\|_2^2, \qquad
         \sum_i Q_i = 1
 
     <parameters>
     p : float > 1 or "auto", default=11.0
-        Fuzziness. The smaller, the sooner a sample that is fitted exactly takes all the
-        weight; on small or nearly noise-free data that happens at 11 too, and is
-        warned of. The paper searches 1.5 to 11. "auto" reads p off the energies while the fit
-        settles, and adds three times the median energy to all of them, so that no sample can
-        have all the say.
+        Fuzziness: weights are more equal if p is larger. If p is small, a sample that is fitted
+        exactly can get all the weight; on small or nearly noise-free data this happens at 11 as
+        well (with a warning). The paper searches 1.5 to 11. "auto" estimates p from the
+        reconstruction errors, after adding three times their median to all of them, so that no
+        sample can get all the weight.
     <others>
 
     References
@@ -200,16 +200,16 @@ class FWRNMF(PaperNMF):
 @documented
 @dataclass(repr=False, eq=False, kw_only=True)
 class EWRNMF(PaperNMF):
-    r"""Entropy weighted robust NMF: algorithm 2 of the paper.
+    r"""Entropy weighted robust NMF, with learned sample weights: algorithm 2 of the paper.
 
     .. math:: \min_{A, C \ge 0,\, Q \ge 0} \sum_i Q_i \|x_i - a_i C\|_2^2
         + \gamma \sum_i Q_i \ln Q_i, \qquad \sum_i Q_i = 1
 
     <parameters>
     gamma : float > 0 or "auto", default="auto"
-        Energy, in the squared units of X, over which an importance falls by a factor e.
-        The paper searches 1e-4 to 1e4; "auto" follows the median energy until the
-        fit settles, and is then frozen.
+        Increase of the reconstruction error, in the squared units of X, that lowers a weight by a
+        factor e. The paper searches 1e-4 to 1e4; "auto" is set in proportion to the median error
+        and fixed after the first iterations.
     <others>
 
     References

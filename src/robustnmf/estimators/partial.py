@@ -1,4 +1,4 @@
-"""Learning from minibatches, for estimators whose sums over samples add up."""
+"""Learning from minibatches (``partial_fit``)."""
 
 from __future__ import annotations
 
@@ -18,31 +18,31 @@ from robustnmf.weightings import Weighting
 
 
 def _streams(model: Any) -> bool:
-    """Whether minibatches of what this estimator learns add up."""
+    """Return True if the sums of this model add up over minibatches; else raise an error."""
     loss, weighting, structure = model._parts()
     if not loss.quadratic or weighting.per_entry or type(structure) is not Free:
         raise AttributeError(
             f"partial_fit of {type(model).__name__} needs the squared error, weights of samples "
-            f"and free structure, whose sums over minibatches add up; got {loss!r}, {weighting!r}, "
-            f"{structure!r}."
+            f"and free structure, because only their sums add up over minibatches; got {loss!r}, "
+            f"{weighting!r}, {structure!r}."
         )
     return True
 
 
 def _check_same_library(source: Source, components: Any) -> None:
-    """Refuse a minibatch of another library, or on another device, than those before."""
+    """Refuse a minibatch of another library or device than the previous ones."""
     before = library_of(components)
     if source.library != before:
         raise TypeError(
-            f"X is an array of {source.library}, but the minibatches before it were arrays of "
-            f"{before}. Convert X: all minibatches of a stream need the same library and device."
+            f"X is an array of {source.library}, but earlier minibatches were arrays of {before}. "
+            "Convert X: all minibatches need the same library and device."
         )
 
 
 def _check_same_model(model: Any, weighting: Weighting, before: Weighting) -> None:
-    """Refuse parameters that were changed since the first minibatch and would have no effect.
+    """Refuse parameters that changed since the first minibatch and would have no effect.
 
-    ``weighting`` is that of the parameters, ``before`` that of the first minibatch.
+    ``weighting`` is the present weighting, ``before`` the weighting of the first minibatch.
     """
     count, given = model.components_.shape[0], model.n_components
     if given not in (None, "auto", count):
@@ -58,7 +58,7 @@ def _check_same_model(model: Any, weighting: Weighting, before: Weighting) -> No
 
 
 class PartialFit(EncodingMixin):
-    """What an estimator needs to learn from one minibatch after the other."""
+    """The method ``partial_fit`` of estimators."""
 
     n_steps_: int
     n_samples_seen_: int
@@ -68,25 +68,24 @@ class PartialFit(EncodingMixin):
     def partial_fit(
         self, X: Any, y: Any = None, W: Any = None, H: Any = None, *, sample_weight: Any = None
     ) -> Self:
-        """Learn from one more minibatch.
+        """Update the model with one more minibatch.
 
-        The first one is fitted as ``fit`` would, in at most ``FIRST_PASSES`` iterations; those
-        that follow each move the basis towards what all of them say, the earlier the less
-        (``forget_factor``). Automatic weights follow a histogram of the energies of all of them.
-        A minibatch of zeros has nothing to start from: components are zero until the first
-        minibatch with a positive value. After a ``fit`` it starts over.
+        The first minibatch is fitted as by ``fit``, with at most 100 iterations. Each further
+        minibatch updates the components with weighted sums over all minibatches so far, in which
+        earlier minibatches are discounted by ``forget_factor``. Automatic weights are estimated
+        from the reconstruction errors of all minibatches. The components are zero until the first
+        minibatch with a positive value. A call after ``fit`` starts over.
 
         Parameters
         ----------
         X : array-like or sparse matrix (n_samples, n_features)
-            Minibatch; some hundred samples and more tell parts from accidents. Without missing
-            values.
+            Minibatch without missing values. Use a few hundred samples or more to estimate stable
+            components.
         y : ignored
         W, H : array-like, optional
-            Start of the first minibatch, with ``init="custom"``, as in ``fit``; not used by those
-            that follow.
+            Start for the first minibatch, with ``init="custom"``, as in ``fit``; later ignored.
         sample_weight : array-like (n_samples,), optional
-            How many times each sample counts.
+            Weight of each sample, as in ``fit``.
 
         Returns
         -------
@@ -97,10 +96,10 @@ class PartialFit(EncodingMixin):
         >>> import numpy as np
         >>> from robustnmf import RobustNMF
         >>> rng = np.random.default_rng(0)
-        >>> parts = rng.gamma(1.0, size=(3, 8))
+        >>> components = rng.gamma(1.0, size=(3, 8))
         >>> model = RobustNMF(3, random_state=0)
         >>> for _ in range(5):
-        ...     model = model.partial_fit(rng.gamma(1.0, size=(200, 3)) @ parts)
+        ...     model = model.partial_fit(rng.gamma(1.0, size=(200, 3)) @ components)
         >>> model.n_steps_, model.n_samples_seen_
         (5, 1000)
         """
@@ -108,11 +107,11 @@ class PartialFit(EncodingMixin):
         if settings.chooses_rank:
             raise ValueError(
                 "partial_fit needs a number of components, but n_components is 'auto': a minibatch "
-                "is too little to choose it from. Give a number; select_rank compares some."
+                "is too small to choose it. Set a number; select_rank helps you to choose it."
             )
         source = source_for(X, settings.name)
         stream: Stream | None = getattr(self, "_stream", None)
-        # Minibatches so far that held zeros and nothing else.
+        # Number of minibatches so far, all of them zero.
         empty = getattr(self, "n_steps_", 0) if stream is None else 0
         if empty:
             _check_same_library(source, self.components_)
@@ -139,11 +138,10 @@ class PartialFit(EncodingMixin):
             weighting = self.weighting_.rescaled(1.0 / unit)
             learned = {"n_steps_": self.n_steps_, "n_samples_seen_": self.n_samples_seen_}
         if stream.statistics is None and engine.mean() == 0:
-            # Neither a start nor the units of what is to come: components that are zero would
-            # stay so.
+            # Zeros give neither a start nor units; components that are zero would stay zero.
             warn(
-                "X holds no positive value to start from; the components are zero until a "
-                "minibatch does.",
+                "X has no positive values. The components are zero until the first minibatch with "
+                "a positive value.",
                 UserWarning,
             )
         else:
@@ -166,6 +164,6 @@ class PartialFit(EncodingMixin):
         return self
 
     def _forget(self) -> None:
-        """Drop what an earlier fit has learned and this one may not have."""
+        """Delete the fitted attributes of an earlier fit."""
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)

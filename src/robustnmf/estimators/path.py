@@ -1,4 +1,4 @@
-"""Many fits of one table as one batch: a path of hyperparameters, each from several starts."""
+"""Many fits of one table as one batch: several weightings, each from several starts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from robustnmf.weightings import WEIGHTINGS, Weighting
 
 
 def check_device(device: str) -> None:
-    """Refuse a device on which PyTorch cannot compute here."""
+    """Refuse a device that PyTorch cannot use on this machine."""
     import torch
 
     try:
@@ -38,23 +38,23 @@ class PathMember:
     Attributes
     ----------
     weighting : Weighting
-        As asked for.
+        The weighting as given.
     settled : Weighting
-        The same with its automatic hyperparameters as settled.
+        The same with its automatic parameters as estimated from X.
     start : int
-        Which of the ``n_init`` starts it comes from.
+        Index of the start, below ``n_init``.
     codes : ndarray (n_samples, n_components)
     components : ndarray (n_components, n_features)
     sample_importances : ndarray (n_samples,)
     energies : ndarray (n_samples,)
     effective_sample_size : float
-        Of the weights that the losses of the samples were multiplied by.
+        As the attribute of :class:`RobustNMF`.
     objective : float
-        Last entry of ``objective_history``. Comparable between starts, not between weightings.
+        Last entry of ``objective_history``. Compare it between starts, not between weightings.
     objective_history : ndarray
     n_iter : int
     converged : bool
-        Whether it met ``tol`` within ``max_iter``.
+        Whether ``tol`` was reached within ``max_iter`` iterations.
     """
 
     weighting: Weighting
@@ -83,38 +83,38 @@ def fit_path(
     device: str | None = None,
     **parameters: Any,
 ) -> list[PathMember]:
-    """Fit one table under several weightings, each from several starts, as one batch.
+    """Fit one table with several weightings, each from several starts, as one batch.
 
-    All members share the reads of X: their products are one product, and members that
-    converge leave. Ten restarts or a grid of hyperparameters cost far less than as many fits.
+    Use it for grids of parameters and for many random starts. All fits share the products with X,
+    so that ten of them cost far less than ten separate fits.
 
     Parameters
     ----------
     X : array-like or sparse matrix (n_samples, n_features)
-        Nonnegative data, samples in rows; NaN where a value is not known.
+        Nonnegative data, samples in rows; NaN is a missing value.
     n_components : int, "auto" or None
-        Rank, as in :class:`RobustNMF`; "auto" for a custom start alone.
+        Number of components, as in :class:`RobustNMF`; "auto" only with ``init="custom"``.
     weightings : sequence of str or Weighting
-        What to fit, for example ``[Entropy(g) for g in np.logspace(-2, 2, 9)]``; by name with
-        automatic parameters.
+        Weightings, for example ``[Entropy(g) for g in np.logspace(-2, 2, 9)]``; names stand for
+        weightings with automatic parameters.
     n_init : int, default=1
-        Starts for each weighting; all weightings have the same ones.
+        Number of starts, the same ones for all weightings.
     W, H : array-like, optional
         Start for ``init="custom"``, as in :meth:`RobustNMF.fit`.
     sample_weight : array-like (n_samples,), optional
-        How many times each sample counts.
+        Weight of each sample, as in :meth:`RobustNMF.fit`.
     device : str, optional
-        Where PyTorch is to compute, for example "cuda"; NumPy does by default. Takes dense X
-        without missing values; starts and results are NumPy's either way.
+        Device on which PyTorch fits, for example "cuda"; by default NumPy is used. X must be dense
+        without missing values. Starts and results are NumPy arrays in any case.
     **parameters
         Further parameters of :class:`RobustNMF`: ``loss``, ``structure``, ``solver``, ``init`` (by
-        default "random" where ``n_init`` is above one), ``max_iter``, ``tol``, ``random_state``,
-        ``verbose``, ``alpha_W`` and so on.
+        default "random" if ``n_init > 1``), ``max_iter``, ``tol``, ``random_state``, ``verbose``,
+        ``alpha_W`` and so on.
 
     Returns
     -------
     members : list of PathMember
-        One for every weighting and start, in the order of ``weightings``, starts within.
+        One for every weighting and start: all starts of the first weighting, then of the second.
 
     Examples
     --------
@@ -129,7 +129,7 @@ def fit_path(
     True
     """
     if "weighting" in parameters:
-        raise TypeError("fit_path takes weightings, a list, instead of weighting.")
+        raise TypeError("fit_path has no weighting. Pass a list as weightings.")
     if isinstance(weightings, (str, Weighting)) or not len(weightings := list(weightings)):
         raise ValueError(
             f"weightings is {weightings!r}, but a list with at least one weighting is needed, "
@@ -150,21 +150,21 @@ def fit_path(
         settings = replace(settings, init="random")
     if settings.chooses_rank:
         raise ValueError(
-            "fit_path compares weightings at one number of components, but n_components is 'auto', "
-            "which each of them would choose by itself. Give a number; select_rank compares some."
+            "fit_path needs a number of components, but n_components is 'auto', and each weighting "
+            "could choose another number. Set a number; select_rank helps you to choose it."
         )
     if not isinstance(settings.random_state, (int, np.integer)):
-        # All batches start alike, also where there are several.
+        # If there are several batches, all have the same starts.
         drawn = check_random_state(settings.random_state).randint(2**31 - 1)
         settings = replace(settings, random_state=int(drawn))
     source = source_for(X, settings.name)
     there = device is not None or source.on_device
 
     def kind(i: int) -> tuple[bool, bool, bool, float]:
-        """Weightings that read X alike share a batch."""
+        """Return the kind of a weighting; weightings of the same kind share a batch."""
         # On a device, members with automatic parameters need the host in every pass; others do not.
         has_auto = there and requested[i].has_auto
-        screened = requested[i].needs_screening  # it has a start of its own
+        screened = requested[i].needs_screening  # it needs its own start
         # The penalty of the basis is the same for weightings of the same degree.
         degree = requested[i].degree if settings.has_penalty else 1.0
         return requested[i].per_entry, has_auto, screened, degree

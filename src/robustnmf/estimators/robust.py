@@ -1,4 +1,4 @@
-"""The estimator that puts any weighting, loss and structure together."""
+"""RobustNMF: the estimator that combines any weighting, loss and structure."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ from robustnmf.weightings import WEIGHTINGS, Weighting
 Estimator = TypeVar("Estimator")
 
 NAMED_BETAS = {2.0: "frobenius", 1.0: "kullback-leibler", 0.0: "itakura-saito"}
-"""Values of ``beta_loss`` that have a loss of their own, and its name in both libraries."""
+"""Values of ``beta_loss`` that have a name, in scikit-learn and here."""
 
 IN_MINIBATCHES = (
-    "fit reads all samples in every pass, block by block where X is a file, a Dask array or a "
-    "function. Call partial_fit (of the squared error) with one minibatch after the other"
+    "fit reads all samples in every pass, block by block if X is a file, a Dask array or a "
+    "function. Call partial_fit (for the squared error) with one minibatch after the other"
 )
 REPLACED = {
-    "batch_size": f"{IN_MINIBATCHES}, of as many samples as batch_size.",
-    "max_no_improvement": f"{IN_MINIBATCHES}, and stop when score of held-out samples no longer "
-    "rises; fit stops by tol.",
-    "fresh_restarts": "codes are solved for to the end in every minibatch, which is "
+    "batch_size": f"{IN_MINIBATCHES}, each of batch_size samples.",
+    "max_no_improvement": f"{IN_MINIBATCHES}, and stop when the score of held-out samples no "
+    "longer rises; fit stops by tol.",
+    "fresh_restarts": "codes are solved exactly in every minibatch, as with "
     "fresh_restarts=True. Leave it out.",
-    "fresh_restarts_max_iter": "codes are solved for to the end in every minibatch. Leave it out.",
-    "transform_max_iter": "transform returns the best codes, with no limit to set. Leave it out.",
+    "fresh_restarts_max_iter": "codes are solved exactly in every minibatch. Leave it out.",
+    "transform_max_iter": "transform returns the best codes, without a limit. Leave it out.",
 }
-"""Parameters of scikit-learn's MiniBatchNMF, and what replaces them."""
+"""Parameters of scikit-learn's MiniBatchNMF, and their replacements."""
 
 
 def explain_replaced(cls: type[Estimator]) -> type[Estimator]:
-    """Refuse parameters of MiniBatchNMF in ``__init__`` with what replaces them."""
+    """Refuse parameters of MiniBatchNMF in ``__init__``, and name their replacements."""
     init = cls.__init__
 
     @functools.wraps(init)
@@ -56,49 +56,55 @@ def explain_replaced(cls: type[Estimator]) -> type[Estimator]:
 @explain_replaced
 @dataclass(repr=False, eq=False, kw_only=True)
 class RobustNMF(BaseRobustNMF):
-    r"""Robust nonnegative matrix factorisation, any weighting with any loss and structure.
+    r"""Robust nonnegative matrix factorisation: NMF that leaves outliers out of the fit.
 
-    Minimises :math:`\phi(z)` over nonnegative codes A and basis C, where
-    :math:`z_i` is the loss between row i of X and row i of :math:`A C` and
-    :math:`\phi` the concave function of the weighting. Samples that fit badly lose
-    their say. With no arguments but the rank, weights adapt to the data: samples count in full
-    unless their energies lie far above those of the majority.
+    A drop-in replacement for scikit-learn's NMF. Use it if some samples can be bad: it leaves out
+    samples whose reconstruction error is far above that of the majority, and marks them in
+    ``outliers_``. All other samples have the same weight, so that data without outliers are fitted
+    as by plain NMF. If many samples have a few bad entries each, use ``loss="truncated"``.
 
     Parameters
     ----------
     <n_components>
     weighting : str or Weighting, default="trimmed"
-        Name or instance: <weighting>.
-        By name, parameters are automatic: they are read off the energies, whatever the units
-        of X.
+        How the weight of a sample depends on its reconstruction error (energy). The parameters of
+        a weighting given by name are estimated from X.
+        <weighting>
     loss : str or Loss, default="frobenius"
-        Name or instance: <loss>.
+        Loss between a sample and its approximation.
+        <loss>
     beta_loss : {"frobenius", "kullback-leibler", "itakura-saito"} or float, optional
         scikit-learn's name for ``loss``: 2 is "frobenius", 1 "kullback-leibler", 0
-        "itakura-saito", and any other number b is ``Beta(b)``. One of the two can be given.
+        "itakura-saito", and any other number b is ``Beta(b)``. Give either this or ``loss``.
     structure : str or Structure, default="free"
-        Name or instance: <structure>.
+        Constraint on the factors.
+        <structure>
     fixed_components : array-like (n_fixed, n_features), optional
-        The first components, held as given while the others are learned.
+        Known components. They come first in ``components_`` and are not changed by the fit.
     alpha_W : float, default=0.0
         Elastic-net penalty on the codes, scaled as in scikit-learn's NMF: ``n_features *
         alpha_W`` times ``l1_ratio sum(a) + (1 - l1_ratio) / 2 sum(a**2)`` is added to the loss of
         a sample (half the squared error) before weighting.
     alpha_H : float or "same", default="same"
-        Penalty on the basis, ``n_samples * alpha_H`` times the same of its entries, added to the
-        sum over samples. "same" is ``alpha_W``.
+        The same penalty on the components, times ``n_samples * alpha_H``, added to the sum over
+        samples. "same" is ``alpha_W``.
     l1_ratio : float in [0, 1], default=0.0
-        Share of absolute values in the penalty; the rest are squares. Large penalties on absolute
-        values may empty a component in the first passes of "hals", "mu" takes longer to.
+        Share of the L1 norm in the penalty; the rest is the squared L2 norm. A large L1 penalty
+        can set a component to zero in the first iterations of "hals", later with "mu".
     forget_factor : float in (0, 1], default=0.9
-        Factor of the sums of earlier minibatches when ``partial_fit`` adds one more. One forgets
-        nothing.
+        Factor by which ``partial_fit`` discounts earlier minibatches; 1 weights all equally.
     <common>
     shuffle : bool, default=False
-        Accepted as in scikit-learn's NMF; True, a random order of the components in coordinate
-        descent, is refused.
+        Only for compatibility with scikit-learn's NMF; True (a random order of the components in
+        coordinate descent) is not supported.
 
     <attributes>
+
+    Notes
+    -----
+    The objective is :math:`\phi(z)`, minimised over nonnegative codes A and components C. Here
+    :math:`z_i` is the loss between row i of X and row i of :math:`A C`, and :math:`\phi` is the
+    concave function of the weighting; its gradient gives the weights of the samples.
 
     Examples
     --------
@@ -109,7 +115,7 @@ class RobustNMF(BaseRobustNMF):
     >>> X += rng.random(X.shape)
     >>> X[:6] = 50 * rng.random((6, 8))  # six bad samples
     >>> model = RobustNMF(n_components=3, random_state=0).fit(X)
-    >>> np.sort(np.argsort(model.energies_)[-6:])
+    >>> np.flatnonzero(model.outliers_)
     array([0, 1, 2, 3, 4, 5])
     """
 
@@ -148,25 +154,27 @@ class RobustNMF(BaseRobustNMF):
         settings = super()._settings()
         if self.beta_loss is not None and self.loss != "frobenius":
             raise ValueError(
-                f"loss={self.loss!r} and beta_loss={self.beta_loss!r} are both given, but there is "
-                "one loss. Leave out beta_loss, which is scikit-learn's name for it."
+                f"loss={self.loss!r} and beta_loss={self.beta_loss!r} are both given, but they are "
+                "two names for the same parameter. Leave out beta_loss, scikit-learn's name."
             )
         if self.shuffle:
             raise ValueError(
-                "shuffle=True is not offered: coordinate descent goes through the components in "
-                "order. For several starts use init='random' with n_init."
+                "shuffle=True is not supported: coordinate descent updates the components in "
+                "order. For several starts, use init='random' with n_init."
             )
         return settings
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters, also those of parts: ``set_params(weighting__gamma=3.0)``.
+        """Set parameters of the estimator, and nested ones as ``weighting__gamma=3.0``.
 
-        A part that is given by its name is replaced by the instance that the name stands for.
+        Setting a parameter of a weighting, loss or structure that was given by name replaces the
+        name by an instance.
 
         Parameters
         ----------
         **params
-            Parameters of the estimator, and of its parts after their name and two underscores.
+            Parameters of the estimator, or nested ones: ``weighting__``, ``loss__`` or
+            ``structure__`` and the name of the parameter.
 
         Returns
         -------
@@ -181,12 +189,12 @@ class RobustNMF(BaseRobustNMF):
 
 
 def _part(name: str, part: Any) -> Any:
-    """The instance that the name of a part stands for, or the instance that is given."""
+    """Return the instance for the name of a weighting, loss or structure, or the given instance."""
     return REGISTRIES[name][part]() if isinstance(part, str) else part
 
 
 def _loss_of_beta(beta_loss: str | float) -> Loss:
-    """Return the loss that a value of scikit-learn's ``beta_loss`` stands for."""
+    """Return the loss for a value of scikit-learn's ``beta_loss``."""
     if isinstance(beta_loss, str):
         return LOSSES[beta_loss]()
     name = NAMED_BETAS.get(float(beta_loss))

@@ -1,8 +1,8 @@
-"""Write models to files and read them: ``model.save(path)`` and ``robustnmf.load(path)``.
+"""Save models to files and load them: ``model.save(path)`` and ``robustnmf.load(path)``.
 
-A file holds arrays, and as JSON the estimator's name, its parameters and fitted attributes. Losses,
-structures and weightings are stored by name and built from the classes of this library alone;
-nothing else in a file can become an object, and all of it is validated as if a user had given it.
+A file contains arrays, and the estimator's name, parameters and fitted attributes as JSON. Losses,
+structures and weightings are stored by name and only built from the classes of this library. No
+other objects can be created from a file, and all values are validated like those of a user.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from robustnmf.weightings import WEIGHTINGS, ObjectiveSums, Weighting
 FORMAT = "robustnmf model 2"
 
 OF_SKLEARN = ("_skl", "_metadata_request")
-"""Prefixes of attributes of scikit-learn that belong to this process, or are set again."""
+"""Prefixes of scikit-learn's attributes that are not saved."""
 
 LEARNED = re.compile(r"_?[a-z][a-z_]*_?")
 PARTS: dict[str, type] = {
@@ -55,11 +55,11 @@ RECORDS: dict[str, type] = {
 
 
 ESTIMATORS: dict[str, Any] = {}
-"""Classes of estimators that a file may hold, by name."""
+"""Classes of estimators that can be saved, by name."""
 
 
 class SaveMixin:
-    """The method ``save`` of estimators; those of this library register themselves for it."""
+    """The method ``save`` of estimators; the estimators of this library register themselves."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -67,10 +67,10 @@ class SaveMixin:
             ESTIMATORS[cls.__name__] = cls
 
     def save(self, path: str | os.PathLike) -> None:
-        """Write the fitted estimator to a file that :func:`robustnmf.load` reads.
+        """Save the fitted estimator to a file; :func:`robustnmf.load` loads it.
 
-        The file holds arrays and JSON, no pickle: reading one runs no code. It is written
-        beside ``path`` and renamed.
+        The file contains arrays and JSON instead of pickled objects, so that loading it does not
+        run code. It is written under a temporary name and then renamed.
 
         Parameters
         ----------
@@ -93,17 +93,17 @@ class SaveMixin:
         check_is_fitted(self)
         target = Path(os.path.expanduser(path))
         if target.is_dir() or not target.parent.is_dir():
-            raise FileNotFoundError(f"cannot write {target}: a file in a folder is needed.")
+            raise FileNotFoundError(f"cannot write {target}: not a file in a folder that exists.")
         arrays: dict[str, np.ndarray] = {}
         record = _ModelCodec(arrays).to_json(self)
         archive.write(target, arrays, {"format": FORMAT, "version": __version__, "model": record})
 
 
 def load(path: str | os.PathLike) -> Any:
-    """Read an estimator from a file that ``save`` has written.
+    """Load an estimator from a file that was written by ``save``.
 
-    Files of other programs, damaged, changed or oversized ones are refused; no file is ever
-    executed.
+    Damaged, modified or oversized files and files of other programs raise an error. Loading a file
+    never runs code from it.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ def load(path: str | os.PathLike) -> Any:
 
     Returns
     -------
-    model : the fitted estimator, with its arrays as arrays of NumPy
+    model : the fitted estimator, with NumPy arrays
     """
     target = Path(os.path.expanduser(path))
     if not target.is_file():
@@ -122,18 +122,18 @@ def load(path: str | os.PathLike) -> Any:
             raise archive.Broken(f"its format is {record.get('format')!r}, not {FORMAT!r}")
         model = _ModelCodec(arrays).build(record["model"])
         if not isinstance(model, SaveMixin):
-            raise archive.Broken("it holds no estimator")
+            raise archive.Broken("it does not contain an estimator")
         _check_loaded(model)
     except Exception as error:
         raise ValueError(
-            f"{target} is no model that can be read ({error}). Models are written by "
+            f"{target} is not a saved model ({error}). Use a file that was written by "
             "model.save(path)."
         ) from error
     return model
 
 
 class _ModelCodec(archive.Codec):
-    """Records of estimators and what they are made of; all of it is validated when it is built."""
+    """Convert estimators and their parts to records and back; validate everything on loading."""
 
     def __init__(self, arrays: dict[str, np.ndarray]):
         super().__init__(arrays, PARTS, RECORDS)
@@ -146,7 +146,7 @@ class _ModelCodec(archive.Codec):
     def to_json(self, value: Any) -> Any:
         if isinstance(value, np.random.RandomState):
             warn(
-                "random_state is a RandomState, which a file does not keep; it is None in there.",
+                "random_state is a RandomState, which cannot be saved; it is saved as None.",
                 UserWarning,
             )
             return None
@@ -161,8 +161,8 @@ class _ModelCodec(archive.Codec):
         name = type(model).__name__
         if ESTIMATORS.get(name) is not type(model):
             raise TypeError(
-                f"a model of your own class {name} cannot be saved: files keep estimators of "
-                "this library alone. Use joblib.dump."
+                f"a model of your own class {name} cannot be saved: save is only for estimators of "
+                "this library. Use joblib.dump."
             )
         parameters = model.get_params(deep=False)
         learned = {
@@ -193,7 +193,7 @@ class _ModelCodec(archive.Codec):
         for name, value in self.fields_of(record, "learned").items():
             is_reserved = hasattr(kind, name) or name.startswith(OF_SKLEARN)
             if not LEARNED.fullmatch(name) or is_reserved:
-                raise archive.Broken(f"{record['name']} learns nothing that is called {name!r}")
+                raise archive.Broken(f"{record['name']} has no fitted attribute {name!r}")
             setattr(model, name, value)
         return model
 
@@ -201,7 +201,7 @@ class _ModelCodec(archive.Codec):
 def _texts(record: dict[str, Any]) -> np.ndarray:
     """Build an array of texts, such as names of features."""
     if not all(isinstance(item, str) for item in record["items"]):
-        raise archive.Broken("names of features are no texts")
+        raise archive.Broken("the names of its features are not strings")
     return np.array(record["items"], dtype=object)
 
 
@@ -219,18 +219,18 @@ def _check_loaded(model: Any) -> None:
     components, features = model.components_, model.n_features_in_
     is_table = isinstance(components, np.ndarray) and components.ndim == 2
     if not is_table or components.dtype not in (np.float32, np.float64):
-        raise archive.Broken("its components are no table of floats")
+        raise archive.Broken("its components are not a matrix of floats")
     if components.shape[1] != features:
         raise archive.Broken(f"its components have {components.shape[1]} features, not {features}")
     if not (np.isfinite(components).all() and (components >= 0).all()):
         raise archive.Broken("its components are not finite and nonnegative")
     names = getattr(model, "feature_names_in_", None)
     if names is not None and (not isinstance(names, np.ndarray) or names.shape != (features,)):
-        raise archive.Broken(f"it does not name {features} features")
+        raise archive.Broken(f"it does not have {features} names of features")
     if not (isinstance(model._scale, float) and 1e-310 < model._scale < 1e305):
-        raise archive.Broken("its units are no positive number")
+        raise archive.Broken("its scale is not a positive number")
     if not isinstance(model._problem, Problem) or not isinstance(model.weighting_, Weighting):
-        raise archive.Broken("it does not say what it has solved")
+        raise archive.Broken("the field _problem or weighting_ is missing")
     _check_selection(getattr(model, "rank_selection_", None))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about names of features
@@ -242,11 +242,11 @@ def _check_selection(selection: Any) -> None:
     if selection is None:
         return
     if not isinstance(selection, RankSelection):
-        raise archive.Broken("its comparison of numbers of components is none")
+        raise archive.Broken("its rank_selection_ is not a RankSelection")
     ranks, errors, silhouette = selection.ranks, selection.errors, selection.silhouette
     arrays = [a for a in (ranks, errors, silhouette) if a is not None]
     are_numbers = all(isinstance(a, np.ndarray) and a.dtype.kind in "if" for a in arrays)
     if not are_numbers or ranks.ndim != 1 or len(ranks) < 1 or ranks.dtype.kind != "i":
-        raise archive.Broken("its comparison of numbers of components holds no numbers")
+        raise archive.Broken("its rank_selection_ does not contain numbers")
     if errors.ndim != 2 or len(errors) < 2 or any(a.shape[-1:] != ranks.shape for a in arrays):
-        raise archive.Broken("its comparison of numbers of components has arrays of other shapes")
+        raise archive.Broken("its rank_selection_ has arrays of inconsistent shapes")

@@ -1,4 +1,4 @@
-"""Fits as functions of settings and a source of X: plans, starts, runs, ranks and consensus."""
+"""Plan and run fits: settings, starts, runs, numbers of components, consensus and warnings."""
 
 from robustnmf.fitting.plan import Encoder, FitPlan, FitResult, check_source, plan_fit
 from robustnmf.fitting.rank import choose_components

@@ -1,9 +1,9 @@
-"""Components that come back in several runs: the runs, groups of their components, and medians.
+"""Stable components of several runs: the runs, groups of their components, and the medians.
 
-Components are compared at unit length. A run gives one component to each group: the components of
-every run are matched with the centres of the groups (assignment problem), the centres are the
-medians of their members, and both are repeated until nothing changes. A component whose nearest
-neighbours among all runs are far away is stray, and counts for no median (Kotliar et al., 2019).
+Components are compared at unit length. Each group has one component of every run: the components of
+a run are matched with the centres of the groups (assignment problem), the centres are replaced by
+the medians of their members, and both steps are repeated until nothing changes. A component whose
+nearest neighbours among all runs are far away is stray and left out (Kotliar et al., 2019).
 """
 
 from __future__ import annotations
@@ -38,28 +38,28 @@ from robustnmf.loop.state import Fitted
 from robustnmf.structures import Free
 
 ROUNDS = 50
-"""Most rounds of matching; few are needed."""
+"""Maximum number of rounds of matching; few are needed."""
 
 NORMAL_QUARTILES = 1.349
-"""Distance of the quartiles of a normal distribution in standard deviations."""
+"""Interquartile range of a normal distribution in standard deviations."""
 
 CHUNK = 2**24
-"""Distances between components that are in memory at a time."""
+"""Number of distances between components that are in memory at a time."""
 
 STRAY = -1
-"""Label of a component that belongs to no group."""
+"""Label of a component that does not belong to a group."""
 
 
 @dataclass(frozen=True)
 class Groups:
     """Groups of the components of several runs.
 
-    ``parts`` and ``spread`` (k, features) are medians and standard deviations of the entries,
-    ``stability`` and ``silhouette`` (k,) say how alike the members of a group are, and ``labels``
-    (runs, k) give the group of every component.
+    ``medians`` and ``spread`` (k, features) are medians and standard deviations of the entries,
+    ``stability`` and ``silhouette`` (k,) measure the agreement within a group, and ``labels``
+    (runs, k) are the groups of all components.
     """
 
-    parts: np.ndarray
+    medians: np.ndarray
     spread: np.ndarray
     stability: np.ndarray
     silhouette: np.ndarray
@@ -67,13 +67,13 @@ class Groups:
 
 
 Progress = Callable[[int, Callable[[], Encoder]], bool]
-"""Called after every batch with the number of runs done, and a function that returns the best run
-so far; returns whether the runs are to stop."""
+"""Called after every batch with the number of finished runs and a function that returns the best
+run so far; returns whether to stop."""
 
 
 @dataclass(frozen=True)
 class ConsensusSettings:
-    """The parameters of :class:`ConsensusNMF` beside its estimator."""
+    """The parameters of :class:`ConsensusNMF` except its estimator."""
 
     n_runs: int
     resample: str | None = None
@@ -85,7 +85,7 @@ class ConsensusSettings:
 
 @dataclass(frozen=True)
 class Consensus:
-    """Runs that are done, what they share, and the groups of their components."""
+    """Finished runs, their shared settings, and the groups of their components."""
 
     runs: Runs
     settled: Settled
@@ -93,7 +93,7 @@ class Consensus:
 
 
 def screened_once(settings: FitSettings) -> FitSettings:
-    """Return the settings of the fit that precedes the runs, with one screening at most."""
+    """Return the settings of the fit that precedes the runs, with at most one screening."""
     init = "robust" if settings.parts.weighting.needs_screening else "random"
     return replace(settings, n_init=1, random_state=0, init=init, verbose=0)
 
@@ -107,8 +107,8 @@ def find_consensus(
 ) -> Consensus:
     """Fit all runs, and group their components.
 
-    ``most`` is the largest number of members of a batch. Runs that a checkpoint has are done
-    already. ``report`` returns the progress to call, given the number of batches.
+    ``most`` is the maximum number of members of a batch. Runs in the checkpoint are not repeated.
+    ``report`` takes the number of batches and returns the progress function.
     """
     if options.resample == "poisson":
         counts_of(plan.source)
@@ -129,7 +129,7 @@ def _run_all(
     checkpoint: Checkpoint | None,
     report: Callable[[int], Progress] | None,
 ) -> Runs:
-    """Fit all runs, batch by batch, until they are done or are to stop."""
+    """Fit all runs, batch by batch, until all are finished or a callback stops them."""
     resamples = 1 if options.resample is None else min(options.n_resamples, options.n_runs)
     shape, dtype = (plan.rank, plan.engine.shape[1]), host_dtype(plan.engine.like)
     rng = check_random_state(options.random_state)
@@ -155,12 +155,12 @@ def _run_all(
 
 
 def encode_medians(plan: FitPlan, consensus: Consensus) -> tuple[FitPlan, Fitted]:
-    """Return the best codes for the medians as a member, and the plan that it belongs to."""
-    # Medians of components are no mixtures of samples: given a basis, structures do not matter.
+    """Compute the best codes for the medians; return the plan and the fitted member."""
+    # Medians of components are not mixtures of samples, and codes do not depend on the structure.
     if plan.problem.structure.mixes_samples:
         plan = replace(plan, problem=replace(plan.problem, structure=Free()))
     engine = plan.engine
-    medians: Array = consensus.groups.parts / engine.scale
+    medians: Array = consensus.groups.medians / engine.scale
     basis = on_device_of(engine.like, medians, engine.like.dtype)
     start = encoded_start(engine, plan.problem, basis[None, ...])
     weighting = consensus.settled.parts.weighting.rescaled(1.0 / plan.unit)
@@ -177,14 +177,14 @@ def group_components(
 ) -> Groups:
     """Group the components of several runs (runs, k, features), one of each run in each group.
 
-    Groups are in the order of the components of the best run. ``kept_runs`` (runs,) is True for
-    those that count.
+    Groups are in the order of the components of the best run. ``kept_runs`` (runs,) is False for
+    runs that are left out.
     """
     norms = np.linalg.norm(bases, axis=2)
     unit = bases / np.where(norms > 0, norms, 1.0)[:, :, None]
     kept = kept_runs[:, None] & (norms > 0)
     kept &= neighbour_distances(unit, kept, neighborhood) <= density_threshold
-    # Without strays, if there is such a run: every group should have a centre that comes back.
+    # Start from a run without stray components, if there is one.
     order = np.lexsort((objectives, -kept.sum(axis=1), ~kept_runs))
     centres = unit[order[0]]
     matched = np.zeros(0)
@@ -200,8 +200,8 @@ def group_components(
 def neighbour_distances(unit: np.ndarray, kept: np.ndarray, neighborhood: float) -> np.ndarray:
     """Compute mean distances (runs, k) of unit components (runs, k, features) to neighbours.
 
-    A component has as many neighbours as a share ``neighborhood`` of the runs. Components that are
-    not ``kept`` are no neighbours.
+    The number of neighbours is a share ``neighborhood`` of the runs. Only components that are
+    ``kept`` are used as neighbours.
     """
     runs, k, _ = unit.shape
     count = min(max(1, int(neighborhood * kept.any(axis=1).sum())), int(kept.sum()) - 1)
@@ -219,21 +219,21 @@ def neighbour_distances(unit: np.ndarray, kept: np.ndarray, neighborhood: float)
 
 
 def match_components(unit: np.ndarray, centres: np.ndarray) -> np.ndarray:
-    """Match the components of every run with different centres; labels (runs, k)."""
+    """Match the components of every run with different centres; return labels (runs, k)."""
     runs, k, features = unit.shape
     cosines = (unit.reshape(runs * k, features) @ centres.T).reshape(runs, k, k)
     return np.stack([linear_sum_assignment(table, maximize=True)[1] for table in cosines])
 
 
 def _labels(matched: np.ndarray, kept: np.ndarray, kept_runs: np.ndarray) -> np.ndarray:
-    """Leave stray components out, except in groups that have no others."""
+    """Label stray components, except in groups without other components."""
     labels = np.where(kept, matched, STRAY)
     empty = np.setdiff1d(matched[0], labels)
     return np.where(np.isin(matched, empty) & kept_runs[:, None], matched, labels)
 
 
 def _medians(unit: np.ndarray, labels: np.ndarray, centres: np.ndarray) -> np.ndarray:
-    """Compute the medians of all groups at unit length; centres where these are zero."""
+    """Compute the medians of all groups at unit length; keep the centre if a median is zero."""
     medians = np.stack([np.median(unit[labels == g], axis=0) for g in range(len(centres))])
     norms = np.linalg.norm(medians, axis=1, keepdims=True)
     return np.where(norms > 0, medians / np.where(norms > 0, norms, 1.0), centres)
@@ -242,7 +242,7 @@ def _medians(unit: np.ndarray, labels: np.ndarray, centres: np.ndarray) -> np.nd
 def _describe(
     unit: np.ndarray, norms: np.ndarray, labels: np.ndarray, centres: np.ndarray
 ) -> Groups:
-    """Describe groups by their centres (k, features), in units of the components."""
+    """Describe groups with centres (k, features), in the units of the components."""
     k = len(centres)
     sizes = np.array([np.median(norms[labels == g]) for g in range(k)])
     quartiles = np.stack(
@@ -261,8 +261,8 @@ def _describe(
 def group_silhouettes(unit: np.ndarray, labels: np.ndarray, k: int) -> np.ndarray:
     """Compute the mean silhouette (k,) of the groups of unit components, with cosine distances.
 
-    The mean cosine to a group is the product with the mean of its members, so that distances
-    between all pairs are not needed.
+    The mean cosine to a group is the product with the mean of its members, which avoids distances
+    between all pairs.
     """
     sums = np.stack([unit[labels == g].sum(axis=0, dtype=np.float64) for g in range(k)])
     counts = np.array([np.count_nonzero(labels == g) for g in range(k)])
@@ -283,10 +283,10 @@ def group_silhouettes(unit: np.ndarray, labels: np.ndarray, k: int) -> np.ndarra
 
 
 def cophenetic_correlation(consensus_matrix: np.ndarray) -> float:
-    """Correlate the distances of a consensus matrix with those in its dendrogram (average linkage).
+    """Correlate a consensus matrix with the distances in its dendrogram (average linkage).
 
-    One if runs group samples perfectly alike (Brunet et al., 2004). ``consensus_matrix`` is
-    (n_samples, n_samples), as of :meth:`robustnmf.ConsensusNMF.consensus_matrix`.
+    It is 1 if all runs group the samples in the same way (Brunet et al., 2004). The argument is the
+    result (n_samples, n_samples) of :meth:`robustnmf.ConsensusNMF.consensus_matrix`.
 
     Examples
     --------
@@ -302,9 +302,10 @@ def cophenetic_correlation(consensus_matrix: np.ndarray) -> float:
 
 
 def dispersion(consensus_matrix: np.ndarray) -> float:
-    """Measure how near the entries of a consensus matrix are to zero and one (Kim and Park, 2007).
+    """Measure how near the entries of a consensus matrix are to 0 and 1 (Kim and Park, 2007).
 
-    One if all runs group samples alike, zero if all pairs are together in half of the runs.
+    It is 1 if all runs group the samples in the same way, and 0 if each pair of samples is in the
+    same group in half of the runs.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""A fit made ready: engine, problem and starts; and its results in the user's units."""
+"""A prepared fit (engine, problem and starts), and its results in the user's units."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Encoder:
 
 @dataclass(frozen=True)
 class FitResult(Encoder):
-    """What a fit has learned; fields are the fitted attributes without their underscore."""
+    """The results of a fit; fields are the fitted attributes without their underscore."""
 
     energies: Array
     sample_importances: Array
@@ -72,12 +72,12 @@ class FitResult(Encoder):
 
 @dataclass(frozen=True)
 class FitPlan:
-    """One table, one problem, one or several starts.
+    """A prepared fit: one table, one problem, one or several starts.
 
-    ``sample_weight`` (samples,) is that of the user, ``balance`` the factor by which codes are
-    smaller than the user's, ``penalties`` those of codes and basis in units without it, and
-    ``screening`` the result of the screening of the samples. ``reference`` is the basis
-    (components, features) of a screening of the entries, in the units of the engine.
+    ``sample_weight`` (samples,) are the user's weights, ``balance`` is the factor by which codes
+    are smaller than the user's, ``penalties`` are those of codes and basis without the balance, and
+    ``screening`` is the result of the screening of the samples. ``reference`` is the basis
+    (components, features) from the screening of the entries, in the units of the engine.
     """
 
     settings: FitSettings
@@ -98,7 +98,7 @@ class FitPlan:
 
     @property
     def unit(self) -> float:
-        """By how much energies are smaller than in the user's units."""
+        """Factor from energies in the units of the engine to the user's units."""
         return self.engine.scale**self.problem.loss.degree
 
     def run(
@@ -108,10 +108,10 @@ class FitPlan:
         device: str | None = None,
         checkpoint: Checkpoint | None = None,
     ) -> list[Fitted]:
-        """Every weighting from every start, weighting by weighting, as one batch.
+        """Fit every weighting from every start as one batch; return members weighting by weighting.
 
-        By default that of the settings. On a device it is PyTorch that computes there; what comes
-        back is NumPy's again.
+        The default is the weighting of the settings. With a device, PyTorch fits on it, and the
+        results are NumPy arrays.
         """
         settings = self.settings
         weightings = [settings.parts.weighting] if weightings is None else weightings
@@ -126,18 +126,18 @@ class FitPlan:
         )  # fmt: skip
 
     def _in_units(self, weighting: Weighting) -> Weighting:
-        """The weighting for the energies of the engine, with the cutoffs of the screening."""
+        """Return a weighting in the units of the engine, with the cutoffs of the screening."""
         if self.screening is not None and weighting.needs_screening:
             return self.screening.weighting
         return weighting.rescaled(1.0 / self.unit)
 
     def best(self, members: list[Fitted]) -> Fitted:
-        """Return the member of the least objective: under one weighting, if theirs differ."""
+        """Return the member with the smallest objective, compared with the same weighting."""
         least = min(members, key=lambda member: member.shifted_objective)
         if len({str(member.weighting.get_params()) for member in members}) == 1:
             return least
         engine, sharpest = self.engine, least.weighting
-        if sharpest.per_entry:  # rows do not tell what their entries cost under another weighting
+        if sharpest.per_entry:  # energies of rows do not determine the objective
             return min(
                 members,
                 key=lambda member: objective(engine, self.problem, sharpest, member.basis),
@@ -155,26 +155,26 @@ class FitPlan:
     def checkpoint(
         self, parameters: Mapping[str, Any], path: Any, every: Any, start: Sequence[Any] = ()
     ) -> Checkpoint:
-        """Return the file that this fit of an estimator is written to, every so many seconds."""
+        """Return the checkpoint of this fit of an estimator, with an interval in seconds."""
         if not isinstance(path, (str, os.PathLike)):
-            raise TypeError(f"checkpoint is {path!r}, but the path of a file is needed.")
+            raise TypeError(f"checkpoint is {path!r}, but it must be the path of a file.")
         if not isinstance(every, (int, float, np.number)) or not every >= 0:
-            raise ValueError(f"checkpoint_every is {every!r}, but seconds (>= 0) are needed.")
+            raise ValueError(f"checkpoint_every is {every!r}, but it must be seconds (>= 0).")
         if not self.engine.can_checkpoint:
             raise ValueError(
-                "checkpoint is for X in memory or in files. Of a Dask array what a lost worker "
-                "held is computed again, without a checkpoint."
+                "checkpoint needs X in memory or in files. Leave it out for a Dask array: Dask "
+                "recomputes the chunks of lost workers."
             )
         identity = self._identity(parameters, start)
         target = Path(os.path.expanduser(path))
         return Checkpoint.at(target, identity, self.settings.parts.weighting, float(every))
 
     def _identity(self, parameters: Mapping[str, Any], start: Sequence[Any]) -> dict[str, Any]:
-        """What tells this fit from others, in words that JSON keeps."""
+        """Return the properties that identify this fit, as JSON-serialisable values."""
         engine = self.engine
         named = {f"parameter {k}": to_json(v) for k, v in parameters.items() if k != "verbose"}
         if not isinstance(parameters.get("random_state"), (int, np.integer)):
-            named.pop("parameter random_state", None)  # it says nothing about where the fit was
+            named.pop("parameter random_state", None)  # its state does not identify the fit
         return {
             "version": __version__,
             "estimator": self.settings.name,
@@ -188,16 +188,16 @@ class FitPlan:
         }
 
     def codes(self, member: Fitted, path: Path | None = None) -> np.ndarray:
-        """Codes in the user's units; in a file, if a path is given."""
+        """Return the codes in the user's units, as a memory map if a path is given."""
         if path is None:
             codes = member.codes
-            # A member among others is a part of their array, which should not stay for it.
+            # Copy a view, which would keep the codes of all members in memory.
             alone = isinstance(codes, np.ndarray) and codes.flags.c_contiguous
             return codes if self.balance == 1.0 and alone else codes * self.balance
         return written(path, to_numpy(member.codes), self.balance)
 
     def encoder(self, basis: Array, weighting: Weighting) -> Encoder:
-        """Return all that ``transform`` needs, for a basis in the units of the engine."""
+        """Return the `Encoder` for a basis in the units of the engine."""
         scale, (codes_penalty, basis_penalty) = self.engine.scale, self.penalties
         return Encoder(
             basis * (scale / self.balance),
@@ -207,7 +207,7 @@ class FitPlan:
         )
 
     def result(self, member: Fitted, rank_selection: RankSelection | None = None) -> FitResult:
-        """Return what a member has learned in the user's units."""
+        """Return the results of a member in the user's units."""
         engine, loss, weighting = self.engine, self.problem.loss, member.weighting
         weights = weighting.normalised_weights(member.importances, engine.row_weight)
         history = np.array(member.history) * self.unit**weighting.degree
@@ -230,7 +230,7 @@ class FitPlan:
 
 
 def check_source(settings: FitSettings, source: Source) -> Source:
-    """Read or scan X, and refuse what the parts of a fit cannot use."""
+    """Read or scan X, and refuse data that the loss, weighting or structure cannot use."""
     source = source.checked(settings.parts, learning=True)
     settings.parts.loss.check_features(source.shape[1])
     return source
@@ -247,10 +247,10 @@ def plan_fit(
     codes_path: Path | None = None,
     screened: bool = True,
 ) -> FitPlan:
-    """Prepare a fit of checked X, with a number of components that is known.
+    """Prepare a fit of checked X with a known number of components.
 
-    ``weightings`` is how many are fitted as one batch, ``screened`` allows a screening of samples
-    and entries for parts that need one.
+    ``weightings`` is the number of weightings in the batch, and ``screened`` allows a screening of
+    samples and entries.
     """
     parts, problem = settings.parts, settings.problem()
     samples, features = source.shape
@@ -285,14 +285,14 @@ def _penalties(
 ) -> tuple[ElasticNet, ElasticNet]:
     """Return the penalties of codes ``W / balance`` and of a basis ``H balance / scale``.
 
-    scikit-learn adds penalties to half the squared error, whose double our energies are, and
-    to other losses as they are. ``shape`` is that of X, with weights of samples summed up.
+    scikit-learn adds penalties to half the squared error, but energies are the full squared error;
+    other losses have no such factor. ``shape`` is (sum of the sample weights, features).
     """
     loss, weighting, _ = settings.parts
     n_samples, n_features = shape
     scale, l1_ratio = engine.scale, settings.l1_ratio
     energy = scale**loss.degree
-    # A larger penalty changes nothing: all that it is on is zero, and nothing may overflow.
+    # This penalty sets all entries to zero; a larger one would only overflow.
     prohibitive = float(np.finfo(host_dtype(engine.like)).max) ** 0.5
     factor = 1.0 if loss.quadratic else 1.0 / loss.unit
 
@@ -308,13 +308,13 @@ def _penalties(
 
 
 def _reconstruction_error(energies: np.ndarray, loss: Loss, unit: float) -> float:
-    """Norm of the residual; for other losses what scikit-learn calls by that name."""
+    """Return the norm of the residual; for other losses, as scikit-learn defines it."""
     factor = 2.0 / loss.unit if loss.quadratic or loss.weighs_entries else 2.0
     return float(factor * namespace(energies).sum(energies)) ** 0.5 * unit**0.5
 
 
 def _overlap(codes: np.ndarray) -> float:
-    """Mean cosine between different columns of the codes; zero where one has none."""
+    """Return the mean cosine between different columns of the codes; 0 for columns of zeros."""
     parts = in_parts(codes) if isinstance(codes, np.ndarray) else [codes]
     gram = sum(to_numpy(as_float64(part).T @ as_float64(part)) for part in parts)
     norms = np.sqrt(np.diag(gram))
@@ -326,18 +326,17 @@ def _overlap(codes: np.ndarray) -> float:
 def _on_device(
     device: str, engine: Engine, problem: Problem, start: Start
 ) -> tuple[InMemory, Problem, Start]:
-    """The same fit with its arrays as PyTorch tensors on a device."""
+    """Move the arrays of a fit to a device as PyTorch tensors."""
     import torch
 
     if not isinstance(engine, InMemory):
         raise ValueError(
-            f"device={device!r} needs X in memory. Leave device out: X in files and on clusters is "
-            "computed with where it is."
+            f"device={device!r} needs X in memory. Leave device out for X in files or on clusters."
         )
     if not isinstance(engine.like, np.ndarray):
         raise ValueError(
-            f"device={device!r} is for NumPy's arrays; X is on {device_of(engine.like)} already, "
-            "and is computed with there. Leave device out."
+            f"device={device!r} needs a NumPy array, but X is on {device_of(engine.like)} already "
+            "and is fitted there. Leave device out."
         )
     if engine.like.ndim != 2 or not engine.complete:
         raise ValueError(

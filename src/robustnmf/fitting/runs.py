@@ -1,4 +1,4 @@
-"""Many fits of one table, or of resamples of it, from random starts, as batches."""
+"""Many fits of one table or of its resamples, from random starts and in batches."""
 
 from __future__ import annotations
 
@@ -21,30 +21,30 @@ from robustnmf.sources import Source, source_for
 from robustnmf.weightings import Uniform
 
 CODES_BYTES = 2**30
-"""Memory for the codes of all members of a batch, with what a pass holds beside them."""
+"""Memory for the codes of all members of a batch, including temporary arrays."""
 
 CODES_ARRAYS = 6
-"""Arrays of the size of the codes that a pass holds."""
+"""Number of arrays of the size of the codes in a pass."""
 
 BATCH_COLUMNS = 500
-"""Columns of all members of a batch from which on more do not make products faster on a CPU."""
+"""Components of all members of a batch; more do not make products faster on a CPU."""
 
 PLANNED_RANK = 10
-"""Rank for which batches are planned where none is given."""
+"""Number of components to plan batches for if none is given."""
 
 FAR = 5.0
-"""Robust standard deviations above the median objective from which on a run is left out."""
+"""A run is left out if it is more robust standard deviations above the median objective."""
 
 NEAR = 0.01
-"""Share of the objective by which a run may be above the median in any case."""
+"""A run is kept in any case if it is at most this share above the median objective."""
 
 NORMAL = 1.4826
-"""Standard deviation of a normal distribution over its median absolute deviation."""
+"""Ratio of standard deviation and median absolute deviation of a normal distribution."""
 
 LARGEST_MEAN = 1e12
-"""Mean above which counts are drawn from normal distributions, which are the same to six digits.
+"""Above this mean, counts are drawn from normal distributions, which agree to six digits.
 
-NumPy's Poisson distribution is too wide for means of 1e17, and refuses 1e19."""
+NumPy's Poisson distribution is too wide for means of 1e17 and raises an error for 1e19."""
 
 FORMAT = "robustnmf runs 1"
 
@@ -53,9 +53,8 @@ FORMAT = "robustnmf runs 1"
 class Runs:
     """Results of the runs: components (runs, k, features) and objectives in the user's units.
 
-    ``n_iter`` (runs,) are iterations, ``seeds`` (runs,) those of the starts, and ``resamples``
-    (runs,) those of the resample of X that a run has seen. Runs that are not done have -1
-    iterations.
+    ``n_iter`` (runs,) are iterations (-1 for unfinished runs), ``seeds`` (runs,) the seeds of the
+    starts, and ``resamples`` (runs,) the seeds of the resamples of X.
     """
 
     components: np.ndarray
@@ -68,7 +67,7 @@ class Runs:
     def planned(
         cls, count: int, basis: tuple[int, int], dtype: Any, rng: Any, resamples: int
     ) -> Runs:
-        """Prepare so many runs with different seeds, spread evenly over the resamples of X."""
+        """Prepare runs with different seeds, split evenly among the resamples of X."""
         return cls(
             np.zeros((count, *basis), dtype=dtype),
             np.zeros(count),
@@ -78,13 +77,13 @@ class Runs:
         )
 
     def finished(self) -> Runs:
-        """Return the runs that are done."""
+        """Return the finished runs."""
         return Runs(**{name: array[self.done] for name, array in vars(self).items()})
 
     def kept(self) -> np.ndarray:
-        """Return which runs (runs,) have an objective not far above the others of their resample.
+        """Return a mask (runs,) of runs whose objective is not far above others of their resample.
 
-        Such a run has ended early, or in a poor minimum.
+        Other runs have ended early or in a poor minimum.
         """
         ratios = np.ones(len(self.objectives))
         for resample in np.unique(self.resamples):
@@ -97,18 +96,18 @@ class Runs:
 
     @property
     def done(self) -> np.ndarray:
-        """Which runs are done (runs,)."""
+        """Mask (runs,) of finished runs."""
         return self.n_iter >= 0
 
     def batches(self, members: int) -> Iterator[np.ndarray]:
-        """Yield the indices of runs that are left to do, a batch at a time, of one resample."""
+        """Yield the indices of unfinished runs in batches, each of one resample."""
         for resample in np.unique(self.resamples):
             (runs,) = np.nonzero((self.resamples == resample) & ~self.done)
             yield from (runs[at : at + members] for at in range(0, len(runs), members))
 
 
 def restore_runs(checkpoint: Checkpoint, runs: Runs) -> None:
-    """Read finished runs, and the seeds of all of them, from the file of a checkpoint."""
+    """Read finished runs and the seeds of all runs from a checkpoint."""
     if not checkpoint.path.exists():
         return
     arrays, _ = checkpoint.read(FORMAT)
@@ -119,30 +118,30 @@ def restore_runs(checkpoint: Checkpoint, runs: Runs) -> None:
 
 
 def write_runs(checkpoint: Checkpoint, runs: Runs) -> None:
-    """Write all runs to the file of a checkpoint."""
+    """Write all runs to a checkpoint."""
     record = {"format": FORMAT, "identity": checkpoint.identity}
     archive.write(checkpoint.path, dict(vars(runs)), record)
 
 
 def most_members(settings: FitSettings, n_runs: int, source: Source) -> int:
-    """Return how many members a batch has at most; on a CPU, no more than make it faster."""
+    """Return the maximum number of members of a batch; on a CPU, large batches are not faster."""
     rank = settings.n_components if isinstance(settings.n_components, int) else PLANNED_RANK
     return n_runs if source.on_device else max(1, min(n_runs, BATCH_COLUMNS // rank))
 
 
 def fitting_members(plan: FitPlan, most: int) -> int:
-    """Return how many members of a batch fit into memory."""
+    """Return the number of members of a batch that fit into memory."""
     row_bytes = plan.rank * host_dtype(plan.engine.like).itemsize * CODES_ARRAYS
     return max(1, min(most, CODES_BYTES // (plan.engine.shape[0] * row_bytes)))
 
 
 @dataclass(frozen=True)
 class Settled:
-    """What all runs share.
+    """The model and the weights of the samples that all runs share.
 
-    ``parts`` are those of the settings with automatic parameters fixed, ``run_parts`` those of
-    the runs, both in the user's units, and ``weights`` (samples,) those of the samples in all runs.
-    ``reference`` is the basis of the screening of the entries in the user's units, if there is one.
+    ``parts`` is the model of the settings with automatic parameters fixed, ``run_parts`` the model
+    of the runs, both in the user's units, and ``weights`` (samples,) are the weights in all runs.
+    ``reference`` is the basis from the screening of the entries in the user's units, if any.
     """
 
     parts: ModelSpec
@@ -154,9 +153,9 @@ class Settled:
 def settle(plan: FitPlan) -> Settled:
     """Fit once, and fix the weights of the samples for all runs.
 
-    Runs from random starts would each weight samples by their own first approximation, which is
-    bad for all samples; one robust fit has a good start. With the weights given, all runs minimise
-    one plain objective, and their values can be compared.
+    At a random start, the approximation of all samples is bad, and so would be the weights; one
+    robust fit has a good start. With fixed weights, all runs minimise the same objective, and its
+    values can be compared.
     """
     sample_weight, scale = plan.sample_weight, plan.engine.scale
     parts = plan.settings.parts._replace(loss=plan.problem.loss.rescaled(scale))
@@ -165,7 +164,7 @@ def settle(plan: FitPlan) -> Settled:
         return Settled(parts, parts, sample_weight, reference)
     (member,) = plan.run()
     parts = parts._replace(weighting=member.weighting.rescaled(plan.unit))
-    if parts.weighting.per_entry:  # their weights are no weights of samples
+    if parts.weighting.per_entry:  # weights of entries are not weights of samples
         return Settled(parts, parts, sample_weight)
     rows = to_numpy(plan.engine.row_weight)
     shares = to_numpy(
@@ -177,7 +176,7 @@ def settle(plan: FitPlan) -> Settled:
 
 
 def run_batch(plan: FitPlan, runs: Runs, batch: np.ndarray) -> None:
-    """Fit the runs of a batch and note their results."""
+    """Fit the runs of a batch and store their results."""
     with plan.engine.thread_pool():
         seeds = runs.seeds[batch].tolist()
         start = starts_from("random", plan.engine, plan.problem, plan.rank, seeds, plan.reference)
@@ -191,9 +190,9 @@ def run_batch(plan: FitPlan, runs: Runs, batch: np.ndarray) -> None:
 def resampled_plans(
     plan: FitPlan, settled: Settled, resample: str | None, members: int
 ) -> Callable[[int], FitPlan]:
-    """Return a function that plans the runs of a resample of the X of a plan, given its seed.
+    """Return a function that plans the runs of a resample of X from its seed.
 
-    The last plan is kept, as the batches of a resample follow each other.
+    The last plan is cached, because all batches of a resample are run in a row.
     """
     settings = replace(
         plan.settings, parts=settled.run_parts, init="random", n_components=plan.rank
@@ -203,7 +202,7 @@ def resampled_plans(
         rng = np.random.default_rng(seed)
         table, weights = plan.source, settled.weights
         if resample == "rows":
-            # Among samples that count: others alone would teach nothing.
+            # Only samples with a positive weight are drawn.
             samples = table.shape[0]
             counted = np.arange(samples) if weights is None else np.flatnonzero(weights > 0)
             drawn = np.bincount(rng.choice(counted, size=len(counted)), minlength=samples)
@@ -221,7 +220,7 @@ def resampled_plans(
 
 
 def draw_counts(source: Source, rng: np.random.Generator) -> Any:
-    """Draw every entry of checked X from a Poisson distribution of that mean; NaN stays NaN."""
+    """Draw every entry from a Poisson distribution whose mean is the entry of X; keep NaN."""
     table = counts_of(source)
     if scipy.sparse.issparse(table):
         drawn = table.copy()
@@ -236,7 +235,7 @@ def draw_counts(source: Source, rng: np.random.Generator) -> Any:
 
 
 def _poisson(means: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Draw from Poisson distributions, or from normal ones if means are huge."""
+    """Draw from Poisson distributions, or from normal distributions if means are huge."""
     drawn = rng.poisson(np.minimum(means, LARGEST_MEAN)).astype(np.float64)
     is_huge = means > LARGEST_MEAN
     huge = means[is_huge].astype(np.float64)
@@ -245,18 +244,18 @@ def _poisson(means: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 
 def counts_of(source: Source) -> Any:
-    """Return the table of a checked source, if it holds counts in memory."""
+    """Return the table of a checked source; refuse data that are not counts in memory."""
     table = getattr(source, "table", None)
     if table is None:
         raise ValueError(
-            "resample='poisson' needs X in memory. Use resample='rows', or none, for X in files or "
-            "on clusters."
+            "resample='poisson' needs X in memory. For X in files or on clusters, use "
+            "resample='rows' or None."
         )
     values = to_numpy(table.data if scipy.sparse.issparse(table) else table)
     known = values[~np.isnan(values)] if has_holes(values) else values
     if not np.array_equal(known, np.rint(known)):
         raise ValueError(
-            "resample='poisson' draws counts, but X holds numbers that are no integers. Use "
-            "resample='rows', or give the counts themselves."
+            "resample='poisson' needs counts, but X contains numbers that are not integers. Use "
+            "resample='rows', or pass the counts."
         )
     return table

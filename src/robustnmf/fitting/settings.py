@@ -1,4 +1,4 @@
-"""All parameters of a fit in one record, and checks of what users give beside X."""
+"""All parameters of a fit in one record, and checks of the other arguments of ``fit``."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from robustnmf.weightings import Weighting
 Seed = int | np.random.RandomState | None
 
 SOLVER_ALIASES = {"cd": "hals"}
-"""Solvers under scikit-learn's names."""
+"""scikit-learn's names of solvers."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,9 +32,9 @@ class FitSettings:
     """The parameters of an estimator, validated.
 
     Estimators build it; planning, runs, comparisons of ranks and consensus read it. ``name`` is
-    that of the estimator, for messages, ``parts`` are loss, weighting and structure, and ``init``
-    is never None. The other fields are the parameters of the same name of :class:`RobustNMF`.
-    Estimators without some of them have the defaults.
+    the name of the estimator, for messages, ``parts`` are loss, weighting and structure, and
+    ``init`` is never None. The other fields are parameters of :class:`RobustNMF`; estimators
+    without some of them use the defaults.
     """
 
     name: str
@@ -59,12 +59,12 @@ class FitSettings:
 
     @property
     def chooses_rank(self) -> bool:
-        """Whether X is to choose the number of components; a custom start fixes it."""
+        """Whether the number of components is chosen from X; a custom start fixes it."""
         return self.n_components == "auto" and self.init != "custom"
 
     @property
     def n_starts(self) -> int:
-        """How many different starts there are."""
+        """Number of different starts."""
         is_unique = self.init == "custom" or self.init in DETERMINISTIC
         return 1 if is_unique else self.n_init
 
@@ -79,9 +79,9 @@ class FitSettings:
         return float(self.alpha_W if self.alpha_H == "same" else self.alpha_H)
 
     def problem(self) -> Problem:
-        """Return the problem in the units of the user, without penalties and fixed components.
+        """Return the problem in the user's units, without penalties and fixed components.
 
-        Raises if the solver does not go with the parts.
+        Raise an error if the solver does not support the loss or the structure.
         """
         loss, _, structure = self.parts
         solver = SOLVER_ALIASES.get(self.solver, self.solver)
@@ -89,21 +89,21 @@ class FitSettings:
             solver = fastest_solver(self.parts)
         reason = unsupported_solver_reason(loss, structure, solver)
         if reason is not None:
-            alias = "" if solver == self.solver else f"solver={self.solver!r} is {solver!r} here: "
+            alias = "" if solver == self.solver else f"solver={self.solver!r} means {solver!r}: "
             raise ValueError(alias + reason)
         return Problem(loss, structure, SOLVERS[solver]())
 
 
 PARAMETERS = tuple(f.name for f in fields(FitSettings) if f.name not in ("name", "parts"))
-"""Fields that are parameters of estimators, of the same name."""
+"""Fields that are parameters of estimators."""
 
 
 def check_weights(sample_weight: Any, samples: int) -> np.ndarray | None:
-    """Sample weights in float64, not negative and not all zero."""
+    """Validate sample weights: nonnegative, not all zero; return them in float64."""
     if sample_weight is None:
         return None
     sample_weight = on_host(sample_weight)
-    table = np.broadcast_to(0.0, (samples, 1))  # for its length alone
+    table = np.broadcast_to(0.0, (samples, 1))  # only its length is used
     weights = _check_sample_weight(sample_weight, table, dtype=np.float64, ensure_non_negative=True)
     if not weights.any():  # older scikit-learn lets this pass
         raise ValueError("sample_weight needs at least one non-zero number; all are zero.")
@@ -113,36 +113,36 @@ def check_weights(sample_weight: Any, samples: int) -> np.ndarray | None:
 def check_codes_path(
     path: Any, source: Source, structure: Structure, checkpoint: Any = None
 ) -> Path | None:
-    """The file that codes are to be in, if they can be."""
+    """Validate ``codes_path``."""
     if path is None:
         return None
     if not isinstance(path, (str, os.PathLike)):
-        raise TypeError(f"codes_path is {path!r}, but the path of a file is needed.")
+        raise TypeError(f"codes_path is {path!r}, but it must be the path of a file.")
     if source.codes_are_lazy:
         raise ValueError(
-            "codes_path is for X in memory or in files. Codes of a Dask array stay on its workers; "
-            "write what fit_transform returns with to_zarr or to_npy_stack."
+            "codes_path needs X in memory or in files. Codes of a Dask array stay on its workers: "
+            "write the result of fit_transform with to_zarr or to_npy_stack."
         )
     if structure.mixes_samples:
-        raise ValueError("codes_path is not for convex structures, which mix all samples at once.")
+        raise ValueError("codes_path does not support convex structures, which mix all samples.")
     target = Path(os.path.expanduser(path))
     if target.is_dir() or not target.parent.is_dir():
-        raise FileNotFoundError(f"codes_path is {target}, but a file in a folder is needed.")
+        raise FileNotFoundError(f"codes_path is {target}, not a file in a folder that exists.")
     if is_stream(target):
         raise ValueError(
             f"codes_path is {target}, a FIFO or a device, but a memory map needs a regular file. "
-            "Write what fit_transform returns to it instead."
+            "Write the result of fit_transform to it instead."
         )
     for other, what in ((source.file, "X"), (checkpoint, "the checkpoint")):
         if isinstance(other, (str, os.PathLike)) and _same_file(target, other):
-            raise ValueError(f"codes_path is the file of {what}, which codes would replace.")
+            raise ValueError(f"codes_path is the file of {what}, which would be overwritten.")
     with tempfile.TemporaryFile(dir=target.parent):
-        pass  # better before a fit than after it
+        pass  # fail before the fit if the folder is not writable
     return target
 
 
 def on_host(values: Any) -> Any:
-    """Return values as scikit-learn's checks read them: in NumPy, and NaN if masked."""
+    """Return values as a NumPy array with NaN for masked values, for scikit-learn's checks."""
     return to_numpy(values) if is_foreign(values) else fill_masked(values)
 
 

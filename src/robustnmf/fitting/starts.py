@@ -1,4 +1,4 @@
-"""Where a fit starts: the number of components, a screening, and the starts of all members."""
+"""The start of a fit: the number of components, the screening, and the starts of all members."""
 
 from __future__ import annotations
 
@@ -25,28 +25,28 @@ from robustnmf.weightings import Trimmed
 
 DEFAULT_RANK = 10
 FEATURES_PER_COMPONENT = 3
-"""Most components of the rule of thumb, and how many features there are for each."""
+"""Default number of components: at most ten, and at least three features for each."""
 
 
 def default_rank(shape: tuple[int, int]) -> int:
-    """Return the number of components for ``n_components=None`` and X of a shape.
+    """Return the number of components for ``n_components=None`` and the shape of X.
 
-    With as many components as features, outliers would have components of their own.
+    With as many components as features, outliers would get components of their own.
     """
     samples, features = shape
     return max(1, min(DEFAULT_RANK, features // FEATURES_PER_COMPONENT, samples))
 
 
 def rank_of(settings: FitSettings, shape: tuple[int, int], W: Any, H: Any) -> int:
-    """Return the number of components, if X of a shape can have so many.
+    """Return the number of components after checking it against the shape of X.
 
-    A custom start fixes it, if no number is given.
+    A custom start fixes the number if none is given.
     """
     given, init = settings.n_components, settings.init
     if init != "custom" and (W is not None or H is not None):
         warn(
-            f"W and H are a start for init='custom', but init={init!r}: they are ignored. "
-            "Set init='custom', or leave them out.",
+            f"W and H are ignored, because they are only used with init='custom' and init is "
+            f"{init!r}. Set init='custom', or leave them out.",
             RuntimeWarning,
         )
         W = None
@@ -54,31 +54,31 @@ def rank_of(settings: FitSettings, shape: tuple[int, int], W: Any, H: Any) -> in
         rank = int(given)
     elif len(shape_of_codes := W.shape if hasattr(W, "shape") else np.shape(W)) == 2:
         rank = int(shape_of_codes[1])
-    else:  # a custom start that is missing is refused later
+    else:  # a missing custom start raises an error later
         rank = default_rank(shape)
     if init == "nndsvd" and rank > min(shape):
         raise ValueError(
             f"n_components={rank} is too large for init={init!r}: X with "
             f"n_samples={shape[0]}, n_features={shape[1]} has at most {min(shape)} singular "
-            "vectors, and the other components would stay zero. Lower n_components or use "
+            "vectors, and the other components would stay zero. Decrease n_components, or use "
             "init='nndsvda', which starts them at random."
         )
     return rank
 
 
 def draw_seeds(settings: FitSettings, solver: Solver) -> list[int]:
-    """Draw a seed for every start, and warn of starts that are not what they seem."""
+    """Draw a seed for every start, and warn of equal starts and of zeros that cannot change."""
     count = settings.n_starts
     if count < settings.n_init:
         warn(
-            f"init={settings.init!r} gives the same start every time, so one of the "
-            f"{settings.n_init} starts is run. Use init='random' for several.",
+            f"init={settings.init!r} always gives the same start, so only one of the "
+            f"{settings.n_init} starts is run. Use init='random' for several starts.",
             RuntimeWarning,
         )
     if settings.init == "nndsvd" and solver.keeps_zeros:
         warn(
-            "init='nndsvd' holds zeros, which multiplicative updates can never change. "
-            "init='nndsvda' starts from the same SVD without them.",
+            "init='nndsvd' contains zeros, which multiplicative updates can never change. Use "
+            "init='nndsvda', which replaces the zeros.",
             UserWarning,
         )
     return check_random_state(settings.random_state).randint(2**31 - 1, size=count).tolist()
@@ -86,11 +86,11 @@ def draw_seeds(settings: FitSettings, solver: Solver) -> list[int]:
 
 @dataclass(frozen=True)
 class Beginning:
-    """The start of every member, in the units of the engine, and what was found out on the way.
+    """The start of every member, in the units of the engine, and the results of the screening.
 
-    ``loss`` is that of the fit with cutoffs that were automatic, ``balance`` the factor by which
-    codes are smaller than those of a custom start, ``screening`` the result of the screening of
-    the samples, and ``reference`` the basis (components, features) of a screening of the entries.
+    ``loss`` has its automatic cutoffs resolved, ``balance`` is the factor by which codes are
+    smaller than the W of a custom start, ``screening`` the result of the screening of the samples,
+    and ``reference`` the basis (components, features) from the screening of the entries.
     """
 
     loss: Loss
@@ -111,8 +111,8 @@ def begin(
 ) -> Beginning:
     """Compute the starts of a fit: given by the user, from a screening, or from X.
 
-    ``screened`` allows a screening of samples and entries, for weightings and losses that need
-    one. Of the samples only if nothing but X matters.
+    ``screened`` allows a screening of samples and entries for weightings and losses that need it.
+    Samples are only screened without custom starts, fixed components, penalties and constraints.
     """
     is_custom, is_free = settings.init == "custom", type(problem.structure) is Free
     reference = row_cutoffs = None
@@ -151,8 +151,8 @@ def starts_from(
 ) -> Start:
     """Compute the start of a member for every seed.
 
-    Under losses that ignore bad entries, these are fitted first without the entries that a
-    ``reference`` basis (components, features) shows to be bad.
+    For losses that ignore bad entries, the starts are fitted without the entries that are bad
+    according to a ``reference`` basis (components, features).
     """
     if reference is not None:
         if init == "robust" and problem.fixed is None and rank == reference.shape[0]:
@@ -170,7 +170,7 @@ def starts_from(
 
     codes: list[Any] = [None] * len(engine.blocks)
     bases = []
-    for seed in seeds:  # one after the other: all of them at once would be held twice
+    for seed in seeds:  # one at a time to save memory
         new, basis = INITS[init](whole, rank, int(seed))
         codes = engine.map_blocks(together, list(zip(codes, new, strict=True)), data=False)[0]
         bases.append(basis)
@@ -181,10 +181,10 @@ def starts_from(
 def _custom_start(
     engine: Engine, problem: Problem, rank: int, W: Any, H: Any
 ) -> tuple[Start, float]:
-    """The start of the user, and the factor by which its codes are smaller than W.
+    """Return the start of the user, and the factor by which its codes are smaller than W.
 
-    Factors of very different sizes would leave the range of float32 in their Gram matrices.
-    They are balanced by a power of two, which multiplicative updates carry along exactly.
+    Gram matrices of factors of very different sizes can exceed the range of float32. The factors
+    are therefore balanced by a power of two, which does not change multiplicative updates.
     """
     n, m = engine.shape
     mixes = problem.structure.mixes_samples
@@ -196,7 +196,7 @@ def _custom_start(
         if zeros and problem.solver.keeps_zeros:
             warn(
                 f"{name} holds {zeros} zeros, which multiplicative updates can never change. "
-                "Replace them by small positive numbers where they are not meant to stay.",
+                "Replace them by small positive numbers unless they should stay zero.",
                 UserWarning,
             )
     other = other if mixes else other / engine.scale
@@ -212,20 +212,20 @@ def _custom_start(
 
 
 def check_fixed(settings: FitSettings, rank: int, engine: Engine) -> Array | None:
-    """Return components that are given in the units of an engine; refuse those X cannot have."""
+    """Validate ``fixed_components`` and return them in the units of the engine."""
     structure, fixed = settings.parts.structure, settings.fixed_components
     if fixed is None:
         return None
     if structure.mixes_samples:
         raise ValueError(
-            f"fixed_components and {structure!r} exclude each other: its components are "
-            "mixtures of samples and cannot be given. Use structure='free'."
+            f"fixed_components cannot be combined with {structure!r}, whose components are "
+            "mixtures of samples. Use structure='free'."
         )
     fixed, features = _nonnegative(fixed, "fixed_components", engine), engine.shape[1]
     if fixed.shape[1] != features or len(fixed) > rank:
         raise ValueError(
-            f"fixed_components has shape {fixed.shape}, but needs at most n_components={rank} "
-            f"rows and as many columns as X has features, {features}."
+            f"fixed_components has shape {fixed.shape}, but must have at most n_components={rank} "
+            f"rows and one column for each of the {features} features of X."
         )
     return on_device_of(engine.like, fixed / engine.scale)
 
@@ -233,7 +233,7 @@ def check_fixed(settings: FitSettings, rank: int, engine: Engine) -> Array | Non
 def _check_factor(
     factor: Any, shape: tuple[int, int], name: str, what: str, engine: Engine
 ) -> np.ndarray:
-    """Return a factor of a custom start: right shape, finite, nonnegative, not all zero."""
+    """Validate a factor of a custom start: right shape, finite, nonnegative, not all zero."""
     if factor is None:
         raise ValueError(
             f"init='custom' needs both W (codes) and H (basis); {name} is missing. "
@@ -246,19 +246,19 @@ def _check_factor(
             "for this X and n_components."
         )
     if not factor.any():
-        raise ValueError(f"{name} is zero throughout; a start needs something to go on.")
+        raise ValueError(f"{name} is all zero, but a start needs positive values.")
     return factor
 
 
 def _nonnegative(values: Any, name: str, engine: Engine) -> np.ndarray:
-    """Return a table on the host, in the precision of an engine, if it is finite and >= 0."""
+    """Return a table on the host in the precision of an engine; refuse negative and NaN values."""
     table = check_array(on_host(values), dtype=host_dtype(engine.like), input_name=name)
     if table.min() < 0:
         count = int(np.count_nonzero(table < 0))
         row, column = np.argwhere(table < 0)[0]
         raise ValueError(
             f"{name} holds {count} negative value{'s' if count > 1 else ''}, first at "
-            f"[{row}, {column}] = {table[row, column]:.6g}; factors are nonnegative. Replace by "
-            "zeros, or by small positive numbers."
+            f"[{row}, {column}] = {table[row, column]:.6g}, but factors must be nonnegative. "
+            "Replace negative values by zeros or small positive numbers."
         )
     return table

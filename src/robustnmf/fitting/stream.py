@@ -1,14 +1,14 @@
 r"""Minibatches: their weighted sums add up, and old ones are discounted.
 
 A minibatch gives the same weighted sums as a block of a pass, :math:`A^T w X` and
-:math:`A^T w A`, with the best codes for the present basis. What is remembered is
+:math:`A^T w A`, with the best codes for the present basis. The stored sums are
 
 .. math::
 
     S_t = f S_{t-1} + A_t^T w_t [X_t, A_t]
 
-with the forgetting factor f, and the basis goes to the minimum of the quadratic function that
-these sums stand for. Automatic weights are read off a histogram of energies that fades alike.
+with the forgetting factor f. The basis is moved towards the minimum of the quadratic function with
+these sums. Automatic weights are estimated from a histogram of energies, discounted likewise.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from robustnmf.sources import Source
 from robustnmf.weightings import Batch, Weighting
 
 STEPS = 3
-"""Updates of the basis for what one minibatch has added."""
+"""Updates of the basis for each minibatch."""
 
 FIRST_PASSES = 100
-"""Iterations that the first minibatch may take."""
+"""Maximum number of iterations for the first minibatch."""
 
 
 @dataclass(frozen=True)
 class Stream:
-    """What is remembered of minibatches; in the units of their engine.
+    """The state between minibatches, in the units of their engine.
 
     ``requested_weighting`` is the weighting as given, ``unit`` the size of a typical sample of
     the first minibatch.
@@ -53,7 +53,7 @@ class Stream:
     def after(
         self, engine: Engine, basis: Array, weighting: Weighting, forget: float
     ) -> tuple[Stream, Array, Weighting]:
-        """The stream with one more minibatch, its basis (k, m) and its weighting."""
+        """Return the stream after one more minibatch, its basis (k, m) and its weighting."""
         bases = basis[None, ...]
         batch = Batch([weighting], bases)
         data_pass = self.problem.make_pass(engine, batch, bases, bases)
@@ -70,7 +70,7 @@ class Stream:
             codes, cache = data_pass.evaluate(block, local.codes)
             return None, data_pass.gather(block, BlockState(codes), resolved_batch, cache)[1]
 
-        with np.errstate(over="ignore", invalid="ignore"):  # refused below
+        with np.errstate(over="ignore", invalid="ignore"):  # _check_finite raises an error
             statistics: Statistics = engine.map_blocks(gather_block, block_states)[1]
         _check_finite(statistics)
         if self.statistics is not None:
@@ -86,7 +86,7 @@ class Stream:
     def _resolve_weighting(
         self, engine: Engine, block_states: list[BlockState], weighting: Weighting, forget: float
     ) -> tuple[np.ndarray | None, Weighting]:
-        """The histogram with these energies, and the weighting that follows from it."""
+        """Add these energies to the histogram, and estimate the weighting from it."""
         if not self.requested_weighting.has_auto:
             return None, weighting
         (histogram,) = engine.histograms(
@@ -102,10 +102,9 @@ class Stream:
 def begin_stream(
     settings: FitSettings, source: Source, W: Any, H: Any, sample_weight: Any
 ) -> tuple[FitPlan, Fitted, Stream]:
-    """Fit the first minibatch, checked X, from the best of several starts; its sums come later.
+    """Fit the first minibatch, checked X, and return a stream without its sums.
 
-    Whatever solver: the sums of a stream are quadratic, and descent by coordinates finds their
-    minimum.
+    The solver is always "hals": the sums of a stream are quadratic.
     """
     settings = replace(settings, max_iter=min(settings.max_iter, FIRST_PASSES))
     plan = plan_fit(settings, source, W=W, H=H, sample_weight=sample_weight)
@@ -120,17 +119,17 @@ def check_complete(engine: Engine) -> None:
     """Refuse a minibatch with missing values."""
     if not engine.complete:
         raise ValueError(
-            "X contains NaN, but partial_fit needs complete samples: sums over rows with missing "
-            "values do not add up over minibatches. Leave those rows out, or impute them."
+            "X contains NaN, but partial_fit needs complete samples, because sums over rows with "
+            "missing values do not add up. Leave out rows with NaN, or impute the values."
         )
 
 
 def _check_finite(statistics: Statistics) -> None:
-    """Refuse a minibatch whose sums leave the range of its dtype."""
+    """Refuse a minibatch whose sums exceed the range of its dtype."""
     for array in statistics.sums:
         if not bool(namespace(array).all(namespace(array).isfinite(array))):
             raise ValueError(
-                f"X is too large in the units of the first minibatch: sums of squares leave the "
+                f"X is too large compared with the first minibatch: sums of squares exceed the "
                 f"range of {host_dtype(array)}. Convert X to the units of the first minibatch, or "
                 "start again with float64 data."
             )

@@ -1,4 +1,4 @@
-"""Warnings about a fit: too few samples count, too many are left out, entries are bad."""
+"""Warnings about a fit: collapsed weights, too few samples, many outliers, bad entries."""
 
 from __future__ import annotations
 
@@ -19,35 +19,35 @@ from robustnmf.weightings import Weighting, effective_sample_size
 from robustnmf.weightings.trimmed import FEWEST_SAMPLES
 
 MANY = 0.2
-"""Share of samples left out from which on users are warned."""
+"""Warn if a larger share of the samples is left out."""
 
 SOME, DESCRIBED = 0.05, 5.0
-"""The same for samples whose error would be less than so many times that of others if they were
-kept, unless leaving them out improves the prediction of others by more than their share."""
+"""Warn of a smaller share if the error of the outliers would be less than 5 times that of the other
+samples when kept, unless leaving them out improves the prediction by more than their share."""
 
 FEWEST_SIMILAR, SIMILAR = 5, 0.02
-"""The same for samples that resemble each other: at least so many, and this share."""
+"""Number and share of outliers that are similar to each other to warn about."""
 
 BAD_ENTRIES = 0.01
-"""Share of entries from which on a warning names losses that ignore bad ones."""
+"""Warn if a larger share of the entries looks bad."""
 
 FENCES, UNEXPLAINED, SCATTERED, CHECKED_ROWS = (1.5, 6.0), 0.5, 1 / 3, 500
-"""Entries are large, and look bad, beyond so many quartile ranges above the positive entries of
-their feature; the latter if the approximation is less than half of them. Samples with more than a
-third of large entries do not count, as they are bad as a whole. This many rows are looked at."""
+"""An entry is large if it is 1.5 interquartile ranges above the positive entries of its feature. It
+looks bad above 6 ranges if the approximation is less than half of it. Samples in which more than a
+third of the entries are large are skipped: they are bad as a whole. 500 rows are checked."""
 
 FACTOR, LARGEST_KNOB = 4.0, 1e300
-"""Factor between the knobs of a weighting that are tried against a collapse, and the largest."""
+"""Factor between the values of a parameter that are tried against a collapse, and the largest."""
 
 SOFTER = "EWRNMF or RobustNMF (weighting='entropy' or 'trimmed')"
 SOFTEN = "Use the default weighting of RobustNMF, 'trimmed', or soften this one."
-"""Advice for weights that collapsed, in words that serve in the shell too."""
+"""Advice for weights that collapsed, for users of Python and of the shell."""
 
 
 def warn_of_fit(plan: FitPlan, result: FitResult, penalised_energies: Array) -> None:
-    """Warn of weights that collapsed, of too few samples, and of samples that were left out.
+    """Warn of collapsed weights, of too few samples, and of outliers.
 
-    ``penalised_energies`` (samples,), in the user's units, are those that gave the weights.
+    ``penalised_energies`` (samples,), in the user's units, determine the weights.
     """
     warn_if_collapsed(plan, result, penalised_energies)
     if plan.settings.parts.weighting.needs_screening:
@@ -57,19 +57,19 @@ def warn_of_fit(plan: FitPlan, result: FitResult, penalised_energies: Array) -> 
 
 
 def warn_if_not_converged(plan: FitPlan, converged: bool, result: FitResult) -> None:
-    """Warn if a fit has ended before its tolerance was reached."""
+    """Warn if a fit ended before it converged."""
     settings = plan.settings
     if settings.tol > 0 and not converged:
         warn(
-            f"{settings.name} did not converge: after {result.n_iter} iterations the "
-            f"objective still falls by more than tol={settings.tol:g} of itself in each. "
-            "Raise max_iter or tol.",
+            f"{settings.name} did not converge: after {result.n_iter} iterations, the relative "
+            f"decrease of the objective is still above tol={settings.tol:g}. Raise max_iter or "
+            "tol.",
             ConvergenceWarning,
         )
 
 
 def warn_of_stopped_runs(plan: FitPlan, runs: Runs) -> None:
-    """Warn if some runs of a consensus have ended before their tolerance was reached."""
+    """Warn if some runs of a consensus ended before they converged."""
     settings = plan.settings
     stopped = int((runs.n_iter >= settings.max_iter).sum())
     if settings.tol > 0 and stopped:
@@ -81,10 +81,9 @@ def warn_of_stopped_runs(plan: FitPlan, runs: Runs) -> None:
 
 
 def warn_if_collapsed(plan: FitPlan, result: FitResult, penalised_energies: Array) -> None:
-    """Warn when the effective sample size is below the rank.
+    """Warn if the effective sample size is below the number of components.
 
-    Where there are no more samples than components, that is so for any weights; half of the
-    samples is then the bound.
+    If there are no more samples than components, the bound is half of the samples.
     """
     engine, size, rank = plan.engine, result.effective_sample_size, plan.rank
     counted = float(namespace(engine.full_row_weight).sum(engine.full_row_weight))
@@ -94,52 +93,51 @@ def warn_if_collapsed(plan: FitPlan, result: FitResult, penalised_energies: Arra
     wanted = min(2 * bound, (bound + counted) / 2)
     warn(
         f"the weights of {plan.settings.name} collapsed: the effective sample size is {size:.3g}, "
-        f"below {'the rank' if rank < counted else 'half of the samples,'} {bound:g}, so the basis "
-        f"describes a few of the {counted:g} samples only. "
+        f"below {'the number of components,' if rank < counted else 'half of the samples,'} "
+        f"{bound:g}. The components describe only a few of the {counted:g} samples. "
         + _remedy(result.weighting, penalised_energies, engine, wanted),
         WeightCollapseWarning,
     )
 
 
 def warn_of_outliers(plan: FitPlan, screening: Screening, result: FitResult) -> None:
-    """Warn if many samples are left out, if they resemble each other, or if that helps little."""
+    """Warn if outliers are many, similar to each other, or if leaving them out helps little."""
     engine, rank = plan.engine, plan.rank
     counted, xp = engine.full_row_weight, namespace(engine.full_row_weight)
     total = float(xp.sum(counted))
     left_out = float(xp.sum(xp.where(result.outliers, counted, 0 * counted)))
     similar, decision = min(screening.similar, left_out), screening.decision
-    gain = decision.gain  # may be NaN: not known
+    gain = decision.gain  # NaN if unknown
     if similar >= max(FEWEST_SIMILAR, SIMILAR * total):
         what = f"{similar:.0f} of {total:.0f} samples, which resemble each other"
     elif left_out > MANY * total:
         what = f"{left_out:.0f} of {total:.0f} samples"
     elif decision.ratio < DESCRIBED and left_out > max(SOME, gain) * total:
-        what = f"{left_out:.0f} of {total:.0f} samples, which may be a group of good ones"
+        what = f"{left_out:.0f} of {total:.0f} samples, which can be a group of good ones"
     else:
         return
-    facts = "" if np.isnan(gain) else f" Others are predicted {gain:.0%} better without them."
+    facts = "" if np.isnan(gain) else f" The others are predicted {gain:.0%} better without them."
     if decision.isolated:
-        facts += " Samples that are far from all others did not shape the components."
+        facts += " Samples far from all others were not used to learn the components."
     enough = enough_components(screening.sample, plan.problem, rank, engine.scale)
     advice = f"raise n_components (now {rank}" + (
         ")" if enough is None else f"; with {enough} components none is left out)"
     )
     warn(
-        f"{plan.settings.name} left out {what}; they are marked as outliers (outliers_)."
-        f"{facts} If they belong to the data, {advice}, or count all samples alike with "
-        "weighting='uniform'.",
+        f"{plan.settings.name} left out {what}; they are marked in outliers_.{facts} If they "
+        f"belong to the data, {advice}, or use weighting='uniform' for equal weights.",
         OutlierWarning,
     )
 
 
 def warn_of_few_samples(plan: FitPlan) -> None:
-    """Warn where samples are too few to reject some of them."""
+    """Warn if there are too few samples to find outliers."""
     count = plan.engine.sample_count
     if count < FEWEST_SAMPLES:
         warn(
-            f"{count:.0f} sample{'s are' if count > 1 else ' is'} too few to tell bad ones from "
-            f"good ones: {plan.settings.name} counts all of them alike, as plain NMF does. It "
-            f"needs {FEWEST_SAMPLES} or more; in Python, a weighting with a parameter of your own, "
+            f"{count:.0f} sample{'s are' if count > 1 else ' is'} too few to find outliers: "
+            f"{plan.settings.name} weights all of them equally, as plain NMF does. It needs at "
+            f"least {FEWEST_SAMPLES} samples. In Python, a weighting with a parameter of your own, "
             "such as weighting=Cauchy(...), works with fewer.",
             OutlierWarning,
         )
@@ -169,16 +167,16 @@ def warn_of_bad_entries(plan: FitPlan, result: FitResult) -> None:
     share = bad[is_scattered].sum() / known.sum()
     if share > BAD_ENTRIES:
         warn(
-            f"{share:.1%} of the entries are far above the others of their feature, and the "
-            f"components of {plan.settings.name} do not explain them. Weights of samples do not "
-            "help if many samples have a few bad entries; loss='truncated' ignores such entries "
-            "and reports them (entry_weights).",
+            f"{share:.1%} of the entries are far above the other values of their feature, and the "
+            f"components of {plan.settings.name} do not explain them. If many samples have a few "
+            "bad entries each, use loss='truncated': it ignores bad entries and reports them "
+            "(entry_weights).",
             OutlierWarning,
         )
 
 
 def _remedy(weighting: Weighting, energies: Array, engine: Engine, wanted: float) -> str:
-    """What to do about it, with a number where one can be given."""
+    """Return advice against a collapse, with a number if possible."""
     knob = weighting.knob
     if knob is None:
         return f"This weighting has no parameter to soften it; use {SOFTER}."
@@ -193,14 +191,14 @@ def _remedy(weighting: Weighting, energies: Array, engine: Engine, wanted: float
     softer = _softened(weighting, energies, engine, wanted)
     if softer is None:
         return (
-            f"No {knob} (now {now:.3g}) is enough for energies as uneven as these; fit with a much "
-            f"larger one from the start, or use {SOFTER}."
+            f"The reconstruction errors are too uneven for any {knob} (now {now:.3g}). Start the "
+            f"fit with a much larger one, or use {SOFTER}."
         )
     return f"{SOFTEN} Raise {knob} from {now:.3g} to {softer:.3g}."
 
 
 def _size(weighting: Weighting, energies: Array, engine: Engine) -> float:
-    """Effective sample size of the weights of these energies."""
+    """Return the effective sample size of the weights for these energies."""
     weights = weighting.weigh(energies[None, :], engine.row_weight).weights[0, :]
     total = namespace(weights).sum(weights)
     return (
@@ -209,7 +207,7 @@ def _size(weighting: Weighting, energies: Array, engine: Engine) -> float:
 
 
 def _softened(weighting: Weighting, energies: Array, engine: Engine, wanted: float) -> float | None:
-    """Return the first of ever larger knobs that leaves the wanted sample size, if there is one."""
+    """Return the first of increasing parameters that gives the wanted sample size, if any."""
     knob = str(weighting.knob)
     value = float(getattr(weighting, knob))
     while value < LARGEST_KNOB:
