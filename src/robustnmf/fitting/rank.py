@@ -191,9 +191,7 @@ def _settle(settings: FitSettings, table: Any) -> tuple[FitSettings, Settled]:
         plan = plan_fit(once, check_source(once, source_for(table, settings.name)))
         settled = settle(plan)
     plan.engine.close()
-    # Samples that a robust start would leave out have no weight any more.
-    init = "nndsvda" if settings.init == "robust" else settings.init
-    return replace(settings, parts=settled.run_parts, init=init), settled
+    return replace(settings, parts=settled.run_parts), settled
 
 
 def largest_rank(X: Any, hidden: float = 0.1) -> int:
