@@ -189,7 +189,7 @@ def test_scores_mean_what_they_say(tables):
     assert given.relative_error < scores[real.PLAIN].relative_error
 
 
-def test_the_samples_described_worst_have_no_part_in_the_best_described_error(tables, monkeypatch):
+def test_the_worst_described_samples_do_not_affect_the_best_described_error(tables, monkeypatch):
     judge = RealJudge(RealScenario("made__0", "clean", 0.0, 3).data())
     errors = squared_errors(judge.data.held_back, judge.reference_basis)
     errors[np.argsort(errors)[-2:]] *= 100
