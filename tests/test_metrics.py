@@ -44,7 +44,7 @@ def test_information_is_over_the_larger_entropy():
     assert normalized_mutual_info(y, y) == pytest.approx(1.0)
 
 
-def test_what_stands_behind_an_accuracy():
+def test_share_and_number_of_clusters():
     labels = [3, 3, 3, 7]
     assert largest_cluster_share(labels) == 0.75
     assert n_clusters(labels) == 2
@@ -57,7 +57,7 @@ def test_bad_input_is_refused():
         normalized_mutual_info([], [])
 
 
-def test_parts_are_matched_once():
+def test_components_are_matched_once():
     truth = np.eye(3)
     parts, matches, cosines = match_parts(truth, np.array([[0.0, 2.0, 0.0], [0.0, 1.0, 0.1]]))
     assert sorted(matches) == [0, 1]
