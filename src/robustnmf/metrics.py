@@ -92,7 +92,7 @@ def n_clusters(labels: Any) -> int:
     return len(np.unique(column_or_1d(labels)))
 
 
-def match_parts(
+def match_components(
     truth: np.ndarray, components: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Match true components (k, features) and components so that the sum of cosines is largest.

@@ -106,7 +106,7 @@ def test_the_shell_compares_the_same_rows_with_the_same_parameters(calls, tmp_pa
     assert options == same_options
     assert ours.random_state == 3
     assert repr(shell) == repr(replace(ours, n_components=None))
-    assert type(ours.parts.loss) is robustnmf.KullbackLeibler
+    assert type(ours.spec.loss) is robustnmf.KullbackLeibler
 
 
 @pytest.mark.parametrize("most", [5000, 25])
@@ -148,11 +148,11 @@ def test_parameters_of_the_model_are_passed_on(calls):
     EucNMF("auto", solver="hals").fit(X)
     (_, ranks, ours, _), (_, _, paper, _) = calls
     assert ranks == range(2, 9)  # no fewer than those that are given
-    assert isinstance(ours.parts.loss, robustnmf.KullbackLeibler)
+    assert isinstance(ours.spec.loss, robustnmf.KullbackLeibler)
     assert (ours.alpha_W, ours.init, ours.random_state) == (0.1, "random", 0)
     assert ours.fixed_components is fixed
     assert (paper.solver, paper.init) == ("hals", "random")
-    assert type(paper.parts.weighting) is robustnmf.Uniform
+    assert type(paper.spec.weighting) is robustnmf.Uniform
 
 
 def test_samples_without_weight_do_not_affect_the_choice(calls):

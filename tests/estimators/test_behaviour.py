@@ -352,7 +352,7 @@ def test_parameters_of_named_weightings_and_losses_can_be_set(given, nested):
     for model in (one, other):
         part = getattr(model, name)
         assert getattr(part, key.removeprefix(f"{name}__")) == value
-        assert type(part) is type(getattr(RobustNMF(3, **given)._parts(), name))
+        assert type(part) is type(getattr(RobustNMF(3, **given)._spec(), name))
     with pytest.raises(ValueError, match="Invalid parameter 'nope'"):
         RobustNMF(3, **given).set_params(**{f"{name}__nope": 1.0})
     with pytest.raises(ValueError, match="must be a str among"):

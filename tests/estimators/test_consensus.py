@@ -17,7 +17,7 @@ from robustnmf import ConsensusNMF, ConvexNMF, RobustNMF, load
 from robustnmf.fitting import runs
 from robustnmf.fitting.consensus import group_components, group_silhouettes
 from robustnmf.fitting.runs import draw_counts
-from robustnmf.metrics import cophenetic_correlation, dispersion, match_parts
+from robustnmf.metrics import cophenetic_correlation, dispersion, match_components
 from robustnmf.sources import source_for
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceW
 def matched_cosines(truth, components):
     """Return the cosines of true components with their matches."""
     assert components.shape == truth.shape
-    return match_parts(truth, components)[2]
+    return match_components(truth, components)[2]
 
 
 def planted(seed=0, n=90, m=20, k=3, bad=0):
@@ -252,7 +252,7 @@ def test_resampled_runs_find_the_components(resample):
 def test_huge_counts_are_resampled():
     """Also those that NumPy's Poisson distribution refuses, and beside missing values."""
     means = np.array([[np.nan, 0.0, 9.0], [1e17, 1e19, 1e30]])
-    source = source_for(means, "test").checked(RobustNMF(1)._parts())
+    source = source_for(means, "test").checked(RobustNMF(1)._spec())
     drawn = np.stack([draw_counts(source, np.random.default_rng(i)) for i in range(300)])
     assert np.isnan(drawn[:, 0, 0]).all()
     known = means[1:]

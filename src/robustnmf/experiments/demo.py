@@ -23,7 +23,7 @@ from sklearn.metrics import roc_auc_score
 from robustnmf.corruptions import spoil
 from robustnmf.estimators import ESTIMATORS, EucNMF, RobustNMF
 from robustnmf.exceptions import WeightCollapseWarning
-from robustnmf.metrics import match_parts, squared_errors
+from robustnmf.metrics import match_components, squared_errors
 
 SHARE = 0.2
 
@@ -186,7 +186,7 @@ def fit_figures(seed: int = FIGURES_SEED) -> tuple[Figures, list[Learned]]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a fifth of the samples are outliers
             model.fit(figures.X)
-        _, matches, cosines = match_parts(figures.parts, model.components_)
+        _, matches, cosines = match_components(figures.parts, model.components_)
         left_out = model.outliers_ if name == ROBUST else None
         learned.append(Learned(name, model.components_[matches], cosines, left_out))
     return figures, learned

@@ -10,7 +10,7 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 from robustnmf.estimators import RobustNMF
 from robustnmf.experiments.contamination.detection import Detection
 from robustnmf.experiments.contamination.scenario import Data
-from robustnmf.metrics import match_parts, squared_errors
+from robustnmf.metrics import match_components, squared_errors
 
 NO_WEIGHT = 0.1
 """A sample has lost its weight if its importance is below this share of the mean importance."""
@@ -112,7 +112,7 @@ class Reference:
         """Return one minus the mean cosine between true components and their matches in a basis."""
         if self._parts is None:
             return np.nan
-        _, _, cosines = match_parts(self._parts, basis)
+        _, _, cosines = match_components(self._parts, basis)
         return float(1.0 - cosines.mean())
 
 
