@@ -28,7 +28,7 @@ import scipy.sparse
 from machine import RESULTS, describe_run, write_result
 from sklearn.metrics import adjusted_rand_score
 
-from robustnmf.metrics import match_parts
+from robustnmf.metrics import match_components
 
 RECOVERED = 0.9
 
@@ -152,10 +152,10 @@ def describe(
     rand = [adjusted_rand_score(types[good], u.argmax(axis=1)[good]) for u in usages]
     result: dict[str, Any] = {"Rand index": [round(float(value), 3) for value in rand]}
     if programs is not None:
-        cosines = [match_parts(programs, found)[2] for found in spectra]
+        cosines = [match_components(programs, found)[2] for found in spectra]
         result["recovered"] = [int((c >= RECOVERED).sum()) for c in cosines]
         result["mean cosine"] = [round(float(c.mean()), 4) for c in cosines]
-    pairs = [match_parts(spectra[0], other)[2].mean() for other in spectra[1:]]
+    pairs = [match_components(spectra[0], other)[2].mean() for other in spectra[1:]]
     result["reproduced"] = round(float(np.mean(pairs)), 4) if pairs else None
     return result
 

@@ -18,7 +18,7 @@ from sklearn.ensemble import IsolationForest
 
 from robustnmf import RobustNMF
 from robustnmf.experiments.demo import FOUND, Figures, draw_figures
-from robustnmf.metrics import match_parts
+from robustnmf.metrics import match_components
 
 DRAWS = 16
 
@@ -46,7 +46,7 @@ def main() -> None:
     for seed in range(DRAWS):
         figures = draw_figures(seed)
         for name, components in components_by_method(figures).items():
-            *_, matched = match_parts(figures.parts, components)
+            *_, matched = match_components(figures.parts, components)
             found.setdefault(name, []).append(int((matched >= FOUND).sum()))
             cosines.setdefault(name, []).append(round(float(matched.mean()), 4))
     print("| method | limbs found, by draw | all 16 | mean cosine |\n|---|---|---|---|")

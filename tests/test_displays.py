@@ -113,7 +113,7 @@ def test_models_that_are_not_fitted_are_refused():
         plot_importances(RobustNMF(2))
 
 
-def test_what_does_not_fit_the_samples_is_said():
+def test_shapes_and_names_that_do_not_fit_are_refused():
     with pytest.raises(ValueError, match="2 names for 12 features"):
         plot_basis(MODELS[0], feature_names=["a", "b"])
     with pytest.raises(ValueError, match="holds 9 pixels"):

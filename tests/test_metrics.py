@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from robustnmf.metrics import (
     clustering_accuracy,
     largest_cluster_share,
-    match_parts,
+    match_components,
     n_clusters,
     normalized_mutual_info,
 )
@@ -44,7 +44,7 @@ def test_information_is_over_the_larger_entropy():
     assert normalized_mutual_info(y, y) == pytest.approx(1.0)
 
 
-def test_what_stands_behind_an_accuracy():
+def test_share_and_number_of_clusters():
     labels = [3, 3, 3, 7]
     assert largest_cluster_share(labels) == 0.75
     assert n_clusters(labels) == 2
@@ -53,14 +53,14 @@ def test_what_stands_behind_an_accuracy():
 def test_bad_input_is_refused():
     with pytest.raises(ValueError, match="inconsistent"):
         clustering_accuracy([0, 1], [0])
-    with pytest.raises(ValueError, match="no samples"):
+    with pytest.raises(ValueError, match="at least one sample"):
         normalized_mutual_info([], [])
 
 
-def test_parts_are_matched_once():
+def test_components_are_matched_once():
     truth = np.eye(3)
-    parts, matches, cosines = match_parts(truth, np.array([[0.0, 2.0, 0.0], [0.0, 1.0, 0.1]]))
+    rows, matches, cosines = match_components(truth, np.array([[0.0, 2.0, 0.0], [0.0, 1.0, 0.1]]))
     assert sorted(matches) == [0, 1]
-    assert cosines[list(parts).index(1)] > 0.99
+    assert cosines[list(rows).index(1)] > 0.99
     assert (cosines > 0.5).sum() == 1
-    np.testing.assert_allclose(match_parts(truth, 5 * truth[::-1])[2], 1)
+    np.testing.assert_allclose(match_components(truth, 5 * truth[::-1])[2], 1)

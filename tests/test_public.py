@@ -1,4 +1,4 @@
-"""The public face: what it exports, how it is typed, what importing it costs."""
+"""The public API: exports, types, and the cost of the import."""
 
 import inspect
 import subprocess
@@ -45,7 +45,7 @@ def test_the_public_api_is_typed_and_documented(module, name):
 
 
 @pytest.mark.parametrize("registry", [LOSSES, STRUCTURES, WEIGHTINGS], ids=lambda r: next(iter(r)))
-def test_registered_parts_are_public(registry):
+def test_registered_classes_are_public(registry):
     for kind in registry.values():
         assert getattr(robustnmf, kind.__name__) is kind
         assert kind.__name__ in robustnmf.__all__
@@ -65,7 +65,7 @@ def test_a_part_is_public_once_it_is_registered(monkeypatch):
     monkeypatch.delattr(robustnmf, "Mine")
 
 
-def test_unknown_names_are_told():
+def test_unknown_attributes_are_refused():
     with pytest.raises(AttributeError, match="has no attribute 'RobustPCA'"):
         _ = robustnmf.RobustPCA
     assert set(robustnmf.__all__) <= set(dir(robustnmf))

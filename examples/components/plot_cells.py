@@ -27,7 +27,7 @@ import scanpy as sc
 import scipy.sparse
 
 from robustnmf.anndata import consensus
-from robustnmf.metrics import match_parts
+from robustnmf.metrics import match_components
 
 warnings.simplefilter("ignore")  # of scanpy's older file
 
@@ -109,7 +109,7 @@ dirty = anndata.AnnData(scipy.sparse.csr_matrix(counts), obs=adata.obs[["bulk_la
 clean = adata.varm["consensus_tpm"].T
 for name, options in {"default": {}, "plain runs": {"weighting": "uniform"}}.items():
     consensus(dirty, 8, n_runs=50, **options)
-    cosines = match_parts(clean, dirty.varm["consensus_tpm"].T)[2]
+    cosines = match_components(clean, dirty.varm["consensus_tpm"].T)[2]
     print(f"{name}: cosines with the programs of the clean cells {np.sort(cosines).round(2)}")
     if name == "default":
         found = dirty.obs["consensus_outlier"]

@@ -16,7 +16,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from robustnmf import ConsensusNMF, RobustNMF, top_features
-from robustnmf.metrics import match_parts
+from robustnmf.metrics import match_components
 
 SUBSTITUTIONS = ("C>A", "C>G", "C>T", "T>A", "T>C", "T>G")
 n_tumours, k = 250, 5
@@ -52,7 +52,7 @@ models = {
 }
 for name, model in models.items():
     model.fit(counts)
-    _, _, cosines = match_parts(signatures, model.components_)
+    _, _, cosines = match_components(signatures, model.components_)
     print(f"{name:8s}cosines {cosines.round(2)}, stability {model.stability_.round(2)}")
 
 # %%
@@ -64,7 +64,7 @@ robust = models["robust"]
 colours = np.repeat(["#4dabf7", "#343a40", "#e03131", "#adb5bd", "#82c91e", "#f783ac"], 16)
 unit = robust.components_ / robust.components_.sum(axis=1, keepdims=True)
 spread = robust.spread_ / robust.components_.sum(axis=1, keepdims=True)
-truth, matches, _ = match_parts(signatures, unit)
+truth, matches, _ = match_components(signatures, unit)
 order = truth[np.argsort(matches)]
 figure, axes = plt.subplots(k, 1, figsize=(9, 8), sharex=True, layout="constrained")
 for ax, part, error, true in zip(axes, unit, spread, order, strict=True):

@@ -21,7 +21,7 @@ from sklearn.decomposition import NMF
 from robustnmf import RobustNMF
 from robustnmf.exceptions import OutlierWarning
 from robustnmf.experiments.demo import SIDE, draw_figures
-from robustnmf.metrics import match_parts
+from robustnmf.metrics import match_components
 
 # We expect many outliers here, so we ignore the warning.
 warnings.filterwarnings("ignore", category=OutlierWarning)
@@ -40,7 +40,9 @@ for seed in range(4):
         fits[seed, name] = kind(16, max_iter=1000, random_state=0).fit(X)
     found = np.flatnonzero(fits[seed, "RobustNMF"].outliers_)
     means = {
-        name: round(float(match_parts(figures.parts, fits[seed, name].components_)[2].mean()), 2)
+        name: round(
+            float(match_components(figures.parts, fits[seed, name].components_)[2].mean()), 2
+        )
         for name in ESTIMATORS
     }
     print(f"draw {seed}: mean cosine with the true limbs {means}; RobustNMF left out {len(found)} "
@@ -53,7 +55,7 @@ figures = draw_figures(0)
 rows = {"samples": figures.X[np.r_[np.flatnonzero(figures.bad)[:4], 0:12]]}
 for name in ESTIMATORS:
     components = fits[0, name].components_
-    rows[name] = components[match_parts(figures.parts, components)[1]]
+    rows[name] = components[match_components(figures.parts, components)[1]]
 figure, axes = plt.subplots(3, 16, figsize=(12, 2.9), layout="constrained")
 for line, (name, images) in zip(axes, rows.items(), strict=True):
     for ax, image in zip(line, images, strict=True):

@@ -1,7 +1,7 @@
-"""Any estimator in the benchmark of bad samples, beside the methods of this library.
+"""Run your own estimators in the benchmark of bad samples and compare them with this library.
 
-:func:`run` spoils a share of the samples of tables, fits every estimator to them, and judges the
-``components_`` by how well they describe clean samples that no estimator has seen.
+:func:`run` corrupts a share of the samples of tables, fits every estimator to them, and scores the
+``components_`` by how well they describe held-out clean samples.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from robustnmf.experiments.outcome import Outcome
 __all__ = ["BenchmarkResult", "run"]
 
 KNOWN = (OURS, PLAIN, "scikit-learn NMF")
-"""Methods that every run has."""
+"""Methods that are part of every run."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class BenchmarkResult:
     Attributes
     ----------
     rows : list of (Scenario, Score)
-        Every score with the table, corruption, share, seed and rank that it belongs to.
+        Every score with its table, corruption, share, seed and rank.
     run_record : dict
         Date, version and settings of the run.
     """
@@ -61,13 +61,13 @@ class BenchmarkResult:
         return [{**asdict(scenario), **asdict(score)} for scenario, score in self.rows]
 
     def mean_errors(self) -> dict[str, float]:
-        """Return the mean relative error of every method over all scenarios it was scored in.
+        """Return the mean relative error of every method over all its scenarios.
 
         Returns
         -------
         errors : dict of float
-            By method, the best first. One is plain NMF that was fitted to the clean samples; NaN
-            is a method that failed in all scenarios.
+            Errors by method, the best first. 1 is the error of plain NMF fitted to the clean
+            samples; NaN is a method that failed in all scenarios.
         """
         errors: dict[str, list[float]] = {}
         for _, score in self.rows:
@@ -84,7 +84,7 @@ class BenchmarkResult:
         Parameters
         ----------
         folder : path
-            Made where it does not exist. Needs the extra ``robustnmf[cli]``.
+            Created if it does not exist. Needs the extra ``robustnmf[cli]``.
 
         Returns
         -------
@@ -111,37 +111,37 @@ def run(
     data_dir: str | PathLike | None = None,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> BenchmarkResult:
-    """Run estimators through the benchmark of bad samples, beside RobustNMF and plain NMF.
+    """Compare estimators with RobustNMF and plain NMF in the benchmark of bad samples.
 
     Parameters
     ----------
     estimators : dict of estimators
-        By the name they have in the tables. Each needs ``fit(X)``, after which ``components_``
-        (n_components, n_features) is its nonnegative basis, and ``get_params`` and ``set_params``
-        of scikit-learn's ``BaseEstimator``, as it is cloned. With ``sample_importances_``
-        (n_samples,) the table of lost samples has it, too. An error in ``fit``, and components that
-        are negative or not finite, are failures of that scenario: a warning names them, and the
-        tables leave the scenario out.
+        Estimators by their name in the tables. Each needs ``fit(X)``, which sets nonnegative
+        ``components_`` (n_components, n_features), and ``get_params`` and ``set_params`` of
+        scikit-learn's ``BaseEstimator``, because it is cloned. Estimators with
+        ``sample_importances_`` (n_samples,) are included in the table of lost samples. If ``fit``
+        raises an error, or components are negative or not finite, a warning is issued, and the
+        tables leave out the scenario for this estimator.
     datasets : sequence of str, optional
         Tables: "digits", "iris" and generated ones ("synthetic", "three_clusters", "counts", ...)
-        need no files. By default those of ``quick``, or all that are on this machine.
+        need no files. The default is a few tables with ``quick``, else all on this machine.
     corruptions : sequence of str, optional
-        Ways to spoil samples, see :func:`robustnmf.corruptions.spoil`; those of ``quick``, or all.
+        Ways to corrupt samples, see :func:`robustnmf.corruptions.spoil`. The default is a few with
+        ``quick``, else all.
     shares : sequence of float, optional
-        Shares of bad samples; 0 is the clean table, at several ranks. Those of ``quick``, or 0 to
-        40%.
+        Shares of bad samples; 0 is the clean table at several ranks. By default up to 40%.
     seeds : int, optional
-        Number of draws of each table; two with ``quick``, ten without.
+        Number of draws of each table; by default two with ``quick``, else ten.
     quick : bool, default=True
-        Small tables and few corruptions where none are named: minutes rather than hours.
+        Use small tables and few corruptions by default: minutes instead of hours.
     groups : sequence of str, default=("methods",)
         Methods of this library to compare with: "methods" (always), "two_step", "paper", "grids",
         "detectors".
     match_rank : bool, default=True
-        Set ``n_components`` of estimators that have it to the rank of the table, so that all
-        methods learn as many parts. Otherwise they stay as given.
+        Set ``n_components`` of the estimators to the rank of the table, so that all methods learn
+        the same number of components. Otherwise they are used as given.
     jobs : int, default=1
-        Processes; with several, estimators are pickled.
+        Number of processes; with several, estimators are pickled.
     data_dir : path, optional
         Folder of the .npz files of datasets; the environment variable ROBUSTNMF_DATA by default.
     progress : callable, optional
@@ -176,7 +176,7 @@ def run(
     )
     run_of = replace(run_of, groups=(*run_of.groups, GROUP))
     score = partial(score_estimators, estimators=dict(estimators), match_rank=match_rank)
-    # A store of its own: results of a user's code are not known by the version of ours.
+    # Use a temporary store: the version of the library does not identify the user's code.
     with tempfile.TemporaryDirectory() as folder:
         store = ScenarioStore(Path(folder) / "scenarios.sqlite")
         run_plan(
@@ -204,7 +204,7 @@ def run(
 
 
 def _check_names(rows: list[Row], estimators: Mapping[str, Any]) -> None:
-    """Refuse a name that a method of the chosen groups has, too: their scores would be mixed."""
+    """Refuse the name of a method of the chosen groups, because scores would be mixed."""
     counts = Counter((scenario, score.method) for scenario, score in rows)
     for (_, name), count in counts.items():
         if count > 1 and name in estimators:
@@ -212,7 +212,7 @@ def _check_names(rows: list[Row], estimators: Mapping[str, Any]) -> None:
 
 
 def _check(estimators: Mapping[str, Any]) -> None:
-    """Refuse estimators without names or ``fit``, and names of methods that every run has."""
+    """Refuse estimators without names or ``fit``, and names of methods of the benchmark."""
     if not isinstance(estimators, Mapping) or not estimators:
         raise ValueError(
             f"estimators is {estimators!r}, but a dict of at least one estimator is needed, for "

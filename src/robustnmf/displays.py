@@ -1,7 +1,7 @@
-"""Displays of fitted estimators, in the style of scikit-learn's displays.
+"""Plots of fitted estimators, in the style of scikit-learn's displays.
 
-Each is made from a fitted estimator (or a :class:`RobustNMFDetector`), keeps the numbers it shows,
-and can be drawn again: ``display.plot(ax=...)``. Needs matplotlib.
+Each display is created from a fitted estimator (or a :class:`RobustNMFDetector`), stores its data,
+and can be plotted again with ``display.plot(ax=...)``. Matplotlib is needed.
 """
 
 from __future__ import annotations
@@ -31,38 +31,29 @@ if TYPE_CHECKING:
 
 GOOD, BAD = "#1c6dd0", "#d6336c"
 MAX_NAMES, MAX_NAME_LENGTH = 40, 30
-"""Most features whose names are written below bars, and most characters of a name."""
+"""Maximum number of features with names below the bars, and maximum length of a name."""
 
 NAME_HEIGHT = 0.07
-"""Inches that a character of such a name takes, as it stands upright."""
+"""Height of a character of a rotated name, in inches."""
 
 ENTRY_COLUMNS = 8
-"""Most images side by side in a display of the weights of entries."""
+"""Maximum number of images side by side in a display of the weights of entries."""
 
 __all__ = [
-    "BasisDisplay",
-    "ClustergramDisplay",
-    "ConsensusMatrixDisplay",
-    "EntryWeightsDisplay",
-    "ExplanationDisplay",
-    "ImportancesDisplay",
-    "ObjectiveDisplay",
-    "plot_basis",
-    "plot_entry_weights",
-    "plot_explanation",
-    "plot_importances",
-    "plot_objective",
-]
+    "BasisDisplay", "ClustergramDisplay", "ConsensusMatrixDisplay", "EntryWeightsDisplay",
+    "ExplanationDisplay", "ImportancesDisplay", "ObjectiveDisplay", "plot_basis",
+    "plot_entry_weights", "plot_explanation", "plot_importances", "plot_objective",
+]  # fmt: skip
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class ImportancesDisplay:
-    """Importances of all samples, from the most to the least important.
+    """Plot of the importances of all samples in decreasing order.
 
     Parameters
     ----------
     importances : ndarray (n_samples,)
-        They sum to one.
+        Weights of the samples, normalised to sum to one.
     effective_sample_size : float
     """
 
@@ -91,8 +82,8 @@ class ImportancesDisplay:
             xytext=(-4, 0), textcoords="offset points", ha="right", fontsize=8, color=BAD,
         )  # fmt: skip
         self.ax_.set(
-            xlabel="samples, the most important first",
-            ylabel="importance (1 is an equal share)",
+            xlabel="samples in order of importance",
+            ylabel="importance (relative to the mean)",
             ylim=(0, None),
         )
         return self
@@ -100,7 +91,7 @@ class ImportancesDisplay:
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class BasisDisplay:
-    """The components: as images, or as bars over the features.
+    """Plot of the components as images or as bars over the features.
 
     Parameters
     ----------
@@ -108,7 +99,7 @@ class BasisDisplay:
     image_shape : (height, width), optional
     feature_names : sequence of str, optional
     order : {"C", "F"}, default="C"
-        How pixels follow each other: row by row, or column by column.
+        Order of the pixels: row by row ("C") or column by column ("F").
     """
 
     components: np.ndarray
@@ -139,7 +130,7 @@ class BasisDisplay:
         return display.plot(figure=figure)
 
     def plot(self, *, figure: Figure | None = None) -> BasisDisplay:
-        """Draw on this figure, or on a new one: a panel for each component."""
+        """Draw a panel for each component on this figure, or on a new one."""
         check_matplotlib_support(type(self).__name__)
         import matplotlib.pyplot as plt
 
@@ -149,7 +140,7 @@ class BasisDisplay:
         rows = -(-count // columns)
         width, height = (1.6, 1.7 * rows) if has_images else (5.0, 1.5 * rows + 0.4)
         names = [] if has_images else self._shown_names()
-        # Names stand below the last panel of every column, in one row or two.
+        # Names are below the last panel of every column, in one row or two.
         height += NAME_HEIGHT * max(map(len, names), default=0) * (1 + (count % columns > 0))
         if figure is None:
             figure = plt.figure(figsize=(width * columns, height), layout="constrained")
@@ -157,23 +148,23 @@ class BasisDisplay:
         self.axes_ = self.figure_.subplots(rows, columns, squeeze=False).ravel()
         for ax in self.axes_[count:]:
             ax.set_axis_off()
-        for i, (ax, part) in enumerate(zip(self.axes_, self.components, strict=False)):
+        for i, (ax, component) in enumerate(zip(self.axes_, self.components, strict=False)):
             if has_images:
-                ax.imshow(part.reshape(self.image_shape, order=self.order), cmap="gray_r")
+                ax.imshow(component.reshape(self.image_shape, order=self.order), cmap="gray_r")
                 ax.set_axis_off()
             else:
-                ax.bar(np.arange(features), part, color=GOOD)
+                ax.bar(np.arange(features), component, color=GOOD)
                 ax.margins(x=0.01)
                 ax.tick_params(labelsize=7)
                 if names:
                     is_last = i >= count - columns
                     labels = names if is_last else [""] * features
                     ax.set_xticks(np.arange(features), labels, rotation=90)
-            ax.set_title(f"component {i}", fontsize=8)
+            ax.set_title(f"component {i + 1}", fontsize=8)
         return self
 
     def _shown_names(self) -> list[str]:
-        """Return the names of features to write below the bars; none if they are too many."""
+        """Return the names of features to write below the bars; none if there are too many."""
         if self.feature_names is None or len(self.feature_names) > MAX_NAMES:
             return []
         return [label(name) for name in self.feature_names]
@@ -181,11 +172,11 @@ class BasisDisplay:
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class ObjectiveDisplay:
-    """The objective after every pass.
+    """Plot of the objective after every iteration.
 
     Parameters
     ----------
-    history : ndarray (n_passes,)
+    history : ndarray (n_iterations,)
     """
 
     history: np.ndarray
@@ -201,18 +192,20 @@ class ObjectiveDisplay:
         (self.line_,) = self.ax_.plot(self.history, color=GOOD)
         if len(self.history) and np.min(self.history) > 0:
             self.ax_.set_yscale("log")
-        self.ax_.set(xlabel="pass since the weights settled", ylabel="objective")
+        self.ax_.set(xlabel="iteration (after automatic parameters are fixed)", ylabel="objective")
         return self
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class ExplanationDisplay:
-    """Which features make a sample an outlier: what each adds to its energy.
+    """Plot of the contribution of each feature to the reconstruction error of a sample.
+
+    It shows which features make a sample an outlier.
 
     Parameters
     ----------
     contributions : ndarray (n_features,)
-        Positive where the sample has more than its approximation; see :meth:`RobustNMF.explain`.
+        Positive if the sample has more than its approximation; see :meth:`RobustNMF.explain`.
     feature_names : sequence of str, optional
     image_shape : (height, width), optional
     order : {"C", "F"}, default="C"
@@ -239,7 +232,7 @@ class ExplanationDisplay:
         order: Literal["C", "F"] = "C",
         ax: Axes | None = None,
     ) -> ExplanationDisplay:
-        """Draw the display of one sample of X (n_samples, n_features)."""
+        """Draw the display of the sample with this index in X (n_samples, n_features)."""
         check_is_fitted(estimator)
         names = feature_names_of(estimator, feature_names)
         count = _num_samples(X)
@@ -255,7 +248,7 @@ class ExplanationDisplay:
         return display.plot(ax=ax)
 
     def plot(self, *, ax: Axes | None = None, most: int = 15) -> ExplanationDisplay:
-        """Draw on these axes, or on new ones: an image, or the features that add most."""
+        """Draw an image, or bars of the largest contributions, on these axes or new ones."""
         self.ax_, self.figure_ = axes_or_new(ax, type(self))
         if self.image_shape is not None:
             image = self.contributions.reshape(self.image_shape, order=self.order)
@@ -271,19 +264,18 @@ class ExplanationDisplay:
         self.ax_.set_yticks(np.arange(len(largest)))
         self.ax_.set_yticklabels(names, fontsize=8)
         self.ax_.axvline(0, color="0.4", lw=0.8)
-        self.ax_.set_xlabel("adds to the energy (right: more than expected)")
+        self.ax_.set_xlabel("contribution to the error (positive: more than expected)")
         return self
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class EntryWeightsDisplay:
-    """Weights of the entries of samples: dark where an entry is bad.
+    """Plot of the weights of the entries of samples; bad entries are dark.
 
     Parameters
     ----------
     weights : ndarray (n_samples, n_features)
-        From 0 (bad) to 1 (good), NaN where an entry is not known; see
-        :meth:`RobustNMF.entry_weights`.
+        From 0 (bad) to 1 (good), NaN for missing values; see :meth:`RobustNMF.entry_weights`.
     image_shape : (height, width), optional
         Samples are then shown as images, side by side.
     """
@@ -310,7 +302,7 @@ class EntryWeightsDisplay:
         return cls(weights=weights, image_shape=image_shape).plot(ax=ax)
 
     def plot(self, *, ax: Axes | None = None) -> EntryWeightsDisplay:
-        """Draw on these axes, or on new ones: a table, or images side by side."""
+        """Draw a table, or images side by side, on these axes or new ones."""
         self.ax_, self.figure_ = axes_or_new(ax, type(self))
         picture = self.weights
         if self.image_shape is None:
@@ -329,16 +321,16 @@ class EntryWeightsDisplay:
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class ClustergramDisplay:
-    """Distances between the components of all runs of a consensus, ordered by their groups.
+    """Plot of the distances between the components of all runs of a consensus, by group.
 
-    Dark squares on the diagonal are components that all runs find; stray ones come last.
+    Dark squares on the diagonal are components that all runs find; stray components are last.
 
     Parameters
     ----------
     distances : ndarray (runs * n_components, runs * n_components)
-        Between components of unit length.
+        Distances between components of unit length.
     labels : ndarray of int (runs * n_components,)
-        Group of every component; -1 for stray ones.
+        Group of every component; -1 for stray components.
     """
 
     distances: np.ndarray
@@ -351,7 +343,7 @@ class ClustergramDisplay:
         """Draw the runs of a ``ConsensusNMF`` that was fitted with ``keep_runs=True``."""
         check_is_fitted(estimator)
         if not hasattr(estimator, "run_components_"):
-            raise ValueError("The clustergram needs the runs. Fit with keep_runs=True.")
+            raise ValueError("The clustergram needs all runs. Fit with keep_runs=True.")
         runs = to_numpy(estimator.run_components_)
         components = runs.reshape(-1, runs.shape[2]).astype(np.float64)
         norms = np.linalg.norm(components, axis=1, keepdims=True)
@@ -383,9 +375,9 @@ class ClustergramDisplay:
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class ConsensusMatrixDisplay:
-    """In which share of the runs two samples have the same dominant component.
+    """Plot of the share of runs in which two samples have the same dominant component.
 
-    Samples are in the order of a dendrogram (average linkage). The title has the cophenetic
+    Samples are in the order of a dendrogram (average linkage). The title shows the cophenetic
     correlation and the dispersion.
 
     Parameters
@@ -399,7 +391,7 @@ class ConsensusMatrixDisplay:
     def from_estimator(
         cls, estimator: ConsensusNMF, X: Any, *, ax: Axes | None = None
     ) -> ConsensusMatrixDisplay:
-        """Draw the consensus of X by a ``ConsensusNMF`` that was fitted with ``keep_runs=True``."""
+        """Draw the display of X for a ``ConsensusNMF`` that was fitted with ``keep_runs=True``."""
         return cls(shares=estimator.consensus_matrix(X)).plot(ax=ax)
 
     def plot(self, *, ax: Axes | None = None) -> ConsensusMatrixDisplay:
@@ -429,14 +421,14 @@ def plot_basis(estimator: Estimator, **options: Any) -> BasisDisplay:
 
 
 def plot_objective(estimator: Estimator, *, ax: Axes | None = None) -> ObjectiveDisplay:
-    """Draw the objective after every pass; see :class:`ObjectiveDisplay`."""
+    """Draw the objective after every iteration; see :class:`ObjectiveDisplay`."""
     return ObjectiveDisplay.from_estimator(estimator, ax=ax)
 
 
 def plot_explanation(
     estimator: Estimator, X: Any, sample: int, **options: Any
 ) -> ExplanationDisplay:
-    """Draw what features add to a sample's energy; options as in :class:`ExplanationDisplay`."""
+    """Draw contributions of features to a sample's error; see :class:`ExplanationDisplay`."""
     return ExplanationDisplay.from_estimator(estimator, X, sample, **options)
 
 
@@ -448,7 +440,7 @@ def plot_entry_weights(estimator: Estimator, X: Any, **options: Any) -> EntryWei
 def check_features(
     count: int, image_shape: tuple[int, int] | None, feature_names: Sequence[str] | None
 ) -> None:
-    """Refuse an image shape or names of another number of features than ``count``."""
+    """Refuse an image shape or names that do not fit the number of features."""
     if image_shape is not None and np.prod(image_shape) != count:
         raise ValueError(
             f"image_shape={tuple(image_shape)} holds {np.prod(image_shape)} pixels, but samples "
@@ -461,12 +453,12 @@ def check_features(
 
 
 def feature_names_of(estimator: Estimator, names: Sequence[str] | None) -> Sequence[str] | None:
-    """Return the names, or else those of the data of the fit, if it had any."""
+    """Return the given names, or the names of the features seen in ``fit``, if any."""
     return getattr(estimator, "feature_names_in_", None) if names is None else names
 
 
 def factorisation_of(estimator: Estimator, display: type) -> BaseRobustNMF:
-    """Return the fitted factorisation: the estimator itself, or that of a detector."""
+    """Return the fitted factorisation: the estimator itself, or the one inside a detector."""
     check_matplotlib_support(display.__name__)
     check_is_fitted(estimator)
     return cast("BaseRobustNMF", getattr(estimator, "estimator_", estimator))
@@ -483,7 +475,7 @@ def axes_or_new(ax: Axes | None, display: type) -> tuple[Axes, Figure | SubFigur
 
 
 def label(name: object) -> str:
-    """Return a name as Matplotlib draws it literally: without mathematics, and not too long."""
+    """Shorten a name, and escape it for Matplotlib."""
     text = str(name)
     text = text if len(text) <= MAX_NAME_LENGTH else text[: MAX_NAME_LENGTH - 1] + "\u2026"
     return text.replace("$", r"\$")

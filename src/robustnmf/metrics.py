@@ -1,7 +1,7 @@
-"""Scores of clusterings and of consensus matrices; for experiments, of components and bases, too.
+"""Scores of clusterings and of consensus matrices.
 
-Names in ``__all__`` are public. The others compare components with true parts and samples with
-their approximations, computed alike for all methods that experiments compare.
+Names in ``__all__`` are public. The others are for experiments: they compare components with true
+components, and samples with their approximations, in the same way for all methods.
 """
 
 from __future__ import annotations
@@ -18,13 +18,9 @@ from robustnmf.fitting.consensus import cophenetic_correlation, dispersion
 from robustnmf.solvers import nonnegative_least_squares
 
 __all__ = [
-    "clustering_accuracy",
-    "cophenetic_correlation",
-    "dispersion",
-    "largest_cluster_share",
-    "n_clusters",
-    "normalized_mutual_info",
-]
+    "clustering_accuracy", "cophenetic_correlation", "dispersion", "largest_cluster_share",
+    "n_clusters", "normalized_mutual_info",
+]  # fmt: skip
 
 
 def clustering_accuracy(y: Any, labels: Any) -> float:
@@ -32,7 +28,7 @@ def clustering_accuracy(y: Any, labels: Any) -> float:
 
     .. math:: ACC = \max_{map} \frac{1}{n} \sum_i [y_i = map(y'_i)]
 
-    with the best assignment of clusters to classes, no two clusters to one class.
+    with the best one-to-one assignment of clusters to classes.
 
     Parameters
     ----------
@@ -72,7 +68,7 @@ def normalized_mutual_info(y: Any, labels: Any) -> float:
 def largest_cluster_share(labels: Any) -> float:
     """Compute the share of the samples in the largest cluster.
 
-    Where it is near one, the accuracy is just the share of the largest class.
+    If it is near 1, the accuracy is only the share of the largest class.
 
     Examples
     --------
@@ -85,7 +81,7 @@ def largest_cluster_share(labels: Any) -> float:
 
 
 def n_clusters(labels: Any) -> int:
-    """Count the clusters that hold any sample.
+    """Count the clusters that are not empty.
 
     Examples
     --------
@@ -96,20 +92,20 @@ def n_clusters(labels: Any) -> int:
     return len(np.unique(column_or_1d(labels)))
 
 
-def match_parts(
+def match_components(
     truth: np.ndarray, components: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Match parts (k, features) and components so that the sum of their cosines is largest.
+    """Match true components (k, features) and components so that the sum of cosines is largest.
 
-    Returns the indices of parts and of components (pairs,), and their cosines (pairs,).
+    Returns the indices of both (pairs,), and their cosines (pairs,).
     """
     one, other = (
         rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-300)
         for rows in (truth, components)
     )
     cosines = one @ other.T
-    parts, matches = linear_sum_assignment(cosines, maximize=True)
-    return parts, matches, cosines[parts, matches]
+    rows, columns = linear_sum_assignment(cosines, maximize=True)
+    return rows, columns, cosines[rows, columns]
 
 
 def residuals(X: np.ndarray, basis: np.ndarray) -> np.ndarray:
@@ -141,5 +137,5 @@ def _checked(y: Any, labels: Any) -> tuple[np.ndarray, np.ndarray]:
     y, labels = column_or_1d(y), column_or_1d(labels)
     check_consistent_length(y, labels)
     if len(y) == 0:
-        raise ValueError("there are no samples to compare: y and labels are empty.")
+        raise ValueError("y and labels are empty, but at least one sample is needed.")
     return y, labels

@@ -1,4 +1,4 @@
-"""Spoiled entries: the right share, masks that say which, and nothing else touched."""
+"""Corrupted entries: the right share, correct masks, and no other changes."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ X = 0.1 + np.random.default_rng(0).random((80, 16))
 
 @pytest.mark.parametrize("kind", ENTRY_CORRUPTIONS)
 @pytest.mark.parametrize("shape", [(4, 4), None])
-def test_the_mask_says_which_entries_have_another_value(kind, shape):
+def test_the_mask_marks_changed_entries(kind, shape):
     spoiled = spoil_entries(X, 0.2, kind, shape, seed=1)
     known = ~np.isnan(spoiled.X)
     np.testing.assert_array_equal(spoiled.bad, known & (spoiled.X != X))

@@ -19,7 +19,7 @@ def test_a_corruption_spoils_its_share_and_nothing_else(kind):
 
 
 @pytest.mark.parametrize("kind", CORRUPTIONS)
-def test_samples_that_are_no_images_can_be_spoiled_too(kind):
+def test_samples_that_are_not_images_can_be_corrupted(kind):
     spoiled, bad = spoil(X, 0.2, [kind], None, seed=1)
     assert np.all(np.any(spoiled[bad] != X[bad], axis=1))
 

@@ -1,4 +1,4 @@
-"""Datasets: every way to their data, and what happens where there is none."""
+"""Datasets: every way to load their data, and errors if there is none."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def bare(monkeypatch):
 
 
 @pytest.mark.parametrize("name", DATASETS)
-def test_the_files_hold_what_is_said_of_them(name):
+def test_the_files_agree_with_the_catalogue(name):
     dataset = DATASETS[name]
     if dataset.made is None and dataset.path() is None:
         pytest.skip(f"{name}.npz is not in ROBUSTNMF_DATA")
@@ -55,7 +55,7 @@ def test_some_need_no_file(name, bare):
 
 
 @pytest.mark.parametrize("name", [name for name in MADE if DATASETS[name].sha256])
-def test_what_is_made_is_what_the_file_holds(name):
+def test_generated_data_agree_with_the_file(name):
     path = DATASETS[name].path()
     if path is None:
         pytest.skip(f"{name}.npz is not in ROBUSTNMF_DATA")
@@ -69,7 +69,7 @@ def test_what_is_made_is_what_the_file_holds(name):
 def test_a_folder_goes_before_the_environment(tmp_path, monkeypatch):
     monkeypatch.setenv(VARIABLE, str(tmp_path))
     (tmp_path / "balance.npz").write_bytes(b"not this one")
-    with pytest.raises(DatasetError, match="is not the file this library knows as balance"):
+    with pytest.raises(DatasetError, match="is not the file of the dataset balance"):
         load_dataset("balance")
     own = tmp_path / "own"
     own.mkdir()
@@ -88,7 +88,7 @@ def test_data_that_are_not_here_are_explained(bare):
 
 
 def test_an_unknown_name_is_refused():
-    with pytest.raises(ValueError, match="no dataset is called 'wine'"):
+    with pytest.raises(ValueError, match="unknown dataset 'wine'"):
         load_dataset("wine")
 
 
@@ -143,7 +143,7 @@ def test_a_giant_file_is_not_even_read(tmp_path):
         load_dataset("balance", tmp_path)
 
 
-def test_tables_come_from_openml_where_it_has_them(bare, monkeypatch):
+def test_tables_are_fetched_from_openml(bare, monkeypatch):
     def fetch(**arguments):
         assert arguments["data_id"] == 30
         labels = np.array(["5", "1", "2", "3", "4"])[np.arange(5473) % 5]
@@ -164,7 +164,7 @@ def test_faces_come_from_olivetti_and_are_halved(bare, monkeypatch):
     assert face[5, 7] == np.rint(255 * images[3, 10:12, 14:16].mean())
 
 
-def test_a_failed_download_says_where_else_to_look(bare, monkeypatch):
+def test_a_failed_download_names_the_source(bare, monkeypatch):
     def fetch(**arguments):
         raise ConnectionError("no route")
 

@@ -73,21 +73,21 @@ def test_files_of_publishers_become_the_dataset(name, tmp_path, monkeypatch, cap
 def test_other_data_are_refused(tmp_path):
     path = tmp_path / "balance-scale.data"
     path.write_text("B,1,1,1,1\nL,2,1,1,1\n")
-    with pytest.raises(DatasetError, match="2 samples with 4 features, whose digest"):
+    with pytest.raises(DatasetError, match="2 samples with 4 features, but their digest"):
         DATASETS["balance"].convert([path], tmp_path)
     path.write_text("B,1,1,1,1\nL,2,1,1\n")
-    with pytest.raises(DatasetError, match="unlike numbers of columns"):
+    with pytest.raises(DatasetError, match="different numbers of columns"):
         DATASETS["balance"].convert([path], tmp_path)
     path.write_text("X,1,1,1,1\n")
-    with pytest.raises(DatasetError, match="not as its publisher made it"):
+    with pytest.raises(DatasetError, match="not the original file"):
         DATASETS["balance"].convert([path], tmp_path)
     path.write_text("B,1\n")
     with pytest.raises(DatasetError, match="digest"):
         DATASETS["balance"].convert([path], tmp_path)
     path.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(DatasetError, match="no text file"):
+    with pytest.raises(DatasetError, match="not a text file"):
         DATASETS["balance"].convert([path], tmp_path)
-    with pytest.raises(DatasetError, match="not the MATLAB file"):
+    with pytest.raises(DatasetError, match="not the original MATLAB file"):
         DATASETS["yale"].convert([path], tmp_path)
     with pytest.raises(DatasetError, match="one file is needed, but 2"):
         DATASETS["yale"].convert([path, path], tmp_path)
@@ -116,9 +116,9 @@ def test_faces_are_sorted_by_person_and_number(tmp_path):
     first = from_face_images(8, 6)([folder])[0][0].reshape((8, 6), order="F")
     assert (np.diff(first, axis=0) > 0).all()
     Image.fromarray(ramp).save(folder / "face.png")
-    with pytest.raises(DatasetError, match="does not name person and image"):
+    with pytest.raises(DatasetError, match="does not have a person and a number"):
         from_face_images(8, 6)([folder])
-    with pytest.raises(DatasetError, match="no images"):
+    with pytest.raises(DatasetError, match="is an image"):
         from_face_images(8, 6)([tmp_path / "out"])
 
 
@@ -130,5 +130,5 @@ def test_digests_are_of_content():
 
 def test_a_file_that_unpacks_to_too_much_is_refused(tmp_path):
     np.savez_compressed(tmp_path / "balance.npz", X=np.zeros((2**21, 5)), y=np.zeros(1))
-    with pytest.raises(DatasetError, match="is not the file this library knows"):
+    with pytest.raises(DatasetError, match="is not the file of the dataset"):
         load_dataset("balance", tmp_path)

@@ -132,7 +132,7 @@ def test_bad_custom_starts_are_refused(start, message, rank):
 
 
 @pytest.mark.parametrize("loss", ["kullback-leibler", "frobenius"])
-def test_a_result_is_a_start_and_its_zeros_are_said_to_stay(loss):
+def test_a_result_is_a_start_with_a_warning_about_zeros(loss):
     data = np.random.default_rng(0).gamma(0.5, size=(60, 4)) @ X[:4]
     options = {"loss": loss, "weighting": "uniform", "solver": "mu"}
     first = RobustNMF(3, random_state=0, max_iter=2000, **options)

@@ -28,7 +28,7 @@ MODELS = {
 
 
 class Interrupted(Exception):
-    """What a test stops a fit with."""
+    """Raised by a test to stop a fit."""
 
 
 def interrupt(monkeypatch, at):
@@ -214,7 +214,7 @@ def test_bad_arguments_are_refused(tmp_path):
     with pytest.raises(ValueError, match="checkpoint_every"):
         RobustNMF(3).fit(X, checkpoint=tmp_path / "c", checkpoint_every=-1)
     da = pytest.importorskip("dask.array", reason="needs Dask: pip install robustnmf[dask]")
-    with pytest.raises(ValueError, match="without a checkpoint"):
+    with pytest.raises(ValueError, match="Leave it out for a Dask array"):
         RobustNMF(3).fit(da.from_array(X, chunks=(100, 20)), checkpoint=tmp_path / "c")
 
 

@@ -1,5 +1,5 @@
 """scikit-learn's own checks: in make test for RobustNMF and the detector, in make test-all for the
-others, and with parts that no estimator has as its own.
+others, and with weightings and losses that are not the default of an estimator.
 
 Of a given rank: the default reads it off the shape of X, so that weighted and repeated samples
 could be fitted with different ranks.
@@ -23,7 +23,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::robustnmf.exceptions.WeightCollapseWarning"),
 ]
 
-# The methods of the paper take up to a thousand passes, of which a check learns nothing;
+# The methods of the paper take up to a thousand passes, which a check does not need;
 # scikit-learn lowers max_iter of its own estimators for these checks, too.
 PAPER = [cls(2, max_iter=20) for cls in ESTIMATORS.values() if cls is not RobustNMF]
 ALWAYS = [RobustNMF(2), RobustNMFDetector(2)]
@@ -68,5 +68,5 @@ def test_scikit_learn_checks(estimator, check):
 
 @pytest.mark.extra
 @parametrize_with_checks([CONSENSUS, *PAPER, *VARIANTS], expected_failed_checks=expected_failures)
-def test_scikit_learn_checks_of_other_estimators_and_parts(estimator, check):
+def test_scikit_learn_checks_of_other_estimators_and_combinations(estimator, check):
     run_check(estimator, check)

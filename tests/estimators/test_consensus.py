@@ -17,20 +17,20 @@ from robustnmf import ConsensusNMF, ConvexNMF, RobustNMF, load
 from robustnmf.fitting import runs
 from robustnmf.fitting.consensus import group_components, group_silhouettes
 from robustnmf.fitting.runs import draw_counts
-from robustnmf.metrics import cophenetic_correlation, dispersion, match_parts
+from robustnmf.metrics import cophenetic_correlation, dispersion, match_components
 from robustnmf.sources import source_for
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 
 def matched_cosines(truth, components):
-    """Cosines of all true parts with the components that match them."""
+    """Return the cosines of true components with their matches."""
     assert components.shape == truth.shape
-    return match_parts(truth, components)[2]
+    return match_components(truth, components)[2]
 
 
 def planted(seed=0, n=90, m=20, k=3, bad=0):
-    """A table of k parts with a little noise, and its parts; the first rows are bad."""
+    """A table of k components with a little noise, and the components; the first rows are bad."""
     rng = np.random.default_rng(seed)
     parts = rng.gamma(0.3, size=(k, m))
     X = rng.gamma(0.4, size=(n, k)) @ parts + 0.01 * rng.random((n, m))
@@ -50,7 +50,7 @@ def fitted():
     return small().fit(X)
 
 
-def test_planted_parts_come_back_despite_outliers():
+def test_planted_components_are_found_despite_outliers():
     X, parts = planted(1, bad=6)
     model = small().fit(X)
     assert matched_cosines(parts, model.components_).min() > 0.98
@@ -95,7 +95,7 @@ def test_stray_components_are_left_out():
     groups = group_components(bases, np.arange(10.0), everything, 0.3, 0.3)
     assert groups.labels[4, 1] == -1
     assert (groups.labels < 0).sum() == 1
-    assert matched_cosines(truth, groups.parts).min() > 0.999
+    assert matched_cosines(truth, groups.medians).min() > 0.999
     kept = group_components(bases, np.arange(10.0), everything, 2.0, 0.3)
     assert (kept.labels >= 0).all()
     assert kept.stability.min() < groups.stability.min()
@@ -106,9 +106,9 @@ def test_spread_is_the_deviation_of_entries_over_runs():
     truth = rng.gamma(1.0, size=(2, 40)) + 1
     bases = truth * (1 + 0.05 * rng.standard_normal((400, 2, 40)))
     groups = group_components(bases, np.zeros(400), np.ones(400, dtype=bool), 2.0, 0.3)
-    order = np.argmax(groups.parts @ truth.T, axis=1)
+    order = np.argmax(groups.medians @ truth.T, axis=1)
     np.testing.assert_allclose(groups.spread, 0.05 * truth[order], rtol=0.4)
-    np.testing.assert_allclose(groups.parts, truth[order], rtol=0.03)
+    np.testing.assert_allclose(groups.medians, truth[order], rtol=0.03)
 
 
 def test_silhouettes_are_those_of_scikit_learn():
@@ -238,7 +238,7 @@ def test_tensors_give_tensors():
 
 
 @pytest.mark.parametrize("resample", ["rows", "poisson"])
-def test_resampled_runs_find_the_parts(resample):
+def test_resampled_runs_find_the_components(resample):
     X, parts = planted(3)
     counts = np.rint(200 * X)
     for table in (counts, scipy.sparse.csr_array(counts)):
@@ -252,7 +252,7 @@ def test_resampled_runs_find_the_parts(resample):
 def test_huge_counts_are_resampled():
     """Also those that NumPy's Poisson distribution refuses, and beside missing values."""
     means = np.array([[np.nan, 0.0, 9.0], [1e17, 1e19, 1e30]])
-    source = source_for(means, "test").checked(RobustNMF(1)._parts())
+    source = source_for(means, "test").checked(RobustNMF(1)._spec())
     drawn = np.stack([draw_counts(source, np.random.default_rng(i)) for i in range(300)])
     assert np.isnan(drawn[:, 0, 0]).all()
     known = means[1:]
@@ -278,7 +278,7 @@ def test_other_estimators_can_be_run():
     np.testing.assert_allclose(model.components_[0], parts[0], rtol=1e-6)
 
 
-def test_bad_input_is_told():
+def test_bad_input_is_refused():
     X, _ = planted()
     with pytest.raises(ValueError, match="needs counts"):
         small(resample="poisson").fit(X)
@@ -341,7 +341,7 @@ def test_progress_is_printed(capsys):
     assert "ConsensusNMF: 12 of 12 runs" in capsys.readouterr().out
 
 
-def test_resamples_are_drawn_among_samples_that_count():
+def test_resamples_are_drawn_from_samples_with_weight():
     X = np.vstack([np.arange(1.0, 7.0), np.zeros(6)])
     model = ConsensusNMF(RobustNMF(1), n_runs=6, resample="rows", random_state=0).fit(X)
     assert model.components_.shape == (1, 6)
@@ -355,7 +355,7 @@ def test_components_of_zeros_have_no_silhouette():
 
 
 @pytest.mark.parametrize("resample", [None, "rows"])
-def test_runs_under_a_loss_that_is_flat_far_off_find_the_parts(resample):
+def test_runs_with_a_truncated_loss_find_the_components(resample):
     rng = np.random.default_rng(0)
     X = rng.random((200, 3)) @ rng.random((3, 30)) + 0.01 * rng.random((200, 30))
     model = ConsensusNMF(

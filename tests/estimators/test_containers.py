@@ -1,4 +1,4 @@
-"""What holds X but is no table: each gets one error that says what to do."""
+"""Containers of X that are not tables: each has an error with advice; output containers."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""The detector finds what it should, and says so as scikit-learn's detectors do."""
+"""The detector finds outliers, with the API of scikit-learn's detectors."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Every combination that is supported, through the estimator: what fit, transform, score say."""
+"""Every supported combination: fit, transform and score of the estimator agree."""
 
 import warnings
 
@@ -53,7 +53,7 @@ def test_fit_transform_score_and_objective_agree(loss, weighting, structure, dat
 REFUSED = [cell for cell in combinations() if not cell.supported]
 
 
-def test_all_parts_go_with_dense_data_and_some_with_sparse_data():
+def test_all_combinations_support_dense_data_and_some_sparse_data():
     dense = [cell for cell in REFUSED if cell.data != "sparse"]
     assert {cell.weighting for cell in dense} == {"huber"}  # two sets of weights of entries
     assert {cell.loss for cell in dense} == {"huber", "truncated"}
@@ -61,7 +61,7 @@ def test_all_parts_go_with_dense_data_and_some_with_sparse_data():
 
 
 @pytest.mark.parametrize("cell", REFUSED, ids=lambda cell: "-".join(cell[:4]))
-def test_reasons_are_what_estimators_say(cell):
+def test_reasons_are_the_messages_of_estimators(cell):
     model = RobustNMF(2, loss=cell.loss, weighting=cell.weighting, structure=cell.structure)
     table = KINDS[cell.data](X)
     with pytest.raises(ValueError, match="cannot read") as error:

@@ -31,7 +31,7 @@ def test_fixed_components_stay_and_the_objective_falls(loss, weighting):
         assert np.all(np.diff(history) <= 1e-9 * np.abs(history[0]))
 
 
-def test_known_parts_help_to_find_the_others():
+def test_known_components_help_to_find_the_others():
     model = RobustNMF(
         4, weighting="uniform", fixed_components=PARTS[:3], max_iter=3000, tol=1e-6
     ).fit(X)

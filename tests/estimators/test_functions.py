@@ -35,7 +35,7 @@ def test_a_start_is_taken_by_position():
 
 
 @pytest.mark.parametrize("n_components", [None, "auto", 2])
-def test_a_basis_is_held(n_components):
+def test_a_basis_is_fixed(n_components):
     model = RobustNMF(2, **SHORT).fit(X)
     basis = model.components_
     codes, same, _ = non_negative_factorization(
@@ -45,7 +45,7 @@ def test_a_basis_is_held(n_components):
     np.testing.assert_allclose(codes, model.transform(X), atol=1e-8)
 
 
-def test_what_contradicts_a_held_basis_is_refused():
+def test_arguments_that_contradict_a_fixed_basis_are_refused():
     with pytest.raises(ValueError, match=r"update_H=False needs .* Pass H"):
         non_negative_factorization(X, update_H=False)
     with pytest.raises(ValueError, match="n_components=3, but H has 2 rows"):

@@ -1,4 +1,4 @@
-"""NaN is an entry that is not known: it has no weight, and is imputed."""
+"""NaN is a missing value: it has no weight, and is imputed."""
 
 import warnings
 
@@ -89,7 +89,7 @@ def test_hidden_entries_of_low_rank_data_are_recovered(loss, weighting):
     assert error <= 0.02
 
 
-def test_a_row_is_encoded_alike_in_any_company():
+def test_codes_of_a_row_do_not_depend_on_other_rows():
     model = quiet(RobustNMF(3).fit, X)
     alone = np.vstack([model.transform(row[None]) for row in X])
     np.testing.assert_allclose(alone, model.transform(X), rtol=1e-9)

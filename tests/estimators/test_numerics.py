@@ -304,7 +304,7 @@ def test_values_whose_powers_leave_the_range_of_floats_are_refused():
         RobustNMF(3, loss=Beta(3.0)).fit(X)
 
 
-def test_outliers_lose_their_say():
+def test_outliers_are_down_weighted():
     X = noisy_low_rank(200, 20, 3, noise=0.1, outliers=20)
     model = EWRNMF(3, random_state=0).fit(X)
     assert model.sample_importances_[:20].sum() < 0.01

@@ -16,7 +16,7 @@ OTHERS = np.random.default_rng(1).gamma(0.5, size=(4, 30))
 
 
 def drawn(n, seed, parts=PARTS, bad=0):
-    """Samples of some parts with a little noise; the first of them are bad."""
+    """Samples of some components with a little noise; the first of them are bad."""
     rng = np.random.default_rng(seed)
     X = rng.gamma(1.0, size=(n, len(parts))) @ parts + 0.05 * rng.random((n, parts.shape[1]))
     X[:bad] = 4 * X.max() * rng.random((bad, parts.shape[1]))
@@ -49,7 +49,7 @@ def test_minibatches_teach_as_much_as_all_data_at_once(model):
 
 
 @ignore_warnings
-def test_bad_samples_lose_their_say_in_every_minibatch():
+def test_bad_samples_are_down_weighted_in_every_minibatch():
     clean = streamed(RobustNMF(4, random_state=0), [drawn(200, seed) for seed in range(8)])
     batches = [drawn(200, seed, bad=30) for seed in range(8)]
     robust = streamed(RobustNMF(4, random_state=0), batches)
@@ -60,7 +60,7 @@ def test_bad_samples_lose_their_say_in_every_minibatch():
 
 
 @ignore_warnings
-def test_what_was_long_ago_is_forgotten():
+def test_old_minibatches_are_discounted():
     batches = [drawn(200, seed) for seed in range(5)]
     batches += [drawn(200, seed, OTHERS) for seed in range(20)]
     new = drawn(300, 77, OTHERS)
@@ -106,7 +106,7 @@ def test_other_kinds_of_data(kind):
         np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-6, atol=1e-6)
 
 
-def test_what_does_not_add_up_is_not_offered():
+def test_partial_fit_is_missing_if_sums_do_not_add_up():
     for model in (HuberRNMF(2), ConvexNMF(2), RobustNMF(2, loss="kullback-leibler")):
         assert not hasattr(model, "partial_fit")
         with pytest.raises(AttributeError, match="partial_fit"):
@@ -176,7 +176,7 @@ def test_fits_and_streams_start_over():
     np.testing.assert_array_equal(again.components_, fresh.components_)
 
 
-def test_a_minibatch_of_zeros_says_nothing():
+def test_a_minibatch_of_zeros_has_no_effect():
     model = streamed(RobustNMF(3, random_state=0), [drawn(200, 0), drawn(200, 1)])
     before = model.components_.copy()
     model.partial_fit(np.zeros((50, 30)))
@@ -203,7 +203,7 @@ def test_a_stream_that_begins_with_zeros_starts_with_the_first_minibatch_that_do
     assert (model.n_steps_, model.n_samples_seen_) == (5, 700)
 
 
-def test_samples_that_do_not_count_are_nothing_to_start_from():
+def test_samples_without_weight_are_not_a_start():
     model = RobustNMF(3, random_state=0)
     X = drawn(200, 0)
     X[100:] = 0.0

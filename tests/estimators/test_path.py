@@ -63,7 +63,7 @@ def test_any_random_state_gives_all_batches_the_same_starts(state):
         ([Entropy(-1.0)], "gamma"),
     ],
 )
-def test_what_is_no_list_of_weightings_is_refused(weightings, message):
+def test_weightings_that_are_not_a_list_are_refused(weightings, message):
     with pytest.raises((ValueError, TypeError), match=message):
         fit_path(X, 2, weightings=weightings)
 

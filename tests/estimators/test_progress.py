@@ -1,4 +1,4 @@
-"""What is told of a fit while it runs."""
+"""Progress reports and callbacks of a fit."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ X = noisy_low_rank(50, 12, 3)
 
 
 class Recorder:
-    """Writes down what it is told, and asks to stop after some passes."""
+    """Records its calls, and stops the fit after some passes."""
 
     def __init__(self, stop_after=None):
         self.events, self.scores, self.stop_after = [], [], stop_after
@@ -44,7 +44,7 @@ def test_a_fit_tells_every_pass_and_hands_over_a_usable_estimator():
 
 
 @pytest.mark.filterwarnings("ignore:.*did not converge")
-def test_a_callback_can_stop_a_fit_where_it_is():
+def test_a_callback_can_stop_a_fit():
     model = EWRNMF(3, gamma=10.0, random_state=0).set_callbacks(Recorder(stop_after=4))
     codes = model.fit_transform(X)
     assert model.n_iter_ == 4

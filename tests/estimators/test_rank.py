@@ -114,7 +114,7 @@ def test_other_losses_and_missing_values():
 
 
 def planted_counts(k, seed, shape=(200, 60)):
-    """Counts of some rank in a sparse table, a tenth of its rows of something else."""
+    """Sparse counts of some rank; a tenth of the rows are of another kind."""
     rng = np.random.default_rng(seed)
     n, m = shape
     profiles = rng.dirichlet(np.full(m, 0.3), size=k)
@@ -163,7 +163,7 @@ def test_sparse_data_are_never_made_dense():
     assert peak < 8 * shape[0] * shape[1] / 3
 
 
-def test_what_sparse_data_cannot_have():
+def test_ranks_and_losses_that_sparse_data_do_not_support():
     X = planted_counts(2, 0, shape=(30, 15))
     with pytest.raises(
         ValueError, match=r"from 1 to 10 are needed for sparse X of shape \(30, 15\)"
@@ -191,7 +191,7 @@ def test_a_plot():
     assert all(float(place).is_integer() for place in axes.get_xticks())
 
 
-def test_equal_rows_do_not_tell_what_is_hidden():
+def test_equal_rows_do_not_reveal_hidden_entries():
     X = planted(2, 3, noise=1.5, outliers=0, shape=(25, 30))
     rows = np.random.default_rng(0).integers(25, size=25)
     first, copies = distinct_rows(X[rows])
@@ -248,12 +248,12 @@ def test_planted_ranks_are_found_with_stability():
         ({"ranks": [1, "a"]}, "numbers of components from 1 to 15"),
         ({"ranks": [True]}, "numbers of components from 1 to 15"),
         ({"ranks": (k for k in (0, 99))}, "ranks is .0, 99."),
-        ({"n_folds": 2.5}, "at least 2 folds"),
-        ({"n_folds": "5"}, "at least 2 folds"),
+        ({"n_folds": 2.5}, "n_folds must be an integer"),
+        ({"n_folds": "5"}, "n_folds must be an integer"),
         ({"structure": "convex"}, "mix all samples"),
-        ({"n_folds": 1}, "at least 2 folds"),
-        ({"hidden": 0.5}, "a share between 0 and 1 / n_folds"),
-        ({"hidden": 0.0}, "a share between 0 and 1 / n_folds"),
+        ({"n_folds": 1}, "n_folds must be an integer"),
+        ({"hidden": 0.5}, "hidden between 0 and 1 / n_folds"),
+        ({"hidden": 0.0}, "hidden between 0 and 1 / n_folds"),
     ],
 )
 def test_bad_requests_are_refused(arguments, told):
@@ -270,7 +270,7 @@ def test_small_tables_are_refused_or_chosen_for():
         select_rank(X, [1], n_components=2)
 
 
-def test_progress_is_printed_if_asked_for(capsys):
+def test_progress_is_printed_if_verbose(capsys):
     X = planted(2, 3, noise=0.1, outliers=0, shape=(40, 8))
     select_rank(X, [1, 2], n_folds=2, random_state=0)
     assert capsys.readouterr().out == ""

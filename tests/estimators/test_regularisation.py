@@ -133,7 +133,7 @@ def test_unbalanced_starts_give_the_same_fit():
     np.testing.assert_allclose(codes, reference.components_.T, rtol=1e-8)
 
 
-def test_what_the_basis_pays_is_the_same_unless_told():
+def test_alpha_h_is_alpha_w_by_default():
     arguments = {"alpha_W": 0.05, "random_state": 0, "max_iter": 20, "tol": 0}
     one, other = RobustNMF(3, **arguments), RobustNMF(3, alpha_H=0.05, **arguments)
     np.testing.assert_array_equal(one.fit(X).components_, other.fit(X).components_)
@@ -164,7 +164,7 @@ def test_absolute_values_make_codes_sparse(solver, alpha_H):
     assert zeros[1] > zeros[0] + 0.1
 
 
-def test_the_best_of_several_starts_is_best_with_what_it_pays():
+def test_the_best_start_is_chosen_with_penalties():
     arguments = {"alpha_W": 0.3, "alpha_H": 0.3, "l1_ratio": 0.5, "max_iter": 300}
     best = RobustNMF(4, init="random", n_init=4, random_state=0, **arguments).fit(X)
     # Under one weighting: the level of every start, measured by the estimator itself.

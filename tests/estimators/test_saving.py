@@ -1,4 +1,4 @@
-"""Models as files: they come back as they were, and bad files are refused."""
+"""Saved models: they are restored exactly, and bad files are refused."""
 
 import io
 import json
@@ -95,7 +95,7 @@ def test_pickles_work_as_for_any_estimator(tmp_path):
     assert_same(model, joblib.load(tmp_path / "m.joblib"))
 
 
-def test_what_cannot_be_saved_is_said(tmp_path):
+def test_models_that_cannot_be_saved_are_refused(tmp_path):
     with pytest.raises(NotFittedError):
         RobustNMF(2).save(tmp_path / "m")
     with pytest.raises(FileNotFoundError, match="a file in a folder"):
@@ -177,7 +177,7 @@ def npy(array, **options):
 
 
 def huge():
-    """An array of a few bytes that says it is a petabyte."""
+    """An array of a few bytes whose header claims a petabyte."""
     header = b"{'descr': '<f8', 'fortran_order': False, 'shape': (125000000000000,), }\n"
     return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header
 
@@ -208,7 +208,7 @@ def test_hostile_files_are_refused(name, tmp_path):
         robustnmf.load(path)
 
 
-def test_a_checkpoint_is_no_model_and_nothing_is_no_file(tmp_path):
+def test_checkpoints_and_missing_files_are_refused(tmp_path):
     archive.write(tmp_path / "c", {}, {"format": "robustnmf checkpoint 1"})
     with pytest.raises(ValueError, match="its format is 'robustnmf checkpoint 1'"):
         robustnmf.load(tmp_path / "c")
@@ -293,7 +293,7 @@ def test_frames_outputs_links_and_modes(tmp_path):
         Mine(2, max_iter=2).fit(X).save(tmp_path / "mine")
 
 
-def test_empty_and_single_numbers_come_back(tmp_path):
+def test_empty_arrays_and_single_numbers_are_restored(tmp_path):
     arrays = {"a": np.empty((0, 3)), "b": np.array(2.5), "c": np.asfortranarray(np.ones((2, 3)))}
     archive.write(tmp_path / "a", arrays, {})
     found, _ = archive.read(tmp_path / "a")

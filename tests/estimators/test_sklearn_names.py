@@ -1,4 +1,4 @@
-"""Parameters of scikit-learn's NMF: accepted where they mean the same, else refused by name."""
+"""Parameters of scikit-learn's NMF: accepted if they mean the same, else refused by name."""
 
 import inspect
 
@@ -94,6 +94,6 @@ def test_every_parameter_of_nmf_is_one_of_ours():
 
 
 @pytest.mark.parametrize("name", REPLACED)
-def test_parameters_of_minibatches_are_refused_with_what_replaces_them(name):
+def test_parameters_of_minibatches_are_refused_with_their_replacement(name):
     with pytest.raises(TypeError, match=f"RobustNMF has no {name}: .*(partial_fit|Leave it out)"):
         RobustNMF(2, **{name: 10})

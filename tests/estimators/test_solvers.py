@@ -1,4 +1,4 @@
-"""Which solver runs, and where it ends."""
+"""The choice of the solver, and its results."""
 
 import numpy as np
 import pytest

@@ -85,7 +85,7 @@ def test_memory_goes_with_the_stored_entries(loss):
     assert peak < n * m * 8 / 10
 
 
-def test_entries_stored_twice_or_as_zeros_are_what_they_add_up_to():
+def test_entries_stored_twice_are_summed_and_stored_zeros_are_zeros():
     table = sp.csr_array(X)
     coo = table.tocoo()
     rows, columns = np.tile(coo.row, 2), np.tile(coo.col, 2)
@@ -121,7 +121,7 @@ def test_integers_and_float32():
     ],
     ids=repr,
 )
-def test_what_cannot_be_is_refused_with_the_reason(model, message):
+def test_unsupported_combinations_are_refused_with_the_reason(model, message):
     with pytest.raises(ValueError, match=message):
         model.fit(sp.csr_array(X))
 

@@ -1,4 +1,4 @@
-"""Features that tell components from each other."""
+"""Distinctive features of components."""
 
 import numpy as np
 import pandas as pd
@@ -68,7 +68,7 @@ def test_names_and_error_bars_are_those_of_the_model():
     assert plain[0][0].spread is None
 
 
-def test_bad_arguments_are_told(model):
+def test_bad_arguments_are_refused(model):
     with pytest.raises(ValueError, match="number of features"):
         top_features(model, 0)
 

@@ -44,7 +44,7 @@ class Constant(BaseEstimator):
 
 
 class Weighing(Means):
-    """Importances of as many samples as it is told."""
+    """Importances of a given number of samples."""
 
     def __init__(self, rows=2, error=None, count=5):
         super().__init__(rows, error)

@@ -107,7 +107,7 @@ def test_lost_samples_are_good_ones_without_weight():
     assert lost == pytest.approx(30 / np.sum(~data.bad))
 
 
-def test_robust_parts_are_better_than_plain_ones_and_bad_samples_are_found():
+def test_robust_components_are_better_than_plain_ones_and_bad_samples_are_found():
     groups = score_groups(SMALL.data(), ("methods", "two_step", "detectors"))
     scores = {score.method: score for group in groups.values() for score in group}
     assert scores["RobustNMF"].relative_error < 1.05 < scores["EucNMF"].relative_error
@@ -131,7 +131,7 @@ def two_step_scores(data):
     return {score.method: score for score in score_groups(data, ("two_step",))["two_step"]}
 
 
-def test_two_step_baselines_drop_what_they_flag_and_the_oracle_nothing_of_clean_data():
+def test_two_step_baselines_drop_flagged_samples_and_the_oracle_none_of_clean_data():
     data = small_data()
     scores = two_step_scores(data)
     assert scores[ORACLE_FIRST].relative_error == pytest.approx(1.0, abs=1e-9)
@@ -172,7 +172,7 @@ def test_entries_outside_the_fences_are_missing():
     assert score.effective_share < 1
 
 
-def test_a_baseline_that_fails_says_so_and_spares_the_others(monkeypatch):
+def test_a_baseline_that_fails_is_reported_and_does_not_affect_others(monkeypatch):
     def flags_all(X, rank):
         return detection.Detection(np.arange(len(X)), np.ones(len(X), dtype=bool))
 
@@ -206,7 +206,7 @@ def test_the_plan_has_clean_tables_at_every_rank_and_bad_samples_at_their_own():
     assert smaller.groups_of(Scenario("iris", "noise", 0.0, 0, rank=2)) == ("two_step",)
 
 
-def test_a_run_that_was_cut_short_goes_on_where_it_was(tmp_path):
+def test_an_interrupted_run_resumes(tmp_path):
     run_plan = plan(["iris"], ["noise"], 1, quick=True)
     own_rank = tuple(scenario for scenario in run_plan.scenarios if not scenario.rank)
     part = Plan(own_rank[:1], ("detectors",))
@@ -240,11 +240,11 @@ def test_the_command_writes_a_page_and_tables(tmp_path, monkeypatch, capsys):
 
 
 @needs_cli
-def test_what_is_not_known_is_said(tmp_path, capsys):
+def test_unknown_names_are_refused(tmp_path, capsys):
     assert main(["contaminate", "--corruptions", "rust", "--out", str(tmp_path)]) == 1
-    assert "'rust' is none of noise" in capsys.readouterr().err
+    assert "'rust' is not one of noise" in capsys.readouterr().err
     assert main(["contaminate", "--groups", "rust", "--out", str(tmp_path)]) == 1
-    assert "'rust' is none of methods, two_step" in capsys.readouterr().err
+    assert "'rust' is not one of methods, two_step" in capsys.readouterr().err
     with pytest.raises(SystemExit, match="2"):
         main(["contaminate", "--seeds", "0", "--out", str(tmp_path)])
     assert "integer of 1 or more" in capsys.readouterr().err

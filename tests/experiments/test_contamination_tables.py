@@ -42,7 +42,7 @@ def test_parts_are_tuned_other_draws_and_held_out():
     ] == [["tuned"], ["other draws"], ["held out"], ["held out"]]
 
 
-def test_tables_keep_the_parts_apart_and_say_what_is_missed():
+def test_tables_separate_the_parts_and_list_missed_goals():
     by_key = outcomes_by_key(rows_with(1.2, 0.9, lost=0.1))
     grids = by_key["errors"].grids
     titles = [grid.title.split(":")[0] for grid in grids]

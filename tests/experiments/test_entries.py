@@ -17,7 +17,7 @@ WDBC = EntryScenario("wdbc", "large", 0.1, 0)
 
 
 def small_data(missing=0) -> EntryData:
-    """Data of sixty samples of two parts with some large entries, and thirty held back."""
+    """Sixty samples of two components with some large entries, and thirty held back."""
     rng = np.random.default_rng(0)
     X = rng.gamma(1.0, size=(90, 2)) @ rng.gamma(1.0, size=(2, 12))
     X += 0.3 * rng.random(X.shape)
@@ -128,7 +128,7 @@ def test_the_plan_has_every_share_and_the_clean_table_once():
     assert len(run_plan.scenarios) == 2 * (1 + shares)
     assert run_plan.groups == tuple(methods.GROUPS)
     assert "grids" not in benchmark.plan(["wdbc"], grids=False).groups
-    with pytest.raises(ValueError, match="'noise' is none of extreme"):
+    with pytest.raises(ValueError, match="'noise' is not one of extreme"):
         benchmark.plan(["wdbc"], ["noise"])
 
 

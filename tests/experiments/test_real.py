@@ -198,7 +198,7 @@ def test_scores_mean_what_they_say(tables):
     assert scores[real.OURS].auroc > 0.9
 
 
-def test_the_samples_described_worst_have_no_part_in_the_best_described_error(tables, monkeypatch):
+def test_the_worst_described_samples_do_not_affect_the_best_described_error(tables, monkeypatch):
     judge = RealJudge(RealScenario("made__0", "clean", 0.0, 3).data())
     errors = squared_errors(judge.data.held_back, judge.reference_basis)
     errors[np.argsort(errors)[-2:]] *= 100

@@ -95,7 +95,7 @@ def test_every_scaling_gives_a_table_for_nmf(scaling, noise_on):
     assert table.min() >= 0
 
 
-def test_subsets_are_drawn_alike_for_all_methods():
+def test_all_methods_have_the_same_subsets():
     one, other = (
         Task("digits", method, 0.05, subset=(3, 1)).table()[1] for method in ("EucNMF", "EWRNMF")
     )
@@ -114,7 +114,7 @@ def test_the_best_value_is_chosen_on_the_grid_and_the_default_without_labels():
     assert summaries[method.default].value == "auto"
 
 
-def test_cells_are_marked_where_an_accuracy_says_little():
+def test_cells_with_a_meaningless_accuracy_are_marked():
     def summarised(**more):
         return summarise([scores(None, s, 0.9, **more) for s in (0, 1)], "accuracy")[None]
 
@@ -147,7 +147,7 @@ def test_finished_trials_are_not_run_again(small, tmp_path, monkeypatch):
     assert calls[-1] == (run_plan.fits, run_plan.fits)
 
 
-def test_what_else_is_in_the_store_changes_nothing(small, tmp_path):
+def test_other_rows_of_the_store_change_nothing(small, tmp_path):
     small = replace(small, datasets=("balance",))
     store = Store(tmp_path / "trials.sqlite")
     run_plan = plan(["table2"], small)
@@ -164,14 +164,14 @@ def test_a_device_that_is_not_there_is_one_line(tmp_path, capsys):
     assert "PyTorch cannot use device='nonsense'" in capsys.readouterr().err
 
 
-def test_a_dataset_named_twice_counts_once(bare):
+def test_a_dataset_named_twice_is_used_once(bare):
     assert scope_of(["balance", "balance"]).datasets == ("balance",)
 
 
-def test_data_that_were_asked_for_must_be_there(bare):
+def test_requested_data_must_exist(bare):
     with pytest.raises(DatasetNotFoundError, match=r"gtfd\.npz"):
         scope_of(["wdbc", "gtfd"])
-    with pytest.raises(ValueError, match="no dataset is called"):
+    with pytest.raises(ValueError, match="unknown dataset"):
         scope_of(["wine"])
     scope = scope_of()
     assert set(scope.datasets) == {"balance", "wdbc"}
@@ -195,7 +195,7 @@ def count(path):
 
 @pytest.mark.extra
 @needs_cli
-def test_a_killed_run_goes_on_where_it_was_and_ends_the_same(tmp_path):
+def test_a_killed_run_resumes_and_ends_the_same(tmp_path):
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     environment = {k: v for k, v in os.environ.items() if k != VARIABLE}
     subprocess.run(command(whole), check=True, env=environment, capture_output=True)
@@ -223,7 +223,7 @@ def test_a_killed_run_goes_on_where_it_was_and_ends_the_same(tmp_path):
 def test_the_command_line_speaks_of_mistakes_in_one_line(bare, tmp_path, capsys):
     for arguments, message, code in (
         (["--datasets", "gtfd"], "gtfd.npz", 1),
-        (["--data-dir", str(tmp_path), "--datasets", "nonsense"], "no dataset is called", 1),
+        (["--data-dir", str(tmp_path), "--datasets", "nonsense"], "unknown dataset", 1),
         (["--figures", "1"], "Figure 1", 1),
         (["--quick", "--datasets", "balance", "--figures", "2"], "Figure 2", 1),
     ):

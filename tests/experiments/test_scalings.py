@@ -47,14 +47,14 @@ def test_a_tie_goes_to_the_scaling_of_the_other_datasets_of_the_kind():
     assert choose_scalings(of_images(*tied), lambda name: "image")["yale"] == "largest"
 
 
-def test_other_kinds_have_no_say():
+def test_other_kinds_have_no_influence():
     tied = [scores("yale", "raw", 40.1), scores("yale", "largest", 40.8)]
     kinds = {"yale": "image"}
     found = choose_scalings(of_images(*tied), lambda name: kinds.get(name, "table"))
     assert found == {"one": "largest", "two": "largest", "yale": "raw"}
 
 
-def test_what_starts_tell_apart_is_no_tie():
+def test_scalings_that_starts_distinguish_are_not_tied():
     apart = [scores("yale", "raw", 40.1), scores("yale", "largest", 42.5)]
     assert tied_scalings(apart) == ["raw"]
     assert choose_scalings(of_images(*apart), lambda name: "image")["yale"] == "raw"

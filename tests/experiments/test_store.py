@@ -29,7 +29,7 @@ def scores(value=1.0, start=0, accuracy=0.5):
     return Scores(value, start, accuracy, 0.25, 10.0, 0.5, 2, -1.5, 0.1, "CPU")
 
 
-def test_what_is_added_is_known(tmp_path):
+def test_added_trials_are_found(tmp_path):
     store = Store(tmp_path / "new" / "trials.sqlite")
     assert store.finished(TASK) == {}
     added = [scores(), scores("auto", 3)]
@@ -63,7 +63,7 @@ def test_more_starts_or_values_are_the_same_task(tmp_path):
     assert list(store.finished(more)) == [(1.0, 0)]
 
 
-def test_only_what_a_task_asks_for_is_known(tmp_path):
+def test_only_trials_of_the_task_are_returned(tmp_path):
     store = Store(tmp_path / "trials.sqlite")
     store.add(TASK, [scores(value, start) for value in (1.0, 2.0) for start in range(5)])
     fewer = replace(TASK, starts=2, values=(2.0,))
@@ -133,7 +133,7 @@ def test_every_file_that_numbers_come_from_is_in_the_version(copied_package):
     assert len(set(versions)) > 80
 
 
-def test_what_an_experiment_imports_is_in_its_version(copied_package):
+def test_imports_of_an_experiment_are_in_its_version(copied_package):
     names, new = ("experiments/trial.py",), copied_package / "experiments" / "added.py"
     trial = copied_package / "experiments" / "trial.py"
     trial.write_text(trial.read_text() + "\nfrom robustnmf.experiments import added\n")
@@ -175,7 +175,7 @@ def test_a_file_of_something_else_is_refused(tmp_path):
     other = tmp_path / "other.sqlite"
     with sqlite3.connect(other) as connection:
         connection.execute("CREATE TABLE people (name TEXT)")
-    with pytest.raises(StoreError, match="something else"):
+    with pytest.raises(StoreError, match="another program"):
         Store(other)
 
 

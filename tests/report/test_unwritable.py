@@ -93,7 +93,7 @@ def test_reasons_of_the_system(tmp_path):
 def test_a_folder_is_no_file_of_a_publisher(tmp_path, capsys):
     assert main(["datasets", "convert", "wdbc", str(tmp_path), "-o", str(tmp_path)]) == 1
     assert capsys.readouterr().err == (
-        f"robustnmf: {tmp_path} is a folder; name the text files in it.\n"
+        f"robustnmf: {tmp_path} is a folder. Pass the text files in it.\n"
     )
 
 

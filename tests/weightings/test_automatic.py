@@ -184,10 +184,10 @@ def test_huber_given_by_name_is_better_than_plain_nmf_with_bad_entries():
 
 
 def test_the_estimators_of_the_paper_keep_its_parameters():
-    assert FWRNMF()._parts().weighting.get_params() == {"p": 11.0, "offset": 0.0}
-    assert HuberRNMF()._parts().weighting.get_params() == {"cutoff": 1.0}
+    assert FWRNMF()._spec().weighting.get_params() == {"p": 11.0, "offset": 0.0}
+    assert HuberRNMF()._spec().weighting.get_params() == {"cutoff": 1.0}
     for name in AUTOMATIC:
-        assert RobustNMF(weighting=name)._parts().weighting.has_auto
+        assert RobustNMF(weighting=name)._spec().weighting.has_auto
 
 
 @pytest.mark.parametrize("name", WEIGHTINGS)

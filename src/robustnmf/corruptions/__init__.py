@@ -1,4 +1,4 @@
-"""Ways to spoil samples and entries, by name; a new one is a function and a line in a dict."""
+"""Ways to corrupt samples and entries, by name; a new one is a function and a line in a dict."""
 
 from __future__ import annotations
 
@@ -21,15 +21,9 @@ from robustnmf.corruptions.entries import (
 )
 
 __all__ = [
-    "CORRUPTIONS",
-    "ENTRY_CORRUPTIONS",
-    "Corruption",
-    "EntryCorruption",
-    "SpoiledEntries",
-    "gaussian",
-    "spoil",
-    "spoil_entries",
-]
+    "CORRUPTIONS", "ENTRY_CORRUPTIONS", "Corruption", "EntryCorruption", "SpoiledEntries",
+    "gaussian", "spoil", "spoil_entries",
+]  # fmt: skip
 
 Corruption = Callable[[np.ndarray, np.random.Generator, Shape], np.ndarray]
 """Takes clean rows, a random generator and the shape of images; returns the corrupted rows."""
@@ -37,7 +31,7 @@ Corruption = Callable[[np.ndarray, np.random.Generator, Shape], np.ndarray]
 DIGITS_SHAPE = (8, 8)
 
 NOISE_SAMPLES = 0.1
-"""Share of the samples that "mixed" replaces by noise."""
+"""Share of the samples that ``mixed`` replaces by noise."""
 
 
 def noise(rows: np.ndarray, rng: np.random.Generator, shape: Shape) -> np.ndarray:
@@ -53,7 +47,7 @@ def shuffled(rows: np.ndarray, rng: np.random.Generator, shape: Shape) -> np.nda
 def occluded(rows: np.ndarray, rng: np.random.Generator, shape: Shape) -> np.ndarray:
     """Set a block of half the height and width to the largest value, at a random place.
 
-    Where samples are not images, half of the features, side by side, are set.
+    If samples are not images, half of the features, side by side, are set.
     """
     shape = (1, rows.shape[1]) if shape is None else shape
     images = rows.copy().reshape(len(rows), *shape)
@@ -71,8 +65,8 @@ def scaled(rows: np.ndarray, rng: np.random.Generator, shape: Shape) -> np.ndarr
 def foreign(rows: np.ndarray, rng: np.random.Generator, shape: Shape) -> np.ndarray:
     """Replace samples by handwritten digits, resized to the shape and range of the data.
 
-    Images of eight by eight are likely to be those digits: rows of the breast cancer table replace
-    them.
+    Images of 8 x 8 pixels are likely to be the same digits; they are replaced by rows of the breast
+    cancer table.
     """
     donors = _breast_cancer() if shape == DIGITS_SHAPE else _digits()
     samples = donors[rng.choice(len(donors), size=len(rows))]
@@ -86,12 +80,12 @@ def foreign(rows: np.ndarray, rng: np.random.Generator, shape: Shape) -> np.ndar
 
 
 def repeated(rows: np.ndarray, rng: np.random.Generator, shape: Shape) -> np.ndarray:
-    """Replace all samples by the same sample of uniform noise, as from a sensor that is stuck."""
+    """Replace all samples by the same sample of uniform noise, like a sensor that is stuck."""
     return np.tile(rows.max() * rng.random((1, rows.shape[1])), (len(rows), 1))
 
 
 def mixed(X: np.ndarray, share: float, rng: np.random.Generator, shape: Shape) -> SpoiledEntries:
-    """Replace a tenth of the samples by noise, and spoil a share of the other entries as "large".
+    """Replace a tenth of the samples by noise, and corrupt a share of the entries as ``large``.
 
     All entries of the replaced samples are bad.
     """
@@ -124,7 +118,7 @@ ENTRY_CORRUPTIONS: dict[str, EntryCorruption] = {
 def spoil(
     X: np.ndarray, share: float, kinds: Sequence[str], shape: Shape, seed: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Replace a share of the samples by corrupted ones, split evenly among the kinds.
+    """Replace a share of the samples by corrupted samples, split evenly among the kinds.
 
     Returns the new table (n_samples, n_features) and the mask (n_samples,) of corrupted samples.
     """
@@ -141,9 +135,9 @@ def spoil(
 def spoil_entries(
     X: np.ndarray, share: float, kind: str, shape: Shape, seed: int
 ) -> SpoiledEntries:
-    """Spoil a share of the entries (of the samples, if blocks are covered) of a table.
+    """Corrupt a share of the entries of a table; for "covered", a block of a share of the samples.
 
-    Share 0 leaves the table as it is, whatever the kind.
+    Share 0 returns the table unchanged.
     """
     if not share:
         return SpoiledEntries(X.copy(), np.zeros(X.shape, dtype=bool), np.zeros(len(X), dtype=bool))
@@ -153,12 +147,12 @@ def spoil_entries(
 def gaussian(
     X: np.ndarray, c: float, random_state: int | np.random.RandomState | None = None
 ) -> np.ndarray:
-    r"""Add Gaussian noise with variance in proportion to each value, and clip at zero.
+    r"""Add Gaussian noise with a variance proportional to each value, and clip at zero.
 
     .. math:: X_{ij} \leftarrow \max(0,\; X_{ij} + c\, \epsilon_{ij}), \qquad
         \epsilon_{ij} \sim N(0, X_{ij})
 
-    with :math:`X_{ij}` the variance, as the paper says. Clipping at zero is not in the paper, but
+    where :math:`X_{ij}` is the variance, as in the paper. The paper does not mention clipping, but
     nonnegative methods need it.
 
     Parameters
@@ -182,13 +176,13 @@ def gaussian(
     """
     X = np.asarray(X, dtype=float)
     if not (X >= 0).all():
-        raise ValueError("X holds negative values or NaN, and no variance is negative.")
+        raise ValueError("X holds negative values or NaN, but a variance must be nonnegative.")
     noise = check_random_state(random_state).standard_normal(X.shape)
     return np.maximum(X + c * np.sqrt(X) * noise, 0.0)
 
 
 def _averaging_matrix(old: int, new: int) -> np.ndarray:
-    """Return the matrix (old, new) that averages over the part of the old grid in each new cell."""
+    """Return the matrix (old, new) that averages the cells of the old grid in each new cell."""
     edges = np.linspace(0.0, old, new + 1)
     begin, end = edges[:-1], edges[1:]
     cells = np.arange(old)[:, None]

@@ -1,4 +1,4 @@
-"""Ways to spoil entries: scattered ones, a block of a sample, some of them missing besides."""
+"""Ways to corrupt entries: scattered entries, blocks of samples, and missing values as well."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from typing import NamedTuple
 import numpy as np
 
 LARGEST_FACTOR = 5.0
-"""Largest bad value of "large", in units of the largest value of the table."""
+"""Largest bad value of ``large``, relative to the largest value of the table."""
 
 MISSING = 0.1
-"""Share of the entries that "missing" removes, besides those that it spoils."""
+"""Share of the entries that ``missing`` removes in addition to the bad entries."""
 
 Shape = tuple[int, int] | None
 """Height and width of images; None if samples are not images."""
 
 
 class SpoiledEntries(NamedTuple):
-    """A table with bad entries, their mask, and the mask of the samples that count as bad.
+    """A table with bad entries, their mask, and the mask of bad samples.
 
     Attributes
     ----------
     X : ndarray (n_samples, n_features)
-        The spoiled table; NaN if a value is missing.
+        The corrupted table; NaN is a missing value.
     bad : ndarray of bool (n_samples, n_features)
-        Entries with another value than before; missing ones are not among them.
+        Entries with a changed value, without missing values.
     bad_samples : ndarray of bool (n_samples,)
-        None of them if bad entries are scattered over all samples.
+        All False if bad entries are scattered over all samples.
     """
 
     X: np.ndarray
@@ -36,13 +36,13 @@ class SpoiledEntries(NamedTuple):
 
 
 EntryCorruption = Callable[[np.ndarray, float, np.random.Generator, Shape], SpoiledEntries]
-"""Takes a clean table, the share that is spoiled, a random generator and the shape of images."""
+"""Takes a clean table, the share to corrupt, a random generator and the shape of images."""
 
 
 def extreme(X: np.ndarray, share: float, rng: np.random.Generator, shape: Shape) -> SpoiledEntries:
-    """Set scattered entries to zero or to the largest value, with equal chance.
+    """Set scattered entries to zero or to the largest value, with equal probability.
 
-    Entries that had this value already are not bad.
+    Entries that already had this value are not bad.
     """
     return _replace(X, _scatter(X, share, rng), X.max() * rng.integers(2, size=X.shape))
 
@@ -56,8 +56,8 @@ def large(X: np.ndarray, share: float, rng: np.random.Generator, shape: Shape) -
 def covered(X: np.ndarray, share: float, rng: np.random.Generator, shape: Shape) -> SpoiledEntries:
     """Set a block of a share of the samples to the largest value, at a random place.
 
-    It has half the height and half the width of an image; if samples are not images, it is a
-    quarter of the features, side by side. Entries that had this value already are not bad.
+    The block has half the height and half the width of an image; if samples are not images, it is a
+    quarter of the features, side by side. Entries that already had this value are not bad.
     """
     if shape is None:
         shape, sides = (1, X.shape[1]), (1, max(1, X.shape[1] // 4))
@@ -73,7 +73,7 @@ def covered(X: np.ndarray, share: float, rng: np.random.Generator, shape: Shape)
 
 
 def missing(X: np.ndarray, share: float, rng: np.random.Generator, shape: Shape) -> SpoiledEntries:
-    """Spoil entries as "large" does, and remove a tenth of all entries besides."""
+    """Corrupt entries as ``large`` does, and remove a tenth of all entries."""
     spoiled = large(X, share, rng, shape)
     removed = _scatter(X, MISSING, rng)
     return spoiled._replace(X=np.where(removed, np.nan, spoiled.X), bad=spoiled.bad & ~removed)
@@ -96,6 +96,6 @@ def _scatter(X: np.ndarray, share: float, rng: np.random.Generator) -> np.ndarra
 
 
 def _replace(X: np.ndarray, places: np.ndarray, values: np.ndarray) -> SpoiledEntries:
-    """Put values (n_samples, n_features) at the places of a mask; no sample counts as bad."""
+    """Put values (n_samples, n_features) at the places of a mask; no sample is marked as bad."""
     spoiled = np.where(places, values, X)
     return SpoiledEntries(spoiled, spoiled != X, np.zeros(len(X), dtype=bool))

@@ -1,4 +1,4 @@
-"""The datasets of the paper and two more; a new one is an entry of ``DATASETS``."""
+"""The datasets of the paper and two others; a new one is an entry of ``DATASETS``."""
 
 from __future__ import annotations
 
@@ -21,14 +21,9 @@ from robustnmf.datasets._base import (
 from robustnmf.datasets._publisher_files import from_face_images, from_matlab, from_text
 
 __all__ = [
-    "DATASETS",
-    "VARIABLE",
-    "Dataset",
-    "DatasetError",
-    "DatasetNotFoundError",
-    "dataset_called",
+    "DATASETS", "VARIABLE", "Dataset", "DatasetError", "DatasetNotFoundError", "dataset_called",
     "load_dataset",
-]
+]  # fmt: skip
 
 
 def generate_balance() -> Tables:
@@ -45,7 +40,7 @@ def load_breast_cancer() -> Tables:
 
 
 def load_digits() -> Tables:
-    """Load 1797 digits of 8 x 8 pixels, stored column by column as all images here."""
+    """Load 1797 digits of 8 x 8 pixels, stored column by column like all images here."""
     bunch = sklearn.datasets.load_digits()
     return bunch.images.transpose(0, 2, 1).reshape(len(bunch.images), -1), bunch.target
 
@@ -178,8 +173,8 @@ CATALOGUE = (
         licence="none stated", source="http://pages.cs.wisc.edu/~olvi/ (dimdata.mat)",
         citation="Odewahn, Stockwell, Pennington, Humphreys, Zumach, Astronomical Journal 103(1), "
         "1992",
-        remark="Two in a hundred values are negative; what the paper did about them it does not "
-        "say.",
+        remark="Two percent of the values are negative; the paper does not say how it treated "
+        "them.",
     ),
     Dataset(
         name="digits", title="Digits", samples=1797, features=64, classes=10, image_shape=(8, 8),
@@ -197,10 +192,10 @@ DATASETS: dict[str, Dataset] = {dataset.name: dataset for dataset in CATALOGUE}
 def load_dataset(name: str, data_dir: DataDir = None, *, download: bool = True) -> Bunch:
     """Load one of the datasets by name.
 
-    Looks for ``<name>.npz`` in ``data_dir`` and in the folder that the environment variable
-    ``ROBUSTNMF_DATA`` names, takes what scikit-learn ships (wdbc, digits) or a rule generates
-    (balance), and else downloads through scikit-learn's fetchers, if they have them. Files are
-    checked by their SHA-256 and never unpickled.
+    The function looks for ``<name>.npz`` in ``data_dir`` and in the folder given by the environment
+    variable ``ROBUSTNMF_DATA``. Without a file, wdbc and digits come from scikit-learn, balance is
+    generated, and others are downloaded with scikit-learn's fetchers if possible. The SHA-256 of
+    files is checked, and they are never unpickled.
 
     Parameters
     ----------
@@ -209,7 +204,7 @@ def load_dataset(name: str, data_dir: DataDir = None, *, download: bool = True) 
     data_dir : path, optional
         Folder of the npz files; downloads are kept there too.
     download : bool, default=True
-        Whether to download data that are found nowhere else.
+        Whether to download data that are not on this machine.
 
     Returns
     -------
@@ -231,5 +226,5 @@ def load_dataset(name: str, data_dir: DataDir = None, *, download: bool = True) 
 def dataset_called(name: str) -> Dataset:
     """Return the facts about one of the datasets, by name."""
     if name not in DATASETS:
-        raise ValueError(f"no dataset is called {name!r}. Known ones are {', '.join(DATASETS)}.")
+        raise ValueError(f"unknown dataset {name!r}. The datasets are {', '.join(DATASETS)}.")
     return DATASETS[name]

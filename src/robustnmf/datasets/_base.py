@@ -1,4 +1,4 @@
-"""Facts about a dataset, and loading it: from a file, by a rule, or by a download."""
+"""The facts about a dataset, and how to load it: from a file, generated, or by a download."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ DataDir = str | os.PathLike[str] | None
 
 
 class DatasetNotFoundError(FileNotFoundError):
-    """Raised if data are neither on this machine nor available by rule or download."""
+    """Raised if data are not on this machine and cannot be generated or downloaded."""
 
 
 class DatasetError(ValueError):
@@ -47,7 +47,7 @@ class Dataset:
     sha256 : str
         Digest of the file; empty if there is no file.
     content_sha256 : str
-        Digest of data and labels, whatever file they are in (:func:`content_digest`).
+        Digest of data and labels in any file (:func:`content_digest`).
     converted : callable, optional
         Reads data and labels from the files of the publisher.
     files : str
@@ -56,7 +56,7 @@ class Dataset:
     image_shape : tuple of int, optional
         Height and width if samples are images; pixels are stored column by column.
     made : callable, optional
-        Returns data and labels that scikit-learn ships or a rule generates.
+        Returns data and labels that are part of scikit-learn or generated.
     fetched : callable, optional
         Downloads data and labels by one of scikit-learn's fetchers; takes its cache folder or None.
     remark : str
@@ -95,7 +95,7 @@ class Dataset:
         return None
 
     def load(self, data_dir: DataDir = None, *, download: bool = True) -> Bunch:
-        """Load the data from the file, by the rule or by a download, whichever comes first."""
+        """Load the data from the file if it exists, else by ``made``, else by a download."""
         path = self.path(data_dir)
         if path is not None:
             (data, target), origin = self._read(path), str(path)
@@ -110,7 +110,7 @@ class Dataset:
         if data.shape != expected or target.shape != expected[:1]:
             raise DatasetError(
                 f"{self.name} ({origin}) has shape {data.shape} with {target.shape[0]} labels, "
-                f"but {expected} is needed. Replace it by the file {self.source} offers."
+                f"but {expected} is needed. Replace it by the file from {self.source}."
             )
         return Bunch(
             data=np.ascontiguousarray(data, dtype=np.float64),
@@ -141,7 +141,7 @@ class Dataset:
         if digest != self.sha256 and not self._holds_content(content):
             actual = f"SHA-256 {digest}" if content else f"{size} bytes"
             raise DatasetError(
-                f"{path} ({actual}) is not the file this library knows as {self.name} (SHA-256 "
+                f"{path} ({actual}) is not the file of the dataset {self.name} (SHA-256 "
                 f"{self.sha256}). Replace it, or load your own data with NumPy."
             )
         try:
@@ -172,9 +172,9 @@ class Dataset:
         digest = content_digest(data, labels)
         if digest != self.content_sha256:
             raise DatasetError(
-                f"these files give {data.shape[0]} samples with {data.shape[1]} features, whose "
-                f"digest {digest} is not that of {self.name} ({self.content_sha256}). Needed: "
-                f"{self.files}, from {self.source}."
+                f"these files have {data.shape[0]} samples with {data.shape[1]} features, but "
+                f"their digest {digest} differs from that of {self.name} ({self.content_sha256}). "
+                f"Use {self.files} from {self.source}."
             )
         is_byte = data.min() >= 0 and data.max() <= 255 and bool((data == np.rint(data)).all())
         X = data.astype(np.uint8) if is_byte else data
@@ -194,10 +194,10 @@ class Dataset:
 
     def _where_to_get(self) -> str:
         return (
-            f"The data of {self.name} are not here. Get {self.files} from {self.source}, make "
-            f"{self.file} ({self.samples} x {self.features} and labels) of them by robustnmf "
-            f"datasets convert {self.name} FILES, and name its folder as data_dir or in the "
-            f"environment variable {VARIABLE}."
+            f"The data of {self.name} are not on this machine. Get {self.files} from "
+            f"{self.source}, convert them to {self.file} ({self.samples} x {self.features} and "
+            f"labels) with robustnmf datasets convert {self.name} FILES, and pass its folder as "
+            f"data_dir or in the environment variable {VARIABLE}."
         )
 
 
@@ -210,5 +210,5 @@ def content_digest(data: np.ndarray, labels: np.ndarray) -> str:
 
 
 def encode_labels(labels: np.ndarray) -> np.ndarray:
-    """Replace numeric labels (samples,), also those given as text, by 0, 1, ... in their order."""
+    """Replace numeric labels (samples,), as numbers or text, by 0, 1, ... in their order."""
     return np.unique(np.ravel(labels).astype(np.float64), return_inverse=True)[1]

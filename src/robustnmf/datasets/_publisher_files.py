@@ -25,26 +25,26 @@ def from_text(
     dropped: Sequence[int] = (),
     names: Sequence[str] = (),
 ) -> Converter:
-    """Return a reader of text files with one sample in a line, one after the other.
+    """Return a reader of text files with one sample in each line.
 
     ``label`` is the column of the label, negative from the right; columns are separated by white
-    space by default. ``header`` counts the lines before the first sample, ``dropped`` are columns
-    that are neither data nor labels, and ``names`` the labels in the order of their numbers
-    (numbers in their own order by default).
+    space by default. ``header`` is the number of lines before the first sample, ``dropped`` are
+    columns that are neither data nor labels, and ``names`` are the labels in the order of their
+    numbers (by default, labels are numbers).
     """
 
     def convert(paths: Sequence[Path]) -> Tables:
-        # A training file comes before the test file, in whatever order they are given.
+        # The training file is first, in any order of the paths.
         ordered = sorted(paths, key=lambda path: "test" in path.name)
         lines = [line for path in ordered for line in _lines(path)[header:]]
         cells = [[cell.strip() for cell in line.split(separator)] for line in lines]
         if not cells or len({len(row) for row in cells}) != 1:
             raise DatasetError(
-                f"{ordered[0]} is no table: its lines have unlike numbers of columns."
+                f"{ordered[0]} is not a table: its lines have different numbers of columns."
             )
         table = np.array(cells)
         if table.shape[1] < 2 + len(dropped):
-            raise DatasetError(f"{ordered[0]} has {table.shape[1]} columns, which are too few.")
+            raise DatasetError(f"{ordered[0]} has too few columns: {table.shape[1]}.")
         labels = table[:, label]
         keys = [column % table.shape[1] for column in (label, *dropped)]
         try:
@@ -53,7 +53,7 @@ def from_text(
                 return data, np.array([names.index(text) for text in labels])
             return data, encode_labels(labels)
         except ValueError as error:
-            raise DatasetError(f"{ordered[0]} is not as its publisher made it: {error}.") from error
+            raise DatasetError(f"{ordered[0]} is not the original file: {error}.") from error
 
     return convert
 
@@ -63,11 +63,11 @@ def _lines(path: Path) -> list[str]:
     if path.suffix == ".Z":
         raise DatasetError(f"{path} is compressed. Unpack it first: uncompress {path.name}")
     if path.is_dir():
-        raise DatasetError(f"{path} is a folder; name the text files in it.")
+        raise DatasetError(f"{path} is a folder. Pass the text files in it.")
     try:
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
-        raise DatasetError(f"{path} is no text file: {error}.") from error
+        raise DatasetError(f"{path} is not a text file: {error}.") from error
     return [line for line in text.splitlines() if line.strip()]
 
 
@@ -79,14 +79,14 @@ def from_matlab(data: str, labels: str) -> Converter:
         from scipy.io.matlab import MatReadError
 
         if len(paths) != 1:
-            raise DatasetError(f"one file is needed, but {len(paths)} are given.")
+            raise DatasetError(f"one file is needed, but {len(paths)} were given.")
         (path,) = paths
         try:
             content = loadmat(path)
             X, y = content[data], encode_labels(content[labels])
         except (KeyError, ValueError, NotImplementedError, OSError, MatReadError) as error:
             raise DatasetError(
-                f"{path} is not the MATLAB file of its publisher, with arrays {data} and {labels}: "
+                f"{path} is not the original MATLAB file with the arrays {data} and {labels}: "
                 f"{error}"
             ) from error
         X = np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=np.float64)
@@ -98,8 +98,8 @@ def from_matlab(data: str, labels: str) -> Converter:
 def from_face_images(height: int, width: int) -> Converter:
     """Return a reader of images whose paths name a person and a number: s01_05.jpg, s01/05.jpg.
 
-    Images become grey and are shrunk by antialiased bicubic resampling; pixels are stored column by
-    column. A folder stands for the images in it.
+    Images are converted to grey and shrunk by antialiased bicubic resampling; pixels are stored
+    column by column. All images of a folder are read.
     """
 
     def convert(paths: Sequence[Path]) -> Tables:
@@ -108,7 +108,7 @@ def from_face_images(height: int, width: int) -> Converter:
         files = [file for path in paths for file in _images_of(path)]
         keyed = sorted((_person_and_number(file), file) for file in files)
         if not keyed:
-            raise DatasetError("there are no images (jpg, png, pgm) among these files.")
+            raise DatasetError("none of these files is an image (jpg, png, pgm).")
         rows = []
         for _, file in keyed:
             with Image.open(file) as image:
@@ -127,8 +127,8 @@ def _images_of(path: Path) -> list[Path]:
 
 
 def _person_and_number(path: Path) -> tuple[int, int]:
-    """Read the numbers of the person and of the image off the end of a path."""
+    """Return the numbers of the person and of the image from the end of a path."""
     match = re.search(r"s(\d+)[_/\\](\d+)\.\w+$", str(path))
     if match is None:
-        raise DatasetError(f"{path} does not name person and image, as s01_05.jpg does.")
+        raise DatasetError(f"{path} does not have a person and a number like s01_05.jpg.")
     return int(match[1]), int(match[2])

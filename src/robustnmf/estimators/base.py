@@ -82,7 +82,7 @@ class BaseRobustNMF(
     random_state: Seed = None
     verbose: int = 0
 
-    def _parts(self) -> ModelSpec:
+    def _spec(self) -> ModelSpec:
         raise NotImplementedError
 
     def fit(
@@ -168,7 +168,7 @@ class BaseRobustNMF(
         """
         settings = self._settings()
         source = source_for(X, settings.name)
-        path = check_codes_path(codes_path, source, settings.parts.structure, checkpoint)
+        path = check_codes_path(codes_path, source, settings.spec.structure, checkpoint)
         source = check_source(settings, source)
         settings, selection = choose_components(settings, source, sample_weight)
         plan = plan_fit(settings, source, W=W, H=H, sample_weight=sample_weight, codes_path=path)
@@ -195,13 +195,13 @@ class BaseRobustNMF(
     def _settings(self) -> FitSettings:
         """Return all parameters after validation."""
         self._validate_params()
-        parts = self._parts()
-        for part in parts:
+        spec = self._spec()
+        for part in spec:
             part._validate_params()
         given = {name: getattr(self, name) for name in PARAMETERS if hasattr(self, name)}
         if self.init is None:
             given["init"] = type(self).init  # the default of the class
-        return FitSettings(type(self).__name__, parts, **given)
+        return FitSettings(type(self).__name__, spec, **given)
 
     @property
     def n_components_(self) -> int:
@@ -213,7 +213,7 @@ class BaseRobustNMF(
         tags.input_tags.positive_only = True
         tags.input_tags.allow_nan = True
         with suppress(KeyError, TypeError, ValueError):  # invalid parameters: fit raises the error
-            tags.input_tags.sparse = unsupported_reason(*self._parts(), "sparse") is None
+            tags.input_tags.sparse = unsupported_reason(*self._spec(), "sparse") is None
         tags.array_api_support = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags

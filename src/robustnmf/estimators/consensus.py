@@ -276,8 +276,8 @@ class ConsensusNMF(
                                if n not in own and not n.startswith("_skl")})  # fmt: skip
         return model
 
-    def _parts(self) -> ModelSpec:
-        return self._chosen._parts()
+    def _spec(self) -> ModelSpec:
+        return self._chosen._spec()
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -259,7 +259,7 @@ class RobustNMFDetector(SaveMixin, OutlierMixin, BaseEstimator):
     @property
     def _quadratic(self) -> bool:
         """Whether energies are squared errors, which negative values can be a part of."""
-        return RobustNMF(1, loss=self.loss)._parts().loss.quadratic
+        return RobustNMF(1, loss=self.loss)._spec().loss.quadratic
 
     @property
     def _squared_unit(self) -> float:

@@ -38,7 +38,7 @@ MAX_HIDDEN = 3
 
 def _weighs_entries(model: Any) -> bool:
     """Return True if the model gives weights to entries; else raise an error with alternatives."""
-    loss, weighting, _ = model._parts()
+    loss, weighting, _ = model._spec()
     if loss.weighs_entries or weighting.per_entry:
         return True
     raise AttributeError(
@@ -294,7 +294,7 @@ class EncodingMixin(TransformerMixin):
         return self.weighting_.rescaled(1.0 / self._unit)
 
     @property
-    def _spec(self) -> ModelSpec:
+    def _encoding_spec(self) -> ModelSpec:
         """Loss and weighting that new data must suit; the structure only matters in a fit."""
         return ModelSpec(self._problem.loss, self.weighting_, Free())
 
@@ -307,7 +307,7 @@ class EncodingMixin(TransformerMixin):
         source = X if isinstance(X, Source) else source_for(X, type(self).__name__)
         if method is not None and source.in_memory:
             check_same_namespace(X, self, attribute="components_", method=method)
-        return source.checked(self._spec, model=self, dtype=host_dtype(self.components_))
+        return source.checked(self._encoding_spec, model=self, dtype=host_dtype(self.components_))
 
     def _engine(self, source: Source, sample_weight: np.ndarray | None = None) -> Engine:
         return source.engine(

@@ -78,8 +78,7 @@ def non_negative_factorization(
     """
     if "fixed_components" in parameters:
         raise TypeError(
-            "non_negative_factorization has no fixed_components. Pass H with update_H=False to "
-            "fix all components, or use RobustNMF(fixed_components=...) to fix some."
+            "non_negative_factorization has no fixed_components. Pass H with update_H=False."
         )
     if update_H:
         model = RobustNMF(n_components, init=init, **parameters)
@@ -166,8 +165,8 @@ def select_rank(
     numbers = is_integer(n_folds) and isinstance(hidden, Real)
     if not numbers or n_folds < 2 or not 0 < hidden <= 1 / n_folds:
         raise ValueError(
-            f"n_folds={n_folds} and hidden={hidden}, but n_folds must be at least 2 and hidden "
-            f"between 0 and 1 / n_folds, so that every fold hides other entries."
+            f"n_folds={n_folds!r} and hidden={hidden!r}, but n_folds must be an integer >= 2 "
+            "and hidden between 0 and 1 / n_folds, so that every fold hides other entries."
         )
     if stability and (not is_integer(n_runs) or n_runs < 2):
         raise ValueError(f"n_runs is {n_runs!r}, but at least 2 runs are needed to compare.")
@@ -225,8 +224,8 @@ def top_features(model: Any, n: int = 10) -> TopFeatures:
     r"""List the most distinctive features of each component.
 
     Features are ordered by :math:`p_{ij} \ln(p_{ij} / \max_{h \ne i} p_{hj})`, where
-    :math:`p_{ij}` is feature j's share of component i. For a single component, they are its largest
-    entries.
+    :math:`p_{ij}` is feature j's share of component i: features that are frequent in the component
+    and rare in the others are first. For a single component, they are its largest entries.
 
     Parameters
     ----------
@@ -279,18 +278,10 @@ def top_features(model: Any, n: int = 10) -> TopFeatures:
 
 
 def _shares_and_ratios(components: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    r"""Compute shares (k, features), and their ratios to the largest share in other components.
+    """Compute shares (k, features), and their ratios to the largest share in other components.
 
-    The largest entries of a component are often large in all components. The contrast of component
-    i in feature j is
-
-    .. math:: s_{ij} = p_{ij} \ln \frac{p_{ij}}{q_{ij}}, \qquad
-        p_{ij} = \frac{c_{ij}}{\sum_l c_{il}}, \qquad
-        q_{ij} = \max_{h \ne i} p_{hj}
-
-    with a small number in place of zeros. It is large for features that are frequent in the
-    component and rare in the others. Shares have no units, so that the scale of a component, which
-    trades off with the scale of its codes, does not matter.
+    A small number is added to the shares. Shares have no units, so that the scale of a component,
+    which trades off with the scale of its codes, does not matter.
     """
     k, features = components.shape
     sums = components.sum(axis=1, keepdims=True)

@@ -19,7 +19,7 @@ class PaperNMF(BaseRobustNMF):
     solver: str = "mu"
     init: str | None = "random"
 
-    def _parts(self) -> ModelSpec:
+    def _spec(self) -> ModelSpec:
         return ModelSpec(Frobenius(), self._weighting(), self._structure())
 
     def _weighting(self) -> Weighting:

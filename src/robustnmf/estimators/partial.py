@@ -19,7 +19,7 @@ from robustnmf.weightings import Weighting
 
 def _streams(model: Any) -> bool:
     """Return True if the sums of this model add up over minibatches; else raise an error."""
-    loss, weighting, structure = model._parts()
+    loss, weighting, structure = model._spec()
     if not loss.quadratic or weighting.per_entry or type(structure) is not Free:
         raise AttributeError(
             f"partial_fit of {type(model).__name__} needs the squared error, weights of samples "
@@ -134,7 +134,7 @@ class PartialFit(EncodingMixin):
             basis = source.like(self.components_) / self._scale
             unit = self._unit
             before = stream.requested_weighting.rescaled(unit)
-            _check_same_model(self, settings.parts.weighting, before)
+            _check_same_model(self, settings.spec.weighting, before)
             weighting = self.weighting_.rescaled(1.0 / unit)
             learned = {"n_steps_": self.n_steps_, "n_samples_seen_": self.n_samples_seen_}
         if stream.statistics is None and engine.mean() == 0:

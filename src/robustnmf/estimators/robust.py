@@ -144,11 +144,11 @@ class RobustNMF(BaseRobustNMF):
     forget_factor: float = 0.9
     shuffle: bool = False
 
-    def _parts(self) -> ModelSpec:
-        parts = {name: _part(name, getattr(self, name)) for name in REGISTRIES}
+    def _spec(self) -> ModelSpec:
+        spec = {name: _part(name, getattr(self, name)) for name in REGISTRIES}
         if self.beta_loss is not None:
-            parts["loss"] = _loss_of_beta(self.beta_loss)
-        return ModelSpec(**parts)
+            spec["loss"] = _loss_of_beta(self.beta_loss)
+        return ModelSpec(**spec)
 
     def _settings(self) -> FitSettings:
         settings = super()._settings()

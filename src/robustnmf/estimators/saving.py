@@ -42,17 +42,9 @@ PARTS: dict[str, type] = {
 }
 RECORDS: dict[str, type] = {
     kind.__name__: kind
-    for kind in (
-        ElasticNet,
-        Neighbourhood,
-        ObjectiveSums,
-        Problem,
-        RankSelection,
-        Statistics,
-        Stream,
-    )
-}
-
+    for kind in (ElasticNet, Neighbourhood, ObjectiveSums, Problem, RankSelection, Statistics,
+                 Stream)
+}  # fmt: skip
 
 ESTIMATORS: dict[str, Any] = {}
 """Classes of estimators that can be saved, by name."""

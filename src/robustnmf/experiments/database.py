@@ -1,7 +1,7 @@
 """Results in one SQLite file, written batch by batch.
 
-Results are keyed by what they depend on, the code included. Each batch is one transaction: a run
-that is killed loses only the batch it was writing, and two runs at once wait for each other.
+The key of a result includes all its settings and the version of the code. Each batch is one
+transaction: a run that is killed loses only its last batch, and two runs wait for each other.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ LOCK_TIMEOUT = 120.0
 """Seconds to wait for another run to finish writing."""
 
 PRESENTATION = frozenset(("__main__.py", "benchmark.py", "cli", "displays.py", "report", "tables"))
-"""Code that presents results or reads tables of users; no result of an experiment depends on it."""
+"""Code that presents results or reads tables of users; experiments do not depend on it."""
 
 EXPERIMENTS = "experiments"
 
 
 class StoreError(RuntimeError):
-    """Raised if the file of results cannot be used; the message says why and what to do."""
+    """Raised if the file of results cannot be used, with the reason and what to do."""
 
 
 @cache
 def code_version(*names: str, root: Path | None = None) -> str:
     """Return the version of the package with a digest of the code that results depend on.
 
-    That is the package without its ``PRESENTATION`` and, of the experiments, the named files
-    (relative to ``root``, the folder of the package) with those that they import.
+    The digest includes the package without its ``PRESENTATION``, and from the experiments the named
+    files (relative to ``root``, the folder of the package) and the files that they import.
     """
     root = Path(_version.__file__).parent if root is None else root
     files = {
@@ -53,7 +53,7 @@ def code_version(*names: str, root: Path | None = None) -> str:
 
 
 def _with_imports(files: set[Path], root: Path) -> set[Path]:
-    """Add to files of experiments those of experiments that they import, directly or not."""
+    """Return files of experiments and all files of experiments that they import."""
     visited: set[Path] = set()
     while files:
         path = files.pop()
@@ -106,19 +106,19 @@ class Database:
                 yield connection
         except sqlite3.Error as error:
             raise StoreError(
-                f"{self.path} cannot be used for trials: {error}. What was written before is kept. "
-                "If the disk is full or another run has locked the file, see to that and run again "
-                "to go on; else move the file away."
+                f"{self.path} cannot be used for trials: {error}. Results written so far are kept. "
+                "If the disk is full or another run has locked the file, solve that and run again "
+                "to continue; otherwise move the file away."
             ) from error
 
     def _create_tables(self, connection: sqlite3.Connection) -> None:
         """Create the tables that do not exist, unless the file belongs to another application."""
-        connection.execute("BEGIN IMMEDIATE")  # another run may be doing the same
+        connection.execute("BEGIN IMMEDIATE")  # another run can do the same
         (owner,) = connection.execute("PRAGMA application_id").fetchone()
         (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
         if owner != APPLICATION_ID and tables:
             raise StoreError(
-                f"{self.path} is a database of something else. Name another file for the trials."
+                f"{self.path} is a database of another program. Use another file for the trials."
             )
         with connection:
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")

@@ -1,9 +1,9 @@
 """The demo: stick figures and handwritten digits, a fifth of which are corrupted.
 
-Figures have known parts, which components are compared with. On digits, every method learns its
-basis from the corrupted table. Its scores are the squared error of the clean samples under that
-basis, relative to plain NMF fitted to the clean samples only, and the AUROC of its energies for
-telling corrupted samples from clean ones.
+Figures have known components, which are compared with the learned components. On digits, every
+method is fitted to the corrupted table. Its scores are the squared error of the clean samples,
+relative to plain NMF fitted to the clean samples only, and the AUROC with which its reconstruction
+errors separate corrupted from clean samples.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from sklearn.metrics import roc_auc_score
 from robustnmf.corruptions import spoil
 from robustnmf.estimators import ESTIMATORS, EucNMF, RobustNMF
 from robustnmf.exceptions import WeightCollapseWarning
-from robustnmf.metrics import match_parts, squared_errors
+from robustnmf.metrics import match_components, squared_errors
 
 SHARE = 0.2
 
@@ -38,13 +38,13 @@ METHODS = (*(name for name in ESTIMATORS if name != "RobustNMF"), "RobustNMF")
 
 SIDE = 32
 FIGURES_SEED = 1
-"""A draw like most: NMF of its good figures alone finds all limbs (benchmarks/figures.py)."""
+"""A typical draw: NMF of its good figures finds all limbs (benchmarks/figures.py)."""
 
 FOUND = 0.9
-"""Least cosine with its component for a limb to count as found."""
+"""A limb is found if the cosine with its component is at least this large."""
 
 SHOULDERS = ((11, -1), (11, 1), (20, -1), (20, 1))
-"""Row of the four joints, and on which side they are."""
+"""Rows and sides of the four joints."""
 ANGLES = (-60, -20, 20, 60)
 FIRST, LAST = 3, 9
 """Pixels of a limb, counted from its joint."""
@@ -70,7 +70,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Demo:
-    """Rows of all methods, and the table they were fitted to with the mask of its bad samples."""
+    """Rows of all methods, the table they were fitted to, and the mask of its bad samples."""
 
     rows: list[Row]
     bad: np.ndarray
@@ -121,7 +121,7 @@ def _fit(model: Any, X: np.ndarray) -> tuple[float, tuple[str, ...]]:
 
 @dataclass(frozen=True)
 class Figures:
-    """Table of figures (256, pixels) with noise, the true parts (16, pixels), and bad rows."""
+    """Table of figures (256, pixels), true components (16, pixels), and mask of bad rows."""
 
     X: np.ndarray
     parts: np.ndarray
@@ -130,9 +130,9 @@ class Figures:
 
 @dataclass(frozen=True)
 class Learned:
-    """Parts (16, pixels) that a method learned, in the order of the true ones, and their cosines.
+    """Learned components (16, pixels) in the order of the true components, and their cosines.
 
-    ``left_out`` are the samples it left out, if it leaves out any.
+    ``left_out`` is the mask of outliers, or None for methods without outliers.
     """
 
     method: str
@@ -145,8 +145,8 @@ def draw_figures(seed: int = FIGURES_SEED) -> Figures:
     """Draw all 256 figures, a fifth of them replaced by noise.
 
     The Swimmer data (Donoho and Stodden, 2003) are figures with four limbs, each in one of four
-    positions: 256 sums of 16 parts. Here every limb has a brightness of its own, and the torso,
-    which is in all figures and belongs to no part, is left out.
+    positions: 256 sums of 16 components. Here the limbs of a figure have different brightness, and
+    the torso, which is the same in all figures, is left out.
     """
     rng = np.random.default_rng(seed)
     parts = np.stack([_limb(*shoulder, angle) for shoulder in SHOULDERS for angle in ANGLES])
@@ -163,7 +163,7 @@ def draw_figures(seed: int = FIGURES_SEED) -> Figures:
 
 
 def _limb(row: int, side: int, degrees: float) -> np.ndarray:
-    """Draw a line (pixels,) that begins near a joint."""
+    """Draw a line (pixels,) from a joint."""
     image = np.zeros((SIDE, SIDE))
     angle = np.deg2rad(degrees if side > 0 else 180 - degrees)
     for length in np.linspace(FIRST, LAST, 4 * LAST):
@@ -184,9 +184,9 @@ def fit_figures(seed: int = FIGURES_SEED) -> tuple[Figures, list[Learned]]:
     learned = []
     for name, model in models.items():
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # that a fifth of the samples is left out, too
+            warnings.simplefilter("ignore")  # a fifth of the samples are outliers
             model.fit(figures.X)
-        _, matches, cosines = match_parts(figures.parts, model.components_)
+        _, matches, cosines = match_components(figures.parts, model.components_)
         left_out = model.outliers_ if name == ROBUST else None
         learned.append(Learned(name, model.components_[matches], cosines, left_out))
     return figures, learned

@@ -1,8 +1,8 @@
-"""The paper's six methods with their grids, and what the paper leaves open, decided once.
+"""The paper's six methods with their grids, and the settings that the paper does not specify.
 
-The protocol was chosen by the paper's EucNMF column alone, then frozen. The search behind it is
-``benchmarks/protocol.py``, its outcome ``results/paper/protocol.md``. Scalings that random starts
-do not tell apart are tied; ``benchmarks/scalings.py`` decides ties.
+The protocol was chosen with the paper's EucNMF column only and then frozen: the search is
+``benchmarks/protocol.py``, its result ``results/paper/protocol.md``. If random starts do not
+distinguish scalings, ``benchmarks/scalings.py`` decides.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from robustnmf.corruptions import gaussian
 from robustnmf.weightings import L21, Entropy, Fuzzy, Huber, Uniform, Weighting
 
 ParameterValue = float | str | None
-"""Value of a hyperparameter: a number, "auto", or None for a method that has none."""
+"""Value of a hyperparameter: a number, "auto", or None for a method without one."""
 
 
 @dataclass(frozen=True)
 class Method:
-    """A method as experiments run it."""
+    """A method of the experiments."""
 
     name: str
     weighting: Callable[..., Weighting]  # takes the value of the hyperparameter, if there is one
     parameter: str | None = None
     grid: tuple[float, ...] = ()  # values that the paper chooses from, by the labels
-    default: ParameterValue = None  # needs no labels; "auto" follows from the energies
+    default: ParameterValue = None  # needs no labels; "auto" is estimated from the energies
     structure: str = "free"
 
     @property
     def values(self) -> tuple[ParameterValue, ...]:
-        """Return every value that is run: the grid, and the default if it is not on it."""
+        """Return all values to run: the grid, and the default if it is not on the grid."""
         if self.parameter is None:
             return (None,)
         extra = () if self.default in self.grid else (self.default,)
@@ -62,17 +62,17 @@ PROPOSED = ("FWRNMF", "EWRNMF")
 
 
 def _shifted(X: np.ndarray) -> np.ndarray:
-    """Shift features that hold values below zero by their minimum."""
+    """Shift features with negative values by their minimum."""
     return X - np.minimum(X.min(axis=0), 0.0)
 
 
 def _divide(table: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    """Divide by sizes; what has size zero stays."""
+    """Divide by sizes; rows or columns of size zero are unchanged."""
     return table / np.where(sizes > 0, sizes, 1.0)
 
 
 def unit_rows(table: np.ndarray) -> np.ndarray:
-    """Return rows of norm one; rows of zeros stay."""
+    """Return rows of norm one; rows of zeros are unchanged."""
     return _divide(table, np.linalg.norm(table, axis=1, keepdims=True))
 
 
@@ -83,27 +83,27 @@ SCALINGS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "maxima": lambda X: _divide(_shifted(X), _shifted(X).max(axis=0)),
     "samples": lambda X: unit_rows(_shifted(X)),
 }
-"""By name: as they are (no value below zero), over the largest value, each feature from 0 to 1,
-each feature over its largest value, each sample of norm one."""
+"""Scalings by name: unchanged (shifted if negative), divided by the largest value, each feature to
+[0, 1], each feature divided by its largest value, each sample to norm one."""
 
 
 @dataclass(frozen=True)
 class Protocol:
-    """How a table becomes scores."""
+    """The settings from a table to scores."""
 
     scaling: tuple[tuple[str, str], ...] = ()  # one of ``SCALINGS`` by dataset, else "features"
     noise: float = 0.05  # level c of ``X + c N(0, X)``
     noise_on: str = "scaled"  # noise is added after the scaling; "raw": before
-    noise_seed: int = 0  # of the one draw that all methods and starts share
+    noise_seed: int = 0  # all methods and starts have the same noise
     starts: int = 10  # random starts of every method
-    iterations: int = 200  # of the paper's multiplicative updates, no more and no fewer
-    codes: str = "unit"  # codes are brought to norm one before k-means; "raw": they are not
+    iterations: int = 200  # exact number of the paper's multiplicative updates
+    codes: str = "unit"  # codes are scaled to norm one before k-means; "raw": they are not
     kmeans_init: str = "k-means++"
-    kmeans_starts: int = 10  # of which the best by inertia counts
-    seed: int = 0  # from which all starts follow
+    kmeans_starts: int = 10  # the best by inertia is used
+    seed: int = 0  # of all starts
 
     def table(self, dataset: str, X: np.ndarray, noise: float) -> np.ndarray:
-        """Return the data of a dataset as methods see them."""
+        """Return the scaled and noisy data of a dataset."""
         scaled = SCALINGS[self.scaling_of(dataset)]
         if self.noise_on == "raw":
             return scaled(gaussian(_shifted(X), noise, self.noise_seed))
@@ -133,4 +133,4 @@ PROTOCOL = Protocol(
         ("digits", "largest"),
     )
 )
-"""The frozen one."""
+"""The frozen protocol."""

@@ -44,7 +44,7 @@ def is_available(name: str, data_dir: DataDir) -> bool:
 
 @dataclass(frozen=True)
 class Plan:
-    """The items of a run with the trials they need, and items left out for lack of data."""
+    """The items of a run with their trials, and items that are skipped because data are missing."""
 
     items: tuple[Item, ...]
     scope: Scope

@@ -1,8 +1,8 @@
 """Finished trials of the paper's experiments.
 
-A row is keyed by what its numbers depend on: the specification of its task, the value of the
-hyperparameter, the start, and the code. Machines and devices agree to rounding, after which k-means
-may differ in a sample or two; each row names the machine that computed it.
+The key of a row is the specification of its task, the value of the hyperparameter, the start, and
+the version of the code. Fits agree up to rounding between machines, but k-means can then differ in
+a sample or two; each row therefore has the name of its machine.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class Store(Database):
 
 
 def task_key(task: Task) -> str:
-    """Return the digest of all that the scores of a task depend on."""
+    """Return the digest of the specification of a task and of the code."""
     return digest_of(json.dumps(task.specification, sort_keys=True), code_version())
 
 

@@ -44,8 +44,8 @@ BATCH_MEMBERS = 50
 class Task:
     """The trials of one method on one table, for several values and starts.
 
-    ``subset`` is (number of classes, number of the draw) if the table holds a random subset of
-    the classes only.
+    ``subset`` is (number of classes, number of the draw) if the table has only a random subset of
+    the classes.
     """
 
     dataset: str
@@ -86,7 +86,7 @@ class Task:
 
     @property
     def specification(self) -> dict[str, Any]:
-        """Return what the scores depend on besides the code, the value and the start."""
+        """Return the settings of the scores, except the code, the value and the start."""
         settings = asdict(self.protocol) | {
             "scaling": self.protocol.scaling_of(self.dataset),
             "noise": self.noise,
@@ -125,7 +125,7 @@ class Scores:
 
 
 Point = tuple[Task, ParameterValue]
-"""A task and a value of its hyperparameter; all starts of it are fitted together."""
+"""A task and a value of its hyperparameter; all its starts are fitted together."""
 
 
 def run(

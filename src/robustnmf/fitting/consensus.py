@@ -94,7 +94,7 @@ class Consensus:
 
 def screened_once(settings: FitSettings) -> FitSettings:
     """Return the settings of the fit that precedes the runs, with at most one screening."""
-    init = "robust" if settings.parts.weighting.needs_screening else "random"
+    init = "robust" if settings.spec.weighting.needs_screening else "random"
     return replace(settings, n_init=1, random_state=0, init=init, verbose=0)
 
 
@@ -140,7 +140,7 @@ def _run_all(
     def best_encoder() -> Encoder:
         best = int(np.argmin(np.where(runs.done, runs.objectives, np.inf)))
         basis = on_device_of(plan.engine.like, runs.components[best] / plan.engine.scale)
-        return plan.encoder(basis, settled.parts.weighting.rescaled(1.0 / plan.unit))
+        return plan.encoder(basis, settled.spec.weighting.rescaled(1.0 / plan.unit))
 
     plan_runs = resampled_plans(plan, settled, options.resample, most)
     batches = list(runs.batches(fitting_members(plan, most)))
@@ -163,7 +163,7 @@ def encode_medians(plan: FitPlan, consensus: Consensus) -> tuple[FitPlan, Fitted
     medians: Array = consensus.groups.medians / engine.scale
     basis = on_device_of(engine.like, medians, engine.like.dtype)
     start = encoded_start(engine, plan.problem, basis[None, ...])
-    weighting = consensus.settled.parts.weighting.rescaled(1.0 / plan.unit)
+    weighting = consensus.settled.spec.weighting.rescaled(1.0 / plan.unit)
     (member,) = fit(engine, plan.problem, [weighting], start, max_iter=0, tol=1.0)
     return plan, member
 

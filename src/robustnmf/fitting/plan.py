@@ -114,7 +114,7 @@ class FitPlan:
         results are NumPy arrays.
         """
         settings = self.settings
-        weightings = [settings.parts.weighting] if weightings is None else weightings
+        weightings = [settings.spec.weighting] if weightings is None else weightings
         scaled = [self._in_units(weighting) for weighting in weightings]
         members = [weighting for weighting in scaled for _ in range(self.start.basis.shape[0])]
         engine, problem, start = self.engine, self.problem, self.start
@@ -167,7 +167,7 @@ class FitPlan:
             )
         identity = self._identity(parameters, start)
         target = Path(os.path.expanduser(path))
-        return Checkpoint.at(target, identity, self.settings.parts.weighting, float(every))
+        return Checkpoint.at(target, identity, self.settings.spec.weighting, float(every))
 
     def _identity(self, parameters: Mapping[str, Any], start: Sequence[Any]) -> dict[str, Any]:
         """Return the properties that identify this fit, as JSON-serialisable values."""
@@ -231,8 +231,8 @@ class FitPlan:
 
 def check_source(settings: FitSettings, source: Source) -> Source:
     """Read or scan X, and refuse data that the loss, weighting or structure cannot use."""
-    source = source.checked(settings.parts, learning=True)
-    settings.parts.loss.check_features(source.shape[1])
+    source = source.checked(settings.spec, learning=True)
+    settings.spec.loss.check_features(source.shape[1])
     return source
 
 
@@ -252,17 +252,17 @@ def plan_fit(
     ``weightings`` is the number of weightings in the batch, and ``screened`` allows a screening of
     samples and entries.
     """
-    parts, problem = settings.parts, settings.problem()
+    spec, problem = settings.spec, settings.problem()
     samples, features = source.shape
     weights = check_weights(sample_weight, samples)
     rank = rank_of(settings, source.shape, W, H)
     engine = source.engine(
-        problem, parts.weighting, rank, weightings * settings.n_init, sample_weight=weights
+        problem, spec.weighting, rank, weightings * settings.n_init, sample_weight=weights
     )
     columns = rank * weightings * settings.n_starts
     engine.use_codes_store(columns, None if codes_path is None else codes_path.parent)
     fixed = check_fixed(settings, rank, engine)
-    loss = parts.loss.rescaled(1.0 / engine.scale)
+    loss = spec.loss.rescaled(1.0 / engine.scale)
     with engine.thread_pool():
         unpenalised = replace(problem, loss=loss, fixed=fixed)
         beginning = begin(settings, engine, unpenalised, rank, W, H, screened)
@@ -270,7 +270,7 @@ def plan_fit(
     balance = beginning.balance
     shape = samples if weights is None else float(weights.sum()), features
     problem = Problem(
-        beginning.loss, parts.structure, problem.solver,
+        beginning.loss, spec.structure, problem.solver,
         None if fixed is None else fixed * balance,
         *_penalties(settings, engine, shape, balance),
     )  # fmt: skip
@@ -288,7 +288,7 @@ def _penalties(
     scikit-learn adds penalties to half the squared error, but energies are the full squared error;
     other losses have no such factor. ``shape`` is (sum of the sample weights, features).
     """
-    loss, weighting, _ = settings.parts
+    loss, weighting, _ = settings.spec
     n_samples, n_features = shape
     scale, l1_ratio = engine.scale, settings.l1_ratio
     energy = scale**loss.degree

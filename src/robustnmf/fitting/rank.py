@@ -112,7 +112,7 @@ def draw_rank_rows(settings: FitSettings, source: Source, sample_weight: Any = N
     All that have a weight, in their order, up to ``MAX_ROWS``; of more, the same ones for every
     kind of X.
     """
-    weighting = settings.parts.weighting
+    weighting = settings.spec.weighting
     engine = source.engine(settings.problem(), weighting, 1, sample_weight=sample_weight)
     with engine.thread_pool():
         rows = draw_rows(engine, MAX_ROWS).rows
@@ -181,7 +181,7 @@ def compare_ranks(
 
 def _settle(settings: FitSettings, table: Any) -> tuple[FitSettings, Settled]:
     """Fit once and fix the weights of the samples; also return the settings of all further fits."""
-    if settings.parts.structure.mixes_samples:
+    if settings.spec.structure.mixes_samples:
         raise ValueError("select_rank is not for convex structures, which mix all samples.")
     fixed = settings.fixed_components
     rank = max(default_rank(table.shape), 1 if fixed is None else len(fixed))
@@ -191,7 +191,7 @@ def _settle(settings: FitSettings, table: Any) -> tuple[FitSettings, Settled]:
         plan = plan_fit(once, check_source(once, source_for(table, settings.name)))
         settled = settle(plan)
     plan.engine.close()
-    return replace(settings, parts=settled.run_parts), settled
+    return replace(settings, spec=settled.run_spec), settled
 
 
 def largest_rank(X: Any, hidden: float = 0.1) -> int:
@@ -378,7 +378,7 @@ def _fit_ranks(
 
     with engine.thread_pool():
         starts = [_padded(start_of(int(k)), plan.rank) for k in ranks]
-    weightings = [settings.parts.weighting.rescaled(1.0 / plan.unit)] * len(ranks)
+    weightings = [settings.spec.weighting.rescaled(1.0 / plan.unit)] * len(ranks)
     fitted = fit(
         engine, problem, weightings, _stacked(starts), max_iter=settings.max_iter, tol=settings.tol
     )
@@ -423,7 +423,7 @@ def _basis_of_columns(plan: FitPlan, codes: Array, importances: Array, table: An
     The transposed problem: columns are encoded by the codes of the samples. A weight of a sample is
     the loss of that many times its values, as losses are homogeneous.
     """
-    loss = plan.settings.parts.loss
+    loss = plan.settings.spec.loss
     weights = np.asarray(importances / importances.max(), dtype=np.float64) ** (1.0 / loss.degree)
     counted_samples = (weights > 0) & codes.any(axis=1)
     factors = weights[counted_samples].astype(codes.dtype)
@@ -442,7 +442,7 @@ def _sparse_error(plan: FitPlan, table: Any, codes: Array, basis: Array) -> np.n
     means = []
     for at in range(0, table.shape[0], step):
         dense = table[at : at + step].toarray() / plan.engine.scale
-        entries = plan.settings.parts.loss.entries(dense, codes[at : at + step] @ basis)
+        entries = plan.settings.spec.loss.entries(dense, codes[at : at + step] @ basis)
         means.append(np.asarray(entries, dtype=np.float64).mean(axis=1))
     return np.concatenate(means) * plan.unit
 

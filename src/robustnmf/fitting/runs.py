@@ -139,13 +139,13 @@ def fitting_members(plan: FitPlan, most: int) -> int:
 class Settled:
     """The model and the weights of the samples that all runs share.
 
-    ``parts`` is the model of the settings with automatic parameters fixed, ``run_parts`` the model
+    ``spec`` is the model of the settings with automatic parameters fixed, ``run_spec`` the model
     of the runs, both in the user's units, and ``weights`` (samples,) are the weights in all runs.
     ``reference`` is the basis from the screening of the entries in the user's units, if any.
     """
 
-    parts: ModelSpec
-    run_parts: ModelSpec
+    spec: ModelSpec
+    run_spec: ModelSpec
     weights: np.ndarray | None
     reference: Array | None = None
 
@@ -158,21 +158,21 @@ def settle(plan: FitPlan) -> Settled:
     values can be compared.
     """
     sample_weight, scale = plan.sample_weight, plan.engine.scale
-    parts = plan.settings.parts._replace(loss=plan.problem.loss.rescaled(scale))
+    spec = plan.settings.spec._replace(loss=plan.problem.loss.rescaled(scale))
     reference = None if plan.reference is None else plan.reference * scale
-    if isinstance(parts.weighting, Uniform):
-        return Settled(parts, parts, sample_weight, reference)
+    if isinstance(spec.weighting, Uniform):
+        return Settled(spec, spec, sample_weight, reference)
     (member,) = plan.run()
-    parts = parts._replace(weighting=member.weighting.rescaled(plan.unit))
-    if parts.weighting.per_entry:  # weights of entries are not weights of samples
-        return Settled(parts, parts, sample_weight)
+    spec = spec._replace(weighting=member.weighting.rescaled(plan.unit))
+    if spec.weighting.per_entry:  # weights of entries are not weights of samples
+        return Settled(spec, spec, sample_weight)
     rows = to_numpy(plan.engine.row_weight)
     shares = to_numpy(
         member.weighting.normalised_weights(member.importances, plan.engine.row_weight)
     )
     weights = np.where(rows > 0, shares / np.where(rows > 0, rows, 1.0), 0.0)
     weights = weights / weights.max() * (1.0 if sample_weight is None else sample_weight)
-    return Settled(parts, parts._replace(weighting=Uniform()), weights, reference)
+    return Settled(spec, spec._replace(weighting=Uniform()), weights, reference)
 
 
 def run_batch(plan: FitPlan, runs: Runs, batch: np.ndarray) -> None:
@@ -194,9 +194,7 @@ def resampled_plans(
 
     The last plan is cached, because all batches of a resample are run in a row.
     """
-    settings = replace(
-        plan.settings, parts=settled.run_parts, init="random", n_components=plan.rank
-    )
+    settings = replace(plan.settings, spec=settled.run_spec, init="random", n_components=plan.rank)
 
     def plan_runs(seed: int) -> FitPlan:
         rng = np.random.default_rng(seed)

@@ -32,13 +32,13 @@ class FitSettings:
     """The parameters of an estimator, validated.
 
     Estimators build it; planning, runs, comparisons of ranks and consensus read it. ``name`` is
-    the name of the estimator, for messages, ``parts`` are loss, weighting and structure, and
+    the name of the estimator, for messages, ``spec`` has loss, weighting and structure, and
     ``init`` is never None. The other fields are parameters of :class:`RobustNMF`; estimators
     without some of them use the defaults.
     """
 
     name: str
-    parts: ModelSpec
+    spec: ModelSpec
     n_components: int | str | None
     solver: str
     init: str
@@ -55,7 +55,7 @@ class FitSettings:
 
     def with_weighting(self, weighting: Weighting) -> FitSettings:
         """Return the settings with another weighting."""
-        return replace(self, parts=self.parts._replace(weighting=weighting))
+        return replace(self, spec=self.spec._replace(weighting=weighting))
 
     @property
     def chooses_rank(self) -> bool:
@@ -83,10 +83,10 @@ class FitSettings:
 
         Raise an error if the solver does not support the loss or the structure.
         """
-        loss, _, structure = self.parts
+        loss, _, structure = self.spec
         solver = SOLVER_ALIASES.get(self.solver, self.solver)
         if solver == "auto":
-            solver = fastest_solver(self.parts)
+            solver = fastest_solver(self.spec)
         reason = unsupported_solver_reason(loss, structure, solver)
         if reason is not None:
             alias = "" if solver == self.solver else f"solver={self.solver!r} means {solver!r}: "
@@ -94,7 +94,7 @@ class FitSettings:
         return Problem(loss, structure, SOLVERS[solver]())
 
 
-PARAMETERS = tuple(f.name for f in fields(FitSettings) if f.name not in ("name", "parts"))
+PARAMETERS = tuple(f.name for f in fields(FitSettings) if f.name not in ("name", "spec"))
 """Fields that are parameters of estimators."""
 
 

@@ -130,7 +130,7 @@ def begin(
         return Beginning(problem.loss, start, balance)
     may_screen = screened and problem.fixed is None
     is_plain = is_free and reference is None and not settings.has_penalty
-    if may_screen and is_plain and settings.parts.weighting.needs_screening:
+    if may_screen and is_plain and settings.spec.weighting.needs_screening:
         screening = screen(engine, problem, rank, settings.init, seeds)
         if screening is not None:
             return Beginning(problem.loss, screening.start, screening=screening)
@@ -213,7 +213,7 @@ def _custom_start(
 
 def check_fixed(settings: FitSettings, rank: int, engine: Engine) -> Array | None:
     """Validate ``fixed_components`` and return them in the units of the engine."""
-    structure, fixed = settings.parts.structure, settings.fixed_components
+    structure, fixed = settings.spec.structure, settings.fixed_components
     if fixed is None:
         return None
     if structure.mixes_samples:

@@ -110,7 +110,7 @@ def begin_stream(
     plan = plan_fit(settings, source, W=W, H=H, sample_weight=sample_weight)
     check_complete(plan.engine)
     plan = replace(plan, problem=replace(plan.problem, solver=SOLVERS["hals"]()))
-    requested_weighting = settings.parts.weighting.rescaled(1.0 / plan.unit)
+    requested_weighting = settings.spec.weighting.rescaled(1.0 / plan.unit)
     size = plan.engine.typical_size(plan.problem.loss.degree)
     return plan, plan.best(plan.run()), Stream(plan.problem, requested_weighting, size)
 

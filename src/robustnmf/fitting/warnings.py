@@ -50,7 +50,7 @@ def warn_of_fit(plan: FitPlan, result: FitResult, penalised_energies: Array) -> 
     ``penalised_energies`` (samples,), in the user's units, determine the weights.
     """
     warn_if_collapsed(plan, result, penalised_energies)
-    if plan.settings.parts.weighting.needs_screening:
+    if plan.settings.spec.weighting.needs_screening:
         warn_of_few_samples(plan)
     if plan.screening is not None:
         warn_of_outliers(plan, plan.screening, result)

@@ -95,13 +95,13 @@ def unsupported_solver_reason(loss: Loss, structure: Structure, solver: str) -> 
     return None
 
 
-def fastest_solver(parts: ModelSpec) -> str:
+def fastest_solver(spec: ModelSpec) -> str:
     """Return the name of the solver that ``"auto"`` stands for.
 
     This is not HALS with weights of entries: if most weights are small, its majorant with one Gram
     matrix lies far above the loss.
     """
-    loss, weighting, structure = parts
+    loss, weighting, structure = spec
     names = [n for n in AUTOMATIC if not (weighting.per_entry and SOLVERS[n].quadratic)]
     return next(name for name in names if unsupported_solver_reason(loss, structure, name) is None)
 

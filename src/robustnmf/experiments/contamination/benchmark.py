@@ -32,7 +32,7 @@ TUNED_SEEDS = tuple(range(5))
 """Tables and seeds that the rules of the library were derived from; all others are held out."""
 
 MINORITY = ("small_cluster", "noise", 0.15)
-"""Dataset, corruption and share of one more scenario: a cluster as small as its noise."""
+"""Dataset, corruption and share of one more scenario: a cluster that is as small as the noise."""
 
 QUICK = {
     "datasets": ("digits", "wdbc", SYNTHETIC, "three_clusters", IRIS),
@@ -57,7 +57,7 @@ class Plan:
     quick: bool = False
 
     def groups_of(self, scenario: Scenario) -> tuple[str, ...]:
-        """Return the groups that a scenario is run with; detectors at a table's own rank only."""
+        """Return the groups of a scenario; detectors only run at the default rank of a table."""
         return tuple(g for g in self.groups if g != "detectors" or not scenario.rank)
 
 
@@ -106,25 +106,26 @@ def check_names(names: Iterable[str], valid: Collection[str]) -> None:
     """Refuse names that are not valid."""
     for name in names:
         if name not in valid:
-            raise ValueError(f"{name!r} is none of {', '.join(valid)}.")
+            raise ValueError(f"{name!r} is not one of {', '.join(valid)}.")
 
 
 def find_tables(
     names: Iterable[str], data_dir: DataDir, *, required: bool
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Split tables into those with data on this machine and others, refused where required."""
+    """Split tables into available and missing tables; refuse missing tables that are required."""
     names = tuple(names)
     available = tuple(name for name in names if is_available(name, data_dir))
     missing = tuple(name for name in names if name not in available)
     if required and missing:
         raise ValueError(
-            f"there are no data of {missing[0]} here. robustnmf datasets says where to get them."
+            f"the data of {missing[0]} are not on this machine. Run robustnmf datasets to see "
+            "where to get them."
         )
     return available, missing
 
 
 def is_available(dataset: str, data_dir: DataDir = None) -> bool:
-    """Return whether a table needs no file, or has one on this machine."""
+    """Return whether a table needs no file or its file is on this machine."""
     return dataset in EMBEDDED or is_dataset_available(dataset, data_dir)
 
 
@@ -135,7 +136,7 @@ def _scenarios(
     shares: tuple[float, ...],
     ranks: tuple[int, ...],
 ) -> Iterator[Scenario]:
-    """Yield the clean table at every rank, then every corruption at its own rank."""
+    """Yield the clean table at every rank, then every corruption at the default rank."""
     for share in shares:
         if not share:
             for rank in ranks:
@@ -157,7 +158,7 @@ def run(
     progress: Progress = lambda what, done, total: None,
     score: ScoreGroups = score_groups,
 ) -> None:
-    """Score the unfinished scenarios of a plan; each is written to the store as it ends."""
+    """Score the unfinished scenarios of a plan; write each to the store when it is finished."""
     finished = store.finished_keys()
     missing_groups = {
         scenario: tuple(

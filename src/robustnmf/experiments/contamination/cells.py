@@ -1,4 +1,4 @@
-"""Cells of a benchmark, their summaries by band and part, and goals: both benchmarks use them."""
+"""Cells of a benchmark, their summaries by band and part, and goals, for both benchmarks."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from robustnmf.experiments.contamination.store import ScenarioStore
 from robustnmf.experiments.outcome import Cell, Grid
 
 ROUNDING = 5e-4
-"""Difference below which figures count as equal: half a unit of the third digit."""
+"""Numbers are equal if they differ less: half a unit of the third digit."""
 
 Row = tuple[Scenario, Score]
 Value = Callable[[Scenario, Score], float]
-"""A number of a score; NaN where there is none."""
+"""Returns a number of a score; NaN if there is none."""
 
 Parts = Mapping[str, Callable[[Scenario], bool]]
-"""Which scenarios belong to a part, by its name."""
+"""Returns whether a scenario belongs to a part, by the name of the part."""
 
 
 class Place(NamedTuple):
-    """A cell of the benchmark, averaged over its seeds; rank 0 is the table's own."""
+    """A cell of the benchmark, averaged over its seeds; rank 0 is the default of the table."""
 
     dataset: str
     corruption: str
@@ -40,22 +40,22 @@ class Place(NamedTuple):
 
 
 class CellBand(Protocol):
-    """Some cells of a benchmark, with goals for their figures."""
+    """Some cells of a benchmark, with goals for their summary."""
 
     @property
     def title(self) -> str: ...
 
     @property
     def goals(self) -> dict[str, float]:
-        """Return the goals there are, by the name of the figure."""
+        """Return the goals by the name of the number."""
 
     def contains(self, place: Place) -> bool:
-        """Return whether a cell belongs to it."""
+        """Return whether a cell belongs to the band."""
 
 
 @dataclass(frozen=True)
 class Summary:
-    """Mean, 95th percentile and worst of some cells, and which cell is the worst."""
+    """Mean, 95th percentile and worst of some cells, and the worst cell."""
 
     mean: float
     percentile: float
@@ -64,13 +64,13 @@ class Summary:
 
     @classmethod
     def of(cls, cells: Mapping[Place, float]) -> Summary:
-        """Summarise cells; there has to be one."""
+        """Summarise at least one cell."""
         values, at = list(cells.values()), max(cells, key=lambda place: cells[place])
         return cls(float(np.mean(values)), float(np.percentile(values, 95)), cells[at], at)
 
     @property
     def figures(self) -> dict[str, float]:
-        """Return the figures by name, as goals name them."""
+        """Return the numbers by name, as in goals."""
         return {"mean": self.mean, "95th percentile": self.percentile, "worst": self.worst}
 
     def meets(self, goals: Mapping[str, float]) -> bool:
@@ -98,7 +98,7 @@ def split_by(tuned_datasets: Collection[str], tuned_seeds: Collection[int]) -> P
 
 
 def split_rows(rows: Sequence[Row], parts: Parts) -> dict[str, list[Row]]:
-    """Split rows into parts; those without rows are left out."""
+    """Split rows into parts without empty parts."""
     by_part = {part: [row for row in rows if belongs(row[0])] for part, belongs in parts.items()}
     return {part: part_rows for part, part_rows in by_part.items() if part_rows}
 
@@ -123,7 +123,7 @@ def cells_in(cells: Mapping[Place, float], band: CellBand) -> dict[Place, float]
 
 
 def band_cell(cells: Mapping[Place, float], band: CellBand, form: str = ".3f") -> Cell:
-    """Format the figures of a band, marked where its goals are met; empty without cells."""
+    """Format the numbers of a band, marked if its goals are met; empty without cells."""
     band_cells = cells_in(cells, band)
     if not band_cells:
         return Cell("")
@@ -144,7 +144,7 @@ def part_grid(
 
 
 def number_cell(value: float | None, form: str, marks: tuple[str, ...] = ()) -> Cell:
-    """Format a number; an empty cell where there is none."""
+    """Format a number; NaN is an empty cell."""
     if value is None or not np.isfinite(value):
         return Cell("")
     return Cell(format(value, form), value, marks)
@@ -156,7 +156,7 @@ def goals_text(band: CellBand) -> str:
 
 
 def verdict(method: str, part: str, cells: Mapping[Place, float], band: CellBand) -> str:
-    """Say what a method reaches in a band, and whether goals are met; empty without cells."""
+    """Describe the results of a method in a band and whether goals are met; empty without cells."""
     band_cells = cells_in(cells, band)
     if not band_cells:
         return ""
@@ -194,7 +194,7 @@ def comparison(
     ours: Mapping[Place, float],
     baselines: Mapping[str, Mapping[Place, float]],
 ) -> str:
-    """Say whether our mean and worst are ahead of every baseline's; empty without any."""
+    """Describe whether our mean and worst are better than every baseline; empty without any."""
     behind = {name: figures_behind(ours, cells) for name, cells in baselines.items()}
     if all(figures is None for figures in behind.values()):
         return ""
@@ -204,7 +204,7 @@ def comparison(
 
 
 def failures(rows: Sequence[Row]) -> list[str]:
-    """Say which methods raised errors, in how many scenarios, and the first error of each."""
+    """Describe which methods raised errors, in how many scenarios, and the first error of each."""
     by_method: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
         if row[1].failure:

@@ -1,4 +1,4 @@
-"""Outlier detectors of scikit-learn and of this library, and errors under plain PCA."""
+"""Outlier detectors of scikit-learn and of this library, and errors of plain PCA."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from robustnmf.estimators import RobustNMFDetector
 
 
 class Detection(NamedTuple):
-    """Outlyingness (n_samples,) of every sample, which are flagged, and the time it took."""
+    """Outlyingness and mask of flagged samples (n_samples,), and the time in seconds."""
 
     outlyingness: np.ndarray
     flagged: np.ndarray | None = None
@@ -28,7 +28,7 @@ def isolation_forest(X: np.ndarray, rank: int) -> Detection:
 
 
 MANY_FEATURES = 20
-"""Number of features above which a robust covariance takes seconds, or is singular."""
+"""With more features, a robust covariance takes seconds or is singular."""
 
 
 def local_outlier_factor(X: np.ndarray, rank: int) -> Detection:
@@ -39,9 +39,9 @@ def local_outlier_factor(X: np.ndarray, rank: int) -> Detection:
 
 
 def elliptic_envelope(X: np.ndarray, rank: int) -> Detection:
-    """Run EllipticEnvelope, on principal components where features are too many for it.
+    """Run EllipticEnvelope, on principal components if there are too many features.
 
-    It flags a tenth of the samples whatever they are, so its flags are left out.
+    It always flags a tenth of the samples, so its flags are not used.
     """
     if X.shape[1] > MANY_FEATURES:
         X = PCA(min(rank, MANY_FEATURES), random_state=0).fit_transform(X)
@@ -55,7 +55,7 @@ def robust_nmf(X: np.ndarray, rank: int) -> Detection:
 
 
 def pca_error(X: np.ndarray, rank: int) -> Detection:
-    """Return the squared errors under principal components."""
+    """Return the squared errors of PCA."""
     model = PCA(rank, random_state=0).fit(X)
     return Detection(((X - model.inverse_transform(model.transform(X))) ** 2).sum(axis=1))
 

@@ -1,4 +1,4 @@
-"""Scores of estimators that a user brings, beside the methods of the benchmark."""
+"""Scores of the user's estimators in the benchmark."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def score_estimators(
 ) -> dict[str, list[Score]]:
     """Score groups of methods, ``GROUP`` among them, on the data of a scenario.
 
-    An estimator that raises an error has it as the failure of its score.
+    If an estimator raises an error, it is stored as the failure of its score.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # failures and errors show in the tables
@@ -74,5 +74,5 @@ def _score(judge: Judge, name: str, estimator: Any, match_rank: bool) -> Score:
 
 
 def _floats(array: Any) -> np.ndarray:
-    """Return an array of any library as floats of NumPy."""
+    """Return an array of any library as a NumPy array of floats."""
     return np.asarray(to_numpy(array) if is_foreign(array) else array, dtype=np.float64)

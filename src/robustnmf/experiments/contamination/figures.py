@@ -1,4 +1,4 @@
-"""Detection, known parts, and error against the share of bad samples, at each table's own rank."""
+"""Detection, true components, and errors by share of bad samples, at the default rank."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def over_shares(rows: Sequence[Row], methods: Sequence[str]) -> Outcome:
 
 
 def detection(rows: Sequence[Row]) -> Outcome | None:
-    """Tabulate how well detectors rank the bad samples, and what they flag of clean tables."""
+    """Tabulate how well detectors rank bad samples, and what share of clean tables they flag."""
     rows = _own_rank(rows)
     shares = {scenario.share for scenario, _ in rows if scenario.share}
     if not shares:
@@ -98,7 +98,7 @@ def _flags_of_clean_tables(rows: Sequence[Row]) -> list[Grid]:
 
 
 def known_parts(rows: Sequence[Row], methods: Sequence[str]) -> Outcome | None:
-    """Tabulate the distance from the known parts of the synthetic table."""
+    """Tabulate the distance from the true components of the synthetic table."""
     selection = [row for row in _own_rank(rows) if row[0].dataset == SYNTHETIC]
     shares = sorted({scenario.share for scenario, _ in selection})
     table = []
@@ -121,5 +121,5 @@ def known_parts(rows: Sequence[Row], methods: Sequence[str]) -> Outcome | None:
 
 
 def _own_rank(rows: Sequence[Row]) -> list[Row]:
-    """Return the rows of scenarios at the table's own rank."""
+    """Return the rows of scenarios at the default rank of the table."""
     return [row for row in rows if not row[0].rank]

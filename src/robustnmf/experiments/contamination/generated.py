@@ -1,4 +1,4 @@
-"""Generated tables: known parts, clusters, rare features, heavy tails, counts."""
+"""Generated tables: known components, clusters, rare features, heavy tails, counts."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import NamedTuple
 import numpy as np
 
 SAMPLES = 900
-"""Samples of a generated table."""
+"""Number of samples of a generated table."""
 
 FEW, VERY_FEW = 60, 36
-"""The same of tables with few samples; two thirds of them are for training."""
+"""The same for tables with few samples; two thirds of them are for training."""
 
 
 class GeneratedTable(NamedTuple):
-    """A table, the parts it is made of where they are known, and the rank it is fitted with."""
+    """A table, its true components if they are known, and its number of components."""
 
     X: np.ndarray
     parts: np.ndarray | None
@@ -26,7 +26,7 @@ Rule = Callable[[np.random.Generator], GeneratedTable]
 
 
 def synthetic(rng: np.random.Generator) -> GeneratedTable:
-    """Generate samples of ten known parts, with noise of a tenth of the mean."""
+    """Generate samples of ten known components, with noise of a tenth of the mean."""
     parts = rng.gamma(0.3, size=(10, 60))
     parts /= np.linalg.norm(parts, axis=1, keepdims=True)
     exact = rng.gamma(0.5, size=(SAMPLES, 10)) @ parts
@@ -42,9 +42,9 @@ def clusters(
     noise: float = 0.1,
     samples: int = SAMPLES,
 ) -> Rule:
-    """Return the rule of a table of clusters, one profile each, with multiplicative noise.
+    """Return a generator of a table of clusters, one profile each, with multiplicative noise.
 
-    With ``apart`` profiles have disjoint features, otherwise all features.
+    With ``apart``, the profiles have disjoint features, otherwise all features.
     """
 
     def rule(rng: np.random.Generator) -> GeneratedTable:
@@ -62,7 +62,7 @@ def clusters(
 
 
 def rare_features(rng: np.random.Generator) -> GeneratedTable:
-    """Generate six continuous features of three parts, and twelve binary ones, 0.5 to 15% ones."""
+    """Generate six continuous features of three components, and twelve rare binary features."""
     parts = rng.gamma(1.0, size=(3, 6))
     continuous = rng.gamma(1.0, size=(SAMPLES, 3)) @ parts
     continuous = continuous / continuous.max(axis=0)
@@ -72,7 +72,7 @@ def rare_features(rng: np.random.Generator) -> GeneratedTable:
 
 
 def heavy_tailed(rng: np.random.Generator) -> GeneratedTable:
-    """Generate samples of five parts with log-normal amounts, and multiplicative noise."""
+    """Generate samples of five components with log-normal codes and multiplicative noise."""
     parts = rng.gamma(0.5, size=(5, 40))
     exact = rng.lognormal(sigma=1.2, size=(SAMPLES, 5)) @ parts
     return GeneratedTable(exact * np.exp(0.2 * rng.standard_normal(exact.shape)), parts, 5)
@@ -87,14 +87,14 @@ def counts(rng: np.random.Generator) -> GeneratedTable:
 
 
 def few_samples(rng: np.random.Generator) -> GeneratedTable:
-    """Generate a few samples of three parts, with multiplicative noise."""
+    """Generate a few samples of three components with multiplicative noise."""
     parts = rng.gamma(0.5, size=(3, 20))
     exact = rng.gamma(1.0, size=(FEW, 3)) @ parts
     return GeneratedTable(exact * np.exp(0.1 * rng.standard_normal(exact.shape)), parts, 3)
 
 
 def _sizes(shares: Sequence[float], samples: int) -> np.ndarray:
-    """Return integers in proportion to shares that add up to a number of samples."""
+    """Return integers that are proportional to shares and sum to a number of samples."""
     edges = np.round(samples * np.cumsum(shares) / np.sum(shares)).astype(int)
     return np.diff(edges, prepend=0)
 
@@ -114,4 +114,4 @@ GENERATED: dict[str, Rule] = {
     "heavy_tailed": heavy_tailed,
     "counts": counts,
 }
-"""By name. A new one is a function and a line here."""
+"""Generated tables by name; a new one is a function and a line here."""

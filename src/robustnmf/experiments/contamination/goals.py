@@ -32,7 +32,7 @@ LOST_GOAL, FLAGGED_GOAL, MINORITY_GOAL = 0.02, 0.03, 1.15
 
 
 class Band(NamedTuple):
-    """Range of shares of bad samples, with goals for RobustNMF (NaN where there is none)."""
+    """Range of shares of bad samples, with goals for RobustNMF (NaN if there is none)."""
 
     title: str
     lowest: float
@@ -43,12 +43,12 @@ class Band(NamedTuple):
 
     @property
     def goals(self) -> dict[str, float]:
-        """Return the goals there are, by the name of the figure."""
+        """Return the goals by the name of the number."""
         every = {"mean": self.mean, "95th percentile": self.percentile, "worst": self.worst}
         return {name: goal for name, goal in every.items() if np.isfinite(goal)}
 
     def without_goals(self) -> Band:
-        """Return the same band without goals, for values that have none."""
+        """Return the same band without goals."""
         return self._replace(mean=np.nan, percentile=np.nan, worst=np.nan)
 
     def contains(self, place: Place) -> bool:
@@ -67,7 +67,7 @@ PARTS = split_by(TUNED_DATASETS, TUNED_SEEDS)
 
 
 def parts_of(rows: Sequence[Row]) -> dict[str, list[Row]]:
-    """Split rows into tuned, other draws and held out; parts without rows are left out."""
+    """Split rows into tuned, other draws and held out, without empty parts."""
     return split_rows(rows, PARTS)
 
 
@@ -87,9 +87,9 @@ def value_of(scenario: Scenario, score: Score, score_name: str) -> float:
 
 
 def baseline_verdict(part: str, rows: Sequence[Row], band: Band) -> str:
-    """Say whether RobustNMF is ahead of every two-step baseline in a band, by mean and by worst.
+    """Describe whether mean and worst of RobustNMF are better than all two-step baselines.
 
-    Cells that both have are compared. The oracle is listed apart: it uses the true bad samples.
+    Common cells are compared. The oracle is separate because it uses the true bad samples.
     """
     ours = cells_in(means(rows, OURS, "error"), band)
     baselines = {m: cells_in(means(rows, m, "error"), band) for m in TWO_STEP}
@@ -99,7 +99,7 @@ def baseline_verdict(part: str, rows: Sequence[Row], band: Band) -> str:
 
 
 def lost_verdict(part: str, rows: Sequence[Row]) -> str:
-    """Say how many good samples of clean tables lose their weight."""
+    """Describe how many good samples of clean tables lose their weight."""
     cells = cells_in(means(rows, OURS, "lost"), CLEAN)
     if not cells:
         return ""
@@ -112,7 +112,7 @@ def lost_verdict(part: str, rows: Sequence[Row]) -> str:
 
 
 def flagged_verdict(rows: Sequence[Row]) -> str:
-    """Say how many samples of clean iris, digits and clusters our detector flags."""
+    """Describe how many samples of clean iris, digits and clusters our detector flags."""
     cells = {
         place: value
         for place, value in cells_in(means(rows, OUR_DETECTOR, "lost"), CLEAN).items()
@@ -129,7 +129,7 @@ def flagged_verdict(rows: Sequence[Row]) -> str:
 
 
 def minority_verdict(rows: Sequence[Row]) -> str:
-    """Say whether a small cluster survives beside as much noise, in every draw."""
+    """Describe whether a small cluster is kept in every draw if there is as much noise."""
     dataset, kind, share = MINORITY
     errors = [
         score.relative_error

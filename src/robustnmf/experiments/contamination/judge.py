@@ -10,29 +10,29 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 from robustnmf.estimators import RobustNMF
 from robustnmf.experiments.contamination.detection import Detection
 from robustnmf.experiments.contamination.scenario import Data
-from robustnmf.metrics import match_parts, squared_errors
+from robustnmf.metrics import match_components, squared_errors
 
 NO_WEIGHT = 0.1
-"""Share of the average importance below which a sample counts as one without weight."""
+"""A sample has lost its weight if its importance is below this share of the mean importance."""
 
 EXACT = 1e-6
-"""Squared error, relative to the squared norm, below which samples count as described exactly."""
+"""Samples are described exactly if their squared error over their squared norm is smaller."""
 
 
 @dataclass(frozen=True)
 class Score:
-    """Scores of one method in one scenario; NaN where a score does not apply.
+    """Scores of one method in one scenario; NaN if a score does not apply.
 
     Attributes
     ----------
     relative_error : float
-        Squared error of the held-back samples over that under the reference basis.
+        Squared error of the held-back samples, divided by the error of the reference basis.
     geometric_error : float
         Geometric mean over the held-back samples of the same ratio, sample by sample.
     lost : float
         Share of the good samples of the training table without weight, dropped or flagged.
     parts_distance : float
-        Mean of one less the cosine between learned and true parts.
+        Mean of one minus the cosine between learned and true components.
     auroc, precision : float
         Area under the ROC curve and average precision of the order of the samples.
     entry_auroc : float
@@ -44,11 +44,11 @@ class Score:
     effective_share : float
         Effective sample size over the number of samples.
     value : float
-        Value of the hyperparameter with the least error.
+        Value of the hyperparameter with the smallest error.
     seconds : float
-        Time of the fit; of the detector too where there is one.
+        Time of the fit, and of the detector if there is one.
     failure : str
-        Message of the error that the method raised; empty where there was none.
+        Message of the error that the method raised; empty if there was none.
     """
 
     method: str
@@ -68,7 +68,7 @@ class Score:
 
 
 class Reference:
-    """Errors of held-back samples under a basis, relative to those under plain NMF of clean data.
+    """Errors of held-back samples with a basis, relative to plain NMF of the clean data.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ class Reference:
     held_back : ndarray (n_held_back, n_features)
     rank : int
     parts : ndarray (n_parts, n_features), optional
-        True parts, where they are known.
+        True components, if they are known.
 
     Attributes
     ----------
@@ -97,11 +97,11 @@ class Reference:
         self._exact = np.maximum(EXACT * (held_back**2).sum(axis=1), 1e-300)
 
     def relative_error(self, errors: np.ndarray) -> float:
-        """Return the mean squared error of held-back samples over that of the reference."""
+        """Return the mean squared error of held-back samples relative to the reference."""
         return float((errors.mean() + self._floor) / (self._reference_errors.mean() + self._floor))
 
     def geometric_error(self, errors: np.ndarray) -> float:
-        """Return the geometric mean of the held-back samples' squared errors over the reference's.
+        """Return the geometric mean of squared errors of held-back samples over the reference's.
 
         Samples that both describe exactly have the ratio one.
         """
@@ -109,10 +109,10 @@ class Reference:
         return float(np.exp(np.log(ratios).mean()))
 
     def distance(self, basis: np.ndarray) -> float:
-        """Return one less the mean cosine between true parts and their best match in a basis."""
+        """Return one minus the mean cosine between true components and their matches in a basis."""
         if self._parts is None:
             return np.nan
-        _, _, cosines = match_parts(self._parts, basis)
+        _, _, cosines = match_components(self._parts, basis)
         return float(1.0 - cosines.mean())
 
 
@@ -123,7 +123,7 @@ class Judge(Reference):
     ----------
     data : Data
     device : str, optional
-        Where weights of entries are fitted.
+        Device on which weights of entries are fitted.
 
     Attributes
     ----------
@@ -148,7 +148,7 @@ class Judge(Reference):
         )  # fmt: skip
 
     def lost(self, dropped: np.ndarray) -> float:
-        """Return the share of the good samples, zero rows aside, that a mask (n_samples,) drops."""
+        """Return the share of good samples, without zero rows, that a mask (n_samples,) drops."""
         good = ~self.data.bad & self.data.dirty.any(axis=1)
         return float(dropped[good].mean())
 
@@ -171,7 +171,7 @@ class Judge(Reference):
 def plain_basis(X: np.ndarray, rank: int) -> np.ndarray:
     """Fit plain NMF and return its basis (rank, n_features).
 
-    The start is "nndsvda"; random where X has too few rows for that.
+    The start is "nndsvda", or random if X has too few rows.
     """
     init = "nndsvda" if rank <= min(X.shape) else "random"
     model = RobustNMF(rank, weighting="uniform", init=init, random_state=0)

@@ -22,10 +22,10 @@ from robustnmf.metrics import squared_errors
 from robustnmf.weightings import L21, Entropy, Fuzzy, Huber, Uniform, Weighting
 
 BEST = "best of grid"
-"""Suffix of a method's name: it has the value of the paper's grid with the least error."""
+"""Suffix of a method with the value of the paper's grid that has the smallest error."""
 
 CEILING = "plain NMF of the good ones"
-"""A detector that is fitted to the good samples only: an upper limit for the others."""
+"""A detector that is fitted to the good samples only, as an upper limit for the others."""
 
 OURS, PLAIN = "RobustNMF", "EucNMF"
 
@@ -59,7 +59,7 @@ def paper(judge: Judge) -> Iterator[Score]:
 
 
 def best_of_grid(judge: Judge) -> Iterator[Score]:
-    """Score the paper's grids; of each the value that is best on the samples held back."""
+    """Score the paper's grids, each with the value that is best on held-back samples."""
     grids = {name: method for name, method in METHODS.items() if method.grid}
     for per_entry in (False, True):
         batch = {n: m for n, m in grids.items() if m.make(m.grid[0]).per_entry == per_entry}
@@ -74,10 +74,10 @@ def best_of_grid(judge: Judge) -> Iterator[Score]:
 
 
 def detectors(judge: Judge) -> Iterator[Score]:
-    """Score the detectors of scikit-learn, and ours, by how they rank the samples.
+    """Score the ranking of the samples by our detector and by scikit-learn's.
 
-    ``lost`` is the share of the good samples that they flag with their defaults. On clean data
-    there is no other score, so that detectors without flags are left out.
+    ``lost`` is the share of the good samples that a detector flags by default. It is the only score
+    on clean data, so detectors without flags are skipped there.
     """
     for name in DETECTORS if judge.data.bad.any() else FLAGGING:
         yield attempt(name, partial(_score_of_detector, judge, name))

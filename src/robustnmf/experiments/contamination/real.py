@@ -45,7 +45,7 @@ from robustnmf.metrics import squared_errors
 
 SEED = 3
 FLOOR = 1e-4
-"""Share of the mean squared norm that is added to errors: ratios of tiny errors mean nothing."""
+"""Share of the mean squared norm that is added to errors, as ratios of tiny errors mean nothing."""
 
 PLAIN, GIVEN_FIRST = "plain NMF", f"{FOREST} given the share of bad samples, plain NMF"
 DETECTORS = {FOREST_FIRST: FOREST, FACTOR_FIRST: FACTOR}
@@ -109,7 +109,7 @@ KINDS = (
     *MAIN, ("scaled", 0.15), ("saturated", 0.15), *((name, 0.05) for name in list(SPOILERS)[1:]),
     *((name, 0.4) for name in list(SPOILERS)[2:]),
 )  # fmt: skip
-"""In the order in which they use the random numbers of a table: new ones go to the end."""
+"""Corruptions in the order in which they use the random numbers of a table: add new ones last."""
 
 
 @dataclass(frozen=True)

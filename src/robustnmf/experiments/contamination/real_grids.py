@@ -10,10 +10,10 @@ from robustnmf.experiments.contamination.cells import Row, number_cell
 from robustnmf.experiments.outcome import Cell, Chart, Grid, Line
 
 BEHIND = 0.01
-"""Difference of geometric means above which a note says that RobustNMF is behind."""
+"""A note lists cells where the geometric mean of RobustNMF is worse by more than this."""
 
 Kind = tuple[str, float]
-"""A way to spoil a table, and the share of bad samples or entries."""
+"""A way to corrupt a table, and the share of bad samples or entries."""
 
 Values = dict[Kind, dict[str, list[float]]]
 """A number of every table, by kind and method."""
@@ -48,7 +48,7 @@ def geometric_mean(errors: Sequence[float]) -> float:
 def error_grid(
     title: str, values: Values, means_over: Iterable[tuple[str, Collection[Kind]]]
 ) -> Grid:
-    """Tabulate geometric mean and 97th percentile by kind, and means over kinds that are there."""
+    """Tabulate geometric mean and 97th percentile by kind, and means over available kinds."""
     means = {kind: list(map(geometric_mean, v.values())) for kind, v in values.items()}
     table = [
         [Cell(title_of(kind)), *(
@@ -65,7 +65,7 @@ def error_grid(
 
 
 def behind(values: Values, ours: str, rivals: Sequence[str]) -> list[str]:
-    """Say where our method is behind the best of its rivals."""
+    """Describe where our method is worse than the best of the others."""
     notes = []
     for kind, by_method in values.items():
         means = {method: geometric_mean(errors) for method, errors in by_method.items()}

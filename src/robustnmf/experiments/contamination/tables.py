@@ -1,4 +1,4 @@
-"""Tables of the benchmark; datasets that rules were derived from are tabulated separately."""
+"""Tables of the benchmark; datasets that were used for tuning have separate tables."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from robustnmf.experiments.contamination.two_step import FOREST_FIRST, ORACLE_FI
 from robustnmf.experiments.outcome import Cell, Grid, Outcome
 
 BEHIND = 0.03
-"""Difference from the best two-step baseline above which a cell counts as behind."""
+"""A cell is behind the best two-step baseline if the difference is larger."""
 
 LISTED = 8
 """Largest number of cells that a note names."""
@@ -43,7 +43,7 @@ LISTED = 8
 def outcomes(rows: Sequence[Row], own: Sequence[str] = ()) -> list[Outcome]:
     """Build all tables and figures of the benchmark.
 
-    ``own`` are estimators of the user, which have columns of their own in the table of cells.
+    ``own`` are the user's estimators, which get their own columns in the table of cells.
     """
     methods = methods_of(rows, "relative_error")
     results = [
@@ -54,7 +54,7 @@ def outcomes(rows: Sequence[Row], own: Sequence[str] = ()) -> list[Outcome]:
 
 
 def methods_of(rows: Iterable[Row], score_name: str) -> list[str]:
-    """Return the methods that have a score: RobustNMF last, before it the grids."""
+    """Return the methods that have a score, the grids and RobustNMF last."""
     names = dict.fromkeys(
         score.method for _, score in rows if np.isfinite(getattr(score, score_name))
     )
@@ -87,7 +87,7 @@ def _errors(rows: Sequence[Row]) -> Outcome:
 
 
 def _by_squared_error(part: str, rows: Sequence[Row]) -> str:
-    """Say what the means would be if every dataset were scored by the squared error."""
+    """Describe the means if every dataset were scored by the squared error."""
     if not any(scenario.dataset == GEOMETRIC for scenario, _ in rows):
         return ""
     cells = means(rows, OURS, "relative_error")
@@ -139,7 +139,7 @@ def _geometric(rows: Sequence[Row]) -> Outcome:
 
 def _lost(rows: Sequence[Row]) -> Outcome:
     titles = [band.title for band in BANDS]
-    # Detectors have this score too, but not the cells of every rank; they are tabulated apart.
+    # Detectors have this score, but not at every rank; they have a separate table.
     basis_rows = [row for row in rows if np.isfinite(row[1].relative_error)]
     parts = parts_of(basis_rows)
     notes = [lost_verdict(part, part_rows) for part, part_rows in parts.items()]
@@ -157,7 +157,7 @@ def _lost(rows: Sequence[Row]) -> Outcome:
 
 
 def _ranks(rows: Sequence[Row]) -> Outcome | None:
-    """Tabulate clean tables by rank: RobustNMF beside the isolation forest."""
+    """Tabulate clean tables by rank: RobustNMF and the isolation forest."""
     scores = ("relative_error", "geometric_error", "lost")
     cells = {
         (method, score): cells_in(means(rows, method, score), CLEAN)
@@ -190,7 +190,7 @@ def _ranks(rows: Sequence[Row]) -> Outcome | None:
 
 
 def _cells(rows: Sequence[Row], own: Sequence[str]) -> Outcome:
-    """Tabulate every cell: RobustNMF beside plain NMF, own methods, the best two-step baseline."""
+    """Tabulate every cell: RobustNMF, plain NMF, own methods and the best two-step baseline."""
     ours, geometric = means(rows, OURS, "relative_error"), means(rows, OURS, "geometric_error")
     plain = means(rows, PLAIN, "relative_error")
     of_own = [means(rows, method, "relative_error") for method in own]
@@ -228,7 +228,7 @@ def _cells(rows: Sequence[Row], own: Sequence[str]) -> Outcome:
 def _cells_behind(
     ours: Mapping[Place, float], best: Mapping[Place, tuple[float, str]]
 ) -> list[str]:
-    """Say in how many cells RobustNMF is behind a two-step baseline, and name the farthest."""
+    """Describe in how many cells RobustNMF is behind a two-step baseline, and list the worst."""
     if not best:
         return []
     behind = {p: ours[p] - other for p, (other, _) in best.items() if ours[p] > other + BEHIND}

@@ -22,13 +22,13 @@ FOREST_FIRST = f"{FOREST}, plain NMF"
 FACTOR_FIRST = f"{FACTOR}, plain NMF"
 FENCES_FIRST = "entries outside Tukey's fences missing, plain NMF"
 ORACLE_FIRST = "best detector by oracle, plain NMF"
-"""Every detector is given the true share of bad samples; the best by held-back error counts."""
+"""The best of all detectors by held-back error, each with the true share of bad samples."""
 
 TWO_STEP = (FOREST_FIRST, FACTOR_FIRST, FENCES_FIRST)
-"""Baselines that need no knowledge of the bad samples."""
+"""Baselines without knowledge of the bad samples."""
 
 FENCE, INNER_FENCE = 3.0, 1.5
-"""Interquartile ranges between the quartiles and Tukey's outer and inner fences."""
+"""Distance of Tukey's outer and inner fences from the quartiles, in interquartile ranges."""
 
 
 def two_step(judge: Judge) -> Iterator[Score]:
@@ -40,7 +40,7 @@ def two_step(judge: Judge) -> Iterator[Score]:
 
 
 def attempt(name: str, score: Callable[[], Score], errors: type[Exception] = ValueError) -> Score:
-    """Score a method; an error it ends with is kept as the failure of the score."""
+    """Score a method; if it raises an error, store it as the failure of the score."""
     try:
         return score()
     except errors as error:  # LinAlgError is a ValueError

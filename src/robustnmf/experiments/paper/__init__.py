@@ -1,4 +1,4 @@
-"""Every table and figure of the paper, numbered as the paper does."""
+"""Every table and figure of the paper, with the numbers of the paper."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tables and figures of the paper share: scope of a run, its results, items."""
+"""Base of the tables and figures of the paper: scope of a run, its results, items."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from robustnmf.experiments.trial import Scores, Task
 
 MEASURES = {"accuracy": "ACC", "information": "NMI"}
 ONE_CLUSTER = 0.95
-"""Share of the samples above which one cluster holds almost all of them."""
+"""A start has almost all samples in one cluster if its share is larger."""
 
 STAND_INS = {"yale": "digits", "orl": "digits", "gtfd": "digits", "dimdata": "wdbc"}
-"""Datasets that replace those that need a file in a quick run."""
+"""Datasets that replace datasets with files in a quick run."""
 
 QUICK_DATASETS = ("balance", "wdbc", "digits")
 QUICK_PROTOCOL = PROTOCOL.but(starts=3)
@@ -27,7 +27,7 @@ QUICK_PROTOCOL = PROTOCOL.but(starts=3)
 
 @dataclass(frozen=True)
 class Scope:
-    """How much of the paper a run covers.
+    """The datasets and settings of a run.
 
     ``missing`` are requested datasets whose data are not on this machine.
     """
@@ -86,11 +86,11 @@ class ValueSummary:
 
     @property
     def one_cluster_starts(self) -> int:
-        """Count the starts from which one cluster holds over ``ONE_CLUSTER`` of the samples."""
+        """Count the starts with more than ``ONE_CLUSTER`` of the samples in one cluster."""
         return sum(share > ONE_CLUSTER for share in self.largest_clusters)
 
     def collapsed_starts(self, rank: int) -> int:
-        """Count the starts from which the effective sample size is below the rank."""
+        """Count the starts with an effective sample size below the number of components."""
         return sum(size < rank for size in self.effective_sample_sizes)
 
 
@@ -135,7 +135,7 @@ class Results:
         return summarise(scores, measure)
 
     def selection(self, task: Task, measure: str, *, by_labels: bool = True) -> ValueSummary:
-        """Return the summary of the value that is shown: the best by the labels, or the default."""
+        """Return the summary of the value to show: the best by the labels, or the default."""
         summaries = self.summaries([task], measure)
         method = task.method_spec
         return best_on_grid(summaries, method) if by_labels else summaries[method.default]
@@ -154,7 +154,7 @@ class Item(ABC):
         return []
 
     def array_tasks(self, results: Results) -> list[Task]:
-        """Return, once these are finished, the tasks whose codes, basis and history are needed."""
+        """Return the tasks whose codes, basis and history are needed, given all scores."""
         return []
 
     @abstractmethod

@@ -24,7 +24,7 @@ from robustnmf.experiments.trial import Task
 NOISE_LEVELS = (0.02, 0.04, 0.06, 0.08, 0.1)
 CLASS_COUNTS = tuple(range(2, 11))
 SHOWN_SAMPLES, SHOWN_COMPONENTS = 600, 20
-"""How many samples of a class Figure 7 shows at most, and how many components Figure 9."""
+"""Maximum number of samples of a class in Figure 7, and of components in Figure 9."""
 
 
 class Figure(Item):
@@ -41,7 +41,7 @@ class Figure(Item):
 
     def build(self, results: Results) -> Outcome:
         name = results.scope.available(self.dataset)
-        assert name is not None  # else the figure is left out of the plan
+        assert name is not None  # otherwise the figure is not planned
         panels = self.panels(results, name)
         ours, papers = DATASETS[name].title, DATASETS[self.dataset].title
         note = f"A quick run: {ours} stands in for the paper's {papers}."
@@ -54,7 +54,7 @@ class Figure(Item):
 
     @abstractmethod
     def tasks_on(self, scope: Scope, dataset: str) -> list[Task]:
-        """Return the tasks on a dataset that is here."""
+        """Return the tasks on an available dataset."""
 
     @abstractmethod
     def panels(self, results: Results, dataset: str) -> Sequence[Chart | Images]:
@@ -62,13 +62,13 @@ class Figure(Item):
 
 
 class HyperparameterFigure(Figure):
-    """Scores against the hyperparameter of a method, with EucNMF's beside."""
+    """Scores of a method against its hyperparameter, compared with EucNMF."""
 
     def __init__(self, number: int, dataset: str, method: str):
         self.method, self.parameter = METHODS[method], str(METHODS[method].parameter)
         caption = (
-            f"Mean and standard deviation over the starts. The {self.parameter} with the best "
-            "score is what Tables 2 and 3 show; it takes the labels to find it."
+            f"Mean and standard deviation over the starts. Tables 2 and 3 show the best "
+            f"{self.parameter}, which can only be found with the labels."
         )
         super().__init__(number, dataset, f"{method} against {self.parameter}", caption)
 
@@ -101,7 +101,7 @@ class SeriesFigure(Figure):
 
     @abstractmethod
     def tasks_at(self, scope: Scope, dataset: str, method: str, x: float) -> list[Task]:
-        """Return the tasks of a method at one x, whose trials are pooled."""
+        """Return the tasks of a method at one x; their trials are pooled."""
 
     def tasks_on(self, scope: Scope, dataset: str) -> list[Task]:
         return [

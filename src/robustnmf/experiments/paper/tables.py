@@ -1,4 +1,4 @@
-"""Tables of the paper beside ours: sizes of datasets (1), scores of methods (2 and 3)."""
+"""Tables of the paper compared with ours: datasets (1), scores of methods (2 and 3)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SIZES = {
     "wdbc": (569, "32", 2),
     "dimdata": (4192, "14", 2),
 }
-"""Samples, dimensions and classes of the paper's datasets, as its Table 1 has them."""
+"""Samples, dimensions and classes of the datasets in Table 1 of the paper."""
 
 SCORES = {
     "accuracy": {
@@ -61,22 +61,22 @@ PUBLISHED: dict[str, dict[tuple[str, str], float]] = {
 """The same scores by measure; then by dataset and method."""
 
 LARGEST_CLASS = 0.005
-"""Difference from the share of the largest class that an accuracy is marked for."""
+"""An accuracy is marked if it differs less from the share of the largest class."""
 
 MARKS = {
     "one": "¹ one cluster holds over 95% of the samples, from at least one start",
     "class": "² the accuracy is within half a point of the share of the largest class",
     "few": "³ the effective sample size is below the rank, from at least one start: a few samples "
-    "have all the say",
+    "dominate the fit",
 }
-"""Reasons why the score of a cell may say little, each after its symbol."""
+"""Reasons why the score of a cell can be meaningless, each after its symbol."""
 
 Selections = dict[tuple[str, str], ValueSummary]
 """The value that is shown, by dataset and method."""
 
 
 class SizesTable(Item):
-    """The datasets, as the paper counts them and as they are."""
+    """The sizes of the datasets in the paper and of our copies."""
 
     def build(self, results: Results) -> Outcome:
         rows = []
@@ -104,7 +104,7 @@ class SizesTable(Item):
 
 @dataclass(eq=False)
 class ScoresTable(Item):
-    """One measure of all methods on all datasets, with hyperparameters by labels and without."""
+    """One measure of all methods on all datasets, with and without labels for the choice."""
 
     measure: str
 
@@ -135,7 +135,7 @@ class ScoresTable(Item):
         return Outcome(self.key, self.title, self.caption, grids=grids, notes=notes)
 
     def _grid(self, scope: Scope, selections: Selections, title: str, suffix: str) -> Grid:
-        """Return the table of all cells, ours beside the paper's."""
+        """Return the table of all cells, with our and the paper's scores."""
         rows = []
         for dataset in scope.datasets:
             share = largest_class(dataset, scope.data_dir)
@@ -147,7 +147,7 @@ class ScoresTable(Item):
         return Grid(title, ("dataset", *METHODS, "largest class"), rows, notes, suffix)
 
     def _cell(self, selections: Selections, dataset: str, method: str, share: float) -> Cell:
-        """Return the score of a method, the paper's, and the marks; ``share`` of largest class."""
+        """Return our and the paper's score, and the marks; ``share`` is of the largest class."""
         selection, rank = selections[dataset, method], DATASETS[dataset].classes
         cell_marks = marks(selection, self.measure, share, rank)
         text = f"{100 * selection.mean:.2f} ± {100 * selection.deviation:.2f}"
@@ -169,7 +169,7 @@ class ScoresTable(Item):
         return Cell(text, 100 * selection.mean, cell_marks, "; ".join(hint))
 
     def _agreement(self, selections: Selections) -> list[str]:
-        """Say how many cells agree with the paper."""
+        """Describe how many cells agree with the paper."""
         published, name = PUBLISHED[self.measure], MEASURES[self.measure]
         cells = [cell for cell in selections if cell in published]
         if not cells:
@@ -185,7 +185,7 @@ class ScoresTable(Item):
         ]
 
     def _wins(self, scope: Scope, selections: Selections, how: str) -> str:
-        """Say where the paper's methods are the best, and whether that rests on collapsed fits."""
+        """Describe where the paper's methods are best, and how often with collapsed fits."""
         wins, losses, doubtful = 0, [], 0
         for dataset in scope.datasets:
             best_other = max(selections[dataset, m].mean for m in METHODS if m not in PROPOSED)

@@ -1,1 +1,1 @@
-"""How the methods bear bad entries: the benchmark of entries, beside that of bad samples."""
+"""The benchmark of bad entries."""

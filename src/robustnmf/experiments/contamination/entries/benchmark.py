@@ -26,7 +26,7 @@ SHARES: dict[str, tuple[float, ...]] = {
     "mixed": (0.1,),
     "missing": (0.1,),
 }
-"""Shares of bad entries by corruption; of bad samples where blocks are covered."""
+"""Shares of bad entries by corruption; shares of bad samples for covered blocks."""
 
 SEEDS = tuple(range(6))
 TUNED_DATASETS = ("digits", "wdbc", "orl", IRIS, "two_clusters", "three_clusters")
@@ -43,7 +43,7 @@ QUICK: dict[str, Any] = {
 __all__ = ["open_store", "plan", "score_groups"]
 
 CODE = ("contamination/entries/methods.py", "contamination/entries/scenario.py")
-"""Files of experiments that scores depend on, with what they import."""
+"""Files of experiments that scores depend on, besides their imports."""
 
 
 def open_store(path: str | Path) -> ScenarioStore:

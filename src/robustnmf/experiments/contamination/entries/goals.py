@@ -25,13 +25,13 @@ from robustnmf.experiments.contamination.scenario import Scenario
 ENTRY_AUROC_GOALS = {"large": 0.95, "extreme": 0.85}
 SAMPLE_AUROC_GOAL = 0.9
 HALFWAY_SHARE = 0.2
-"""Least share of covered samples for the goals of covered samples."""
+"""Smallest share of covered samples for the goals of covered samples."""
 
 PARTS = split_by(TUNED_DATASETS, TUNED_SEEDS)
 
 
 class EntryBand(NamedTuple):
-    """Some corruptions, with goals for the figures of our method, by name."""
+    """Some corruptions, with goals for the results of our method, by name."""
 
     title: str
     corruptions: tuple[str, ...]
@@ -39,7 +39,7 @@ class EntryBand(NamedTuple):
 
     @property
     def goals(self) -> dict[str, float]:
-        """Return the goals there are, by the name of the figure."""
+        """Return the goals by the name of the number."""
         return dict(self.targets)
 
     def contains(self, place: Place) -> bool:
@@ -62,17 +62,17 @@ CEILING_BANDS = tuple(
 
 
 def parts_of(rows: Sequence[Row]) -> dict[str, list[Row]]:
-    """Split rows into tuned, other draws and held out; parts without rows are left out."""
+    """Split rows into tuned, other draws and held out, without empty parts."""
     return split_rows(rows, PARTS)
 
 
 def score_value(name: str) -> Value:
-    """Return the function that returns one score."""
+    """Return a function that returns one score."""
     return lambda scenario, score: float(getattr(score, name))
 
 
 def over_ceiling(rows: Sequence[Row]) -> Value:
-    """Return the function that returns the error relative to the ceiling of the same scenario."""
+    """Return a function that returns the error relative to the ceiling of the same scenario."""
     ceilings = {
         scenario: score.relative_error for scenario, score in rows if score.method == CEILING
     }
@@ -84,7 +84,7 @@ def over_ceiling(rows: Sequence[Row]) -> Value:
 
 
 def baseline_verdict(part: str, rows: Sequence[Row], band: EntryBand) -> str:
-    """Say whether our method is ahead of every two-step baseline in a band, by mean and worst."""
+    """Describe whether mean and worst of our method are better than all two-step baselines."""
     cells = {
         method: cells_in(means_of(rows, method, score_value("relative_error")), band)
         for method in (OURS, *TWO_STEP)
@@ -94,7 +94,7 @@ def baseline_verdict(part: str, rows: Sequence[Row], band: EntryBand) -> str:
 
 
 def halfway_verdict(part: str, rows: Sequence[Row]) -> str:
-    """Say whether our method is at least halfway from plain NMF to the ceiling where covered."""
+    """Describe whether our method is at least halfway from plain NMF to the ceiling if covered."""
     plain, ours, ceiling = (
         {
             place: value
@@ -117,7 +117,7 @@ def halfway_verdict(part: str, rows: Sequence[Row]) -> str:
 
 
 def auroc_verdicts(part: str, rows: Sequence[Row]) -> list[str]:
-    """Say how well our method ranks bad entries and covered samples."""
+    """Describe how well our method ranks bad entries and covered samples."""
     entries = means_of(rows, OURS, score_value("entry_auroc"))
     texts = [
         _auroc_text(f"{OURS}, {part}, {kind}: AUROC of entries", goal,
@@ -132,7 +132,7 @@ def auroc_verdicts(part: str, rows: Sequence[Row]) -> list[str]:
 
 
 def _auroc_text(title: str, goal: float, cells: Mapping[Place, float]) -> str:
-    """Say mean and least of some areas, and whether the mean meets a goal; empty without cells."""
+    """Describe mean and minimum of areas and whether the mean meets a goal; empty without cells."""
     if not cells:
         return ""
     mean, worst = float(np.mean(list(cells.values()))), min(cells, key=lambda place: cells[place])

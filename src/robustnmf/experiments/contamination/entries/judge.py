@@ -1,4 +1,4 @@
-"""Scores of bases by clean samples held back, and by how they rank bad entries and samples."""
+"""Scores of bases: errors on held-back clean samples, and rankings of bad entries and samples."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class EntryJudge(Reference):
     ----------
     data : EntryData
     device : str, optional
-        Where weights of entries are fitted.
+        Device on which weights of entries are fitted.
     """
 
     def __init__(self, data: EntryData, device: str | None = None):
@@ -37,8 +37,8 @@ class EntryJudge(Reference):
     ) -> Score:
         """Score a basis (rank, n_features).
 
-        Entries are ranked by their weights (n_samples, n_features) where the method has any, else
-        by their residuals; samples by their outlyingness (n_samples,), else by squared errors.
+        Entries are ranked by their weights (n_samples, n_features) if the method has any, else by
+        their residuals; samples by their outlyingness (n_samples,), else by squared errors.
         """
         differences = residuals(self.data.dirty, basis)
         outlyingness = np.abs(differences)
@@ -56,12 +56,12 @@ class EntryJudge(Reference):
         )  # fmt: skip
 
     def held_back_error(self, basis: np.ndarray) -> float:
-        """Return the relative error of a basis (rank, n_features) alone."""
+        """Return the relative error of a basis (rank, n_features)."""
         return self.relative_error(squared_errors(self.data.held_back, basis))
 
 
 def outlyingness_by_weights(weights: np.ndarray, differences: np.ndarray) -> np.ndarray:
-    """Return ranks (n_samples, n_features) of entries by falling weight, larger for worse ones.
+    """Return ranks (n_samples, n_features) of entries by decreasing weight, larger for worse ones.
 
     Ties are broken by the absolute residual, relative to the median of its feature; NaN are last.
     """
@@ -74,7 +74,7 @@ def outlyingness_by_weights(weights: np.ndarray, differences: np.ndarray) -> np.
 
 
 def _area(bad: np.ndarray, outlyingness: np.ndarray) -> float:
-    """Return the area under the ROC curve; NaN where nothing or everything is bad."""
+    """Return the area under the ROC curve; NaN if nothing or everything is bad."""
     if not bad.any() or bad.all():
         return np.nan
     return float(roc_auc_score(bad, outlyingness))

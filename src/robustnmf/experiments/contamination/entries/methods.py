@@ -1,4 +1,4 @@
-"""Methods that the benchmark of entries compares: ours, baselines in two steps, peers, grids."""
+"""Methods in the benchmark of entries: ours, two-step baselines, published methods, grids."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from robustnmf.weightings import Huber
 
 PLAIN, HUBER, SCIKIT = "plain NMF", "HuberRNMF", "scikit-learn NMF"
 OURS = "RobustNMF truncated"
-"""Method that the goals are for."""
+"""The method with goals."""
 
 ENTRY_METHODS: dict[str, Callable[[int], Any]] = {
     PLAIN: lambda rank: RobustNMF(rank, weighting="uniform", init="nndsvda", random_state=0),
@@ -46,11 +46,11 @@ ENTRY_METHODS: dict[str, Callable[[int], Any]] = {
 }
 """Estimators for a rank, by name; a new one is a line here.
 
-Where they have ``entry_weights(X)``, these rank the entries; ``score_samples(X)`` the samples.
+Entries are ranked by ``entry_weights(X)`` if they have it, and samples by ``score_samples(X)``.
 """
 
 NEED_COMPLETE = (SCIKIT,)
-"""Methods that take no missing values."""
+"""Methods that do not support missing values."""
 
 CEILING = "plain NMF, told the bad entries"
 INNER_FIRST = "Tukey's inner fences as NaN, plain NMF"
@@ -58,15 +58,15 @@ FENCES_FIRST = "Tukey's fences as NaN, plain NMF"
 CLIPPED_FIRST = "winsorised, plain NMF"
 FOREST_FIRST = "isolation forest, plain NMF"
 TWO_STEP = (FENCES_FIRST, CLIPPED_FIRST, FOREST_FIRST)
-"""Baselines in two steps: find what is bad, then fit plain NMF."""
+"""Two-step baselines: find bad entries or samples, then fit plain NMF."""
 
 SPARSE, CAUCHY = "rNMF", "truncated Cauchy NMF"
 
 BEST_START = "best of starts"
-"""Suffix of a name: the better of a random start and one from plain NMF, by the least error."""
+"""Suffix of a method with the better of a random start and a start from plain NMF."""
 
 PENALTIES = (0.1, 0.3, 1.0, 3.0)
-"""Penalties of rNMF's grid, relative to the one of its rule."""
+"""Penalties of rNMF's grid, relative to the penalty of its rule."""
 
 
 def methods(judge: EntryJudge) -> Iterator[Score]:
@@ -94,9 +94,9 @@ def peers(judge: EntryJudge) -> Iterator[Score]:
 
 
 def best_of_grid(judge: EntryJudge) -> Iterator[Score]:
-    """Score grids of hyperparameters and starts, each at its best on the samples held back.
+    """Score grids of hyperparameters and starts, each with the best value on held-back samples.
 
-    Their time is that of the whole grid.
+    Times are for the whole grid.
     """
     X, rank = judge.data.dirty, judge.data.rank
     method = METHODS[HUBER]
@@ -125,14 +125,14 @@ def _best(
     bases: list[np.ndarray],
     seconds: float,
 ) -> Score:
-    """Return the score of the basis with the least error."""
+    """Return the score of the basis with the smallest error."""
     errors = [judge.held_back_error(basis) for basis in bases]
     best = int(np.argmin(errors))
     return judge.basis(name, bases[best], value=values[best], seconds=seconds)
 
 
 def _penalty(judge: EntryJudge) -> float:
-    """Return the penalty of rNMF by its rule, from residuals under plain NMF."""
+    """Return the penalty of rNMF by its rule, from residuals of plain NMF."""
     X = judge.data.dirty
     return penalty_of_noise(residuals(X, plain_basis(X, judge.data.rank)))
 
@@ -151,7 +151,7 @@ def score_of_model(judge: EntryJudge, name: str, model: Any) -> Score:
 
 
 def score_of_two_steps(judge: EntryJudge, name: str) -> Score:
-    """Score plain NMF of the table that a first step returns."""
+    """Score plain NMF on the table that the first step returns."""
 
     def score() -> Score:
         begin = time.perf_counter()
@@ -163,7 +163,7 @@ def score_of_two_steps(judge: EntryJudge, name: str) -> Score:
 
 
 def _as_missing(X: np.ndarray, mask: np.ndarray) -> np.ndarray:
-    """Return a table with NaN at the entries of a mask, without samples that have no value left."""
+    """Return a table with NaN at the entries of a mask, without samples that are all NaN."""
     table = np.where(mask, np.nan, X)
     empty = np.isnan(table).all(axis=1)
     if empty.all():
@@ -172,7 +172,7 @@ def _as_missing(X: np.ndarray, mask: np.ndarray) -> np.ndarray:
 
 
 def _without_flagged(data: EntryData) -> np.ndarray:
-    """Return the samples that the isolation forest keeps; it sees medians for missing values."""
+    """Return the samples that the isolation forest keeps; medians replace missing values."""
     X = data.dirty
     complete = np.where(np.isnan(X), np.nanmedian(X, axis=0), X)
     flagged = isolation_forest(complete, data.rank).flagged
@@ -189,7 +189,7 @@ FIRST_STEPS: dict[str, Callable[[EntryData], np.ndarray]] = {
     CLIPPED_FIRST: lambda data: np.clip(data.dirty, *fences(data.dirty)),
     FOREST_FIRST: _without_flagged,
 }
-"""By name: the table that plain NMF is fitted to."""
+"""First steps by name; plain NMF is fitted to the table that they return."""
 
 GROUPS: dict[str, Callable[[EntryJudge], Iterator[Score]]] = {
     "methods": methods,

@@ -1,4 +1,4 @@
-"""Published robust NMF of bad entries, written from the papers in plain NumPy.
+"""Published robust NMF methods for bad entries, implemented from the papers in NumPy.
 
 Starts are random unless one is given. Missing values (NaN) have no weight.
 """
@@ -12,25 +12,25 @@ import numpy as np
 from robustnmf.metrics import best_codes
 
 LARGE = 100_000
-"""Entries above which a table gets the smaller of two numbers of iterations."""
+"""Tables with more entries get the smaller of two numbers of iterations."""
 
 ITERATIONS, TOLERANCE = (1000, 200), 1e-5
-"""Largest numbers of iterations, and the relative decrease of the objective that ends them."""
+"""Maximum numbers of iterations, and the relative decrease of the objective to stop at."""
 
 UPDATES = (200, 40)
 """Numbers of updates of the weights of entries; entries are truncated in the second half."""
 
 TINY = 1e-12
-"""Least value of factors and denominators, relative to the data."""
+"""Smallest value of factors and denominators, relative to the data."""
 
 NAGY_STEPS, NAGY_TOLERANCE = 20, 1e-3
-"""Largest number of steps of Nagy's algorithm, and the relative change that ends it."""
+"""Maximum number of steps of Nagy's algorithm, and the relative change to stop at."""
 
 SIGMAS = 3.0
 """Standard deviations between the mean of small residuals and the truncation."""
 
 TO_SIGMA = 1.4826
-"""Standard deviation of Gaussian noise over the median of its absolute values."""
+"""Ratio of the standard deviation and the median absolute value of Gaussian noise."""
 
 
 class PeerFit(NamedTuple):
@@ -72,10 +72,10 @@ def sparse_outlier_nmf(X: np.ndarray, rank: int, penalty: float, seed: int = 0) 
 
 
 def penalty_of_noise(differences: np.ndarray) -> float:
-    """Return the norm of a sample of noise alone, from residuals (n_samples, n_features).
+    """Return the norm of a sample of pure noise, from residuals (n_samples, n_features).
 
-    A row of outliers is zero where the positive residuals of its sample have a norm below the
-    penalty. The paper gives no rule; this is the usual one of group penalties.
+    A row of outliers is zero if the positive residuals of its sample have a norm below the penalty.
+    The paper gives no rule; this is the usual rule for group penalties.
     """
     sigma = TO_SIGMA * np.nanmedian(np.abs(differences))
     return float(sigma * np.sqrt(differences.shape[1]))
@@ -89,16 +89,16 @@ def truncated_cauchy_nmf(
     Guan, Liu, Zhang, Tao and Davis, *Truncated Cauchy non-negative matrix factorization*, IEEE
     Trans. Pattern Anal. Mach. Intell. 41(1), 2019: half-quadratic weights, the scale by Nagy's
     algorithm, truncation by the three-sigma rule feature by feature, all of them before every sweep
-    of weighted HALS. Truncated from the first sweep, a random start would decide which entries are
-    good: in the first half of the sweeps the loss is not truncated, better on all tables tried.
-    Objectives are those of the current scale and truncation, and not comparable with each other.
+    of weighted HALS. The loss is not truncated in the first half of the sweeps, because a random
+    start would otherwise decide which entries are good; this was better on all tables we tried.
+    Objectives use the current scale and truncation and cannot be compared with each other.
 
     Parameters
     ----------
     X : ndarray (n_samples, n_features)
     rank : int
     start : ndarray (rank, n_features), optional
-        First basis; random, as published, by default.
+        First basis; by default random, as published.
     seed : int
     """
     V, known = _known_values(X)
@@ -128,8 +128,8 @@ def weighted_sweep(
 ) -> np.ndarray:
     """Update codes and basis in place by one sweep of HALS with weights (n_samples, n_features).
 
-    Every component gets its best codes and then its best profile, the others fixed. Returns the
-    residuals (n_samples, n_features).
+    Every component gets its best codes and then its best profile while the others are fixed.
+    Returns the residuals (n_samples, n_features).
     """
     differences = V - codes @ basis
     for code, profile in zip(codes.T, basis, strict=True):
@@ -157,10 +157,10 @@ def cauchy_scale(sizes: np.ndarray, scale: float) -> float:
 
 
 def truncation(sizes: np.ndarray) -> np.ndarray:
-    """Return the absolute residual of each feature from which its entries are outliers.
+    """Return the absolute residual of each feature above which entries are outliers.
 
-    The three-sigma rule, with mean and standard deviation of the smaller half of the residuals
-    ``sizes`` (n_samples, n_features) of a feature.
+    This is the three-sigma rule, with mean and standard deviation of the smaller half of the
+    residuals ``sizes`` (n_samples, n_features) of a feature.
     """
     small = np.where(sizes <= np.nanmedian(sizes, axis=0), sizes, np.nan)
     return np.nanmean(small, axis=0) + SIGMAS * np.nanstd(small, axis=0)

@@ -1,6 +1,6 @@
 """The benchmark of bad entries on real tables: every suitable table of R, spoiled in several ways.
 
-``loss="truncated"`` is compared with what users do without it, and with published methods.
+``loss="truncated"`` is compared with two-step baselines and with published methods.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ from robustnmf.experiments.contamination.store import ScenarioStore
 from robustnmf.experiments.outcome import Outcome
 
 LARGEST = 1200
-"""Largest number of samples taken from a table: the published methods are slow."""
+"""Maximum number of samples of a table, because the published methods are slow."""
 
 KINDS: tuple[Kind, ...] = (
     ("clean", 0.0), ("large", 0.03), ("large", 0.1), ("extreme", 0.08), ("missing", 0.1),
     ("mixed", 0.1),
 )  # fmt: skip
-"""Ways to spoil entries, and shares; "missing" also removes a tenth of all entries, and "mixed"
+"""Ways to corrupt entries, and shares; "missing" also removes a tenth of all entries, and "mixed"
 also replaces a tenth of the samples by noise."""
 
 DEFAULT = "RobustNMF"

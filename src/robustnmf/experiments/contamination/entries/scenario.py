@@ -1,4 +1,4 @@
-"""Scenarios: a training table with bad entries, the same before, and clean samples held back."""
+"""Scenarios: a training table with and without bad entries, and held-back clean samples."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from robustnmf.experiments.contamination.scenario import Scenario, split_samples
 
 @dataclass(frozen=True)
 class EntryData:
-    """A training table with bad entries, their masks, and clean samples held back.
+    """A training table with bad entries, their masks, and held-back clean samples.
 
     Attributes
     ----------
     dirty, clean : ndarray (n_samples, n_features)
-        The training table with bad entries, NaN where values are missing, and before.
+        The training table with and without bad entries; NaN is a missing value.
     bad : ndarray of bool (n_samples, n_features)
     bad_samples : ndarray of bool (n_samples,)
-        Samples that are to be found; none where bad entries are scattered.
+        Samples to be found; none if bad entries are scattered.
     held_back : ndarray (n_held_back, n_features)
     """
 
