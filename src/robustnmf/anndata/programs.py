@@ -117,8 +117,8 @@ def consensus(
     copy : bool, default=False
         Whether to return a copy with the results instead of writing to ``adata``.
     **parameters
-        Further parameters of :class:`robustnmf.RobustNMF` (``tol`` is 1e-6 by default), for example ``weighting="uniform"`` for
-        plain runs.
+        Further parameters of :class:`robustnmf.RobustNMF`, for example ``weighting="uniform"`` for
+        plain runs. ``tol`` is 1e-6 by default.
 
     Returns
     -------
