@@ -139,7 +139,7 @@ def test_fitted_here_and_used_there(library):
         (X[0], "Expected 2D array"),
         (X[:0], "minimum of 1"),
         (X * (1 + 0j), "real numbers"),
-        (np.full((5, 3), np.nan), "nothing else"),
+        (np.full((5, 3), np.nan), "only NaN"),
     ],
 )
 def test_bad_input_is_refused(data, message, library):

@@ -137,8 +137,8 @@ def warn_of_few_samples(plan: FitPlan) -> None:
         warn(
             f"{count:.0f} sample{'s are' if count > 1 else ' is'} too few to find outliers: "
             f"{plan.settings.name} weights all of them equally, as plain NMF does. It needs at "
-            f"least {FEWEST_SAMPLES} samples. In Python, a weighting with a parameter of your own, "
-            "such as weighting=Cauchy(...), works with fewer.",
+            f"least {FEWEST_SAMPLES} samples. With fewer, use a weighting with a parameter of your "
+            "own in Python, such as weighting=Cauchy(...).",
             OutlierWarning,
         )
 
