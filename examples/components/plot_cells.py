@@ -48,7 +48,7 @@ adata = anndata.AnnData(
 # and takes the medians of the components that the runs agree on. Everything is written into the
 # object, where scanpy's tools find it.
 
-consensus(adata, 8, n_runs=50, usages_in_obs=True, keep_runs=True)
+consensus(adata, 8, n_runs=50, usages_in_obs=True)
 print(adata)
 
 # %%
