@@ -287,3 +287,10 @@ def test_components_under_a_loss_that_is_flat_far_off_are_stable():
         X, [2, 3], n_folds=2, stability=True, n_runs=5, random_state=0, loss="truncated"
     )
     assert selection.silhouette[1] > 0.9
+
+
+def test_a_selection_prints_its_recommendation():
+    errors = np.array([[3.0, 1.0, 1.2], [3.1, 1.1, 1.2]])
+    text = repr(rank.RankSelection(np.array([1, 2, 3]), errors))
+    assert "2 is the smallest" in text
+    assert "1, 2, 3" in text

@@ -26,7 +26,7 @@ UNSTABLE_RANKS = 3
 """Number of the ranks with the least errors that are all far from stable if no others are run."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class RankSelection:
     """Errors of hidden entries by rank, and how stable the components are.
 
@@ -59,6 +59,10 @@ class RankSelection:
     errors: np.ndarray
     silhouette: np.ndarray | None = None
     left_out: tuple[int, ...] = ()
+
+    def __repr__(self) -> str:
+        compared = ", ".join(str(rank) for rank in self.ranks)
+        return f"RankSelection: {self.reason} Compared: {compared}."
 
     @property
     def mean(self) -> np.ndarray:
