@@ -3,6 +3,7 @@
 from importlib.util import find_spec
 
 NEEDS = {
+    "src/robustnmf/anndata/programs.py": "anndata",
     "src/robustnmf/engine/dask.py": "dask",
     "src/robustnmf/arrays/kernels/gpu_kernels.py": "triton",
 }
