@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from robustnmf.anndata.slots import LOOKED_AT, _has_negative, is_counts, spread_over
+from robustnmf.anndata.slots import (
+    LOOKED_AT,
+    has_negative,
+    is_counts,
+    spread_over,
+    where_to_look,
+)
 from robustnmf.archive import path_beside
 from robustnmf.tables import StoredRows, Table, axis_names, draw_rows, value_places, var_of
 
@@ -43,18 +49,11 @@ def refuse_negative(path: Path, table: Table) -> None:
         for option, place in value_places(file).items():
             item = file[place]
             first = item[:LOOKED_AT] if hasattr(item, "shape") else item["data"][:ENTRIES][None]
-            if place != table.place and not _has_negative(first):
+            if place != table.place and not has_negative(first):
                 counts[option] = is_counts(first)
-    options = sorted(counts, key=lambda option: not counts[option])
-    words = [f"{option}{' (counts)' if counts[option] else ''}" for option in options]
-    advice = (
-        f"Nonnegative values are in: {', '.join(words)}."
-        if words
-        else "It has no layer and no .raw without negative values; load the counts."
-    )
     raise ValueError(
         f"{table.place} of {path} has negative values, as after scaling, but NMF needs nonnegative "
-        f"ones. {advice}"
+        f"ones. {where_to_look(counts)}"
     )
 
 

@@ -27,6 +27,7 @@ from robustnmf.anndata.slots import (
     values_of,
     write_results,
 )
+from robustnmf.arrays import to_numpy
 from robustnmf.exceptions import warn
 from robustnmf.solvers import nonnegative_least_squares
 
@@ -172,7 +173,7 @@ def consensus(
         keep_runs=keep_runs,
     )  # fmt: skip
     usages = model.fit_transform(scaled if device is None else _on_device(scaled, device))
-    fitted = Programs.of(model, _on_host(usages), tpm, mask)
+    fitted = Programs.of(model, to_numpy(usages), tpm, mask)
     given = {
         "layer": layer, "use_raw": use_raw or None, "tpm_layer": tpm_layer,
         "n_top_genes": int(mask.sum()),
@@ -186,7 +187,7 @@ def consensus(
     names = np.asarray(adata.var_names, dtype=str)
     results["uns"][f"{key_added}_markers"] = marker_table(fitted, names, key_added)
     if keep_runs:
-        results["uns"][key_added]["runs"] = _on_host(model.run_components_)
+        results["uns"][key_added]["runs"] = to_numpy(model.run_components_)
     if usages_in_obs:
         for program, column in enumerate(fitted.usages.T, start=1):
             results["obs"][f"{key_added}_{program}"] = column
@@ -196,7 +197,7 @@ def consensus(
 
 def to_tpm(counts: Any) -> Any:
     """Return counts (cells, genes) times a factor per cell, so that each cell sums to a million."""
-    totals = _sums(counts, axis=1)
+    totals = np.asarray(counts.sum(axis=1), dtype=np.float64).ravel()
     factors = np.divide(TPM, totals, out=np.zeros_like(totals), where=totals > 0)
     if scipy.sparse.issparse(counts):
         return scipy.sparse.csr_array(scipy.sparse.diags_array(factors) @ counts)
@@ -258,10 +259,10 @@ class Programs:
     @classmethod
     def of(cls, model: ConsensusNMF, codes: np.ndarray, tpm: Any, mask: np.ndarray) -> Programs:
         """Regress the TPM (cells, genes) of all genes on the codes of a fitted consensus."""
-        spectra = _on_host(model.components_).astype(np.float64)
+        spectra = to_numpy(model.components_).astype(np.float64)
         totals = spectra.sum(axis=1)
         codes = codes.astype(np.float64) * totals  # of spectra that sum to one
-        importances = _on_host(model.sample_importances_).astype(np.float64)
+        importances = to_numpy(model.sample_importances_).astype(np.float64)
         weights = importances / importances.max()
         order = np.argsort(-(weights @ rows_to_one(codes)), kind="stable")
         codes, spectra = codes[:, order], (spectra / totals[:, None])[order]
@@ -315,11 +316,6 @@ def marker_table(programs: Programs, names: np.ndarray, key: str) -> dict[str, A
 def _float_values(adata: AnnData, layer: str | None, use_raw: bool) -> Any:
     """Return the values as float64, sparse ones as CSR."""
     values = values_of(adata, layer, use_raw)
-    if values.shape[1] != adata.n_vars:
-        raise ValueError(
-            f"adata.raw has {values.shape[1]} variables and adata {adata.n_vars}, so programs "
-            "cannot be stored. Use adata.raw.to_adata()."
-        )
     if scipy.sparse.issparse(values):
         return scipy.sparse.csr_array(values).astype(np.float64)
     return np.asarray(values, dtype=np.float64)
@@ -352,8 +348,8 @@ def _slots(
     record = {
         "params": plain_parameters(given),
         "version": __version__,
-        "stability": _on_host(model.stability_)[order],
-        "silhouette": _on_host(model.silhouette_)[order],
+        "stability": to_numpy(model.stability_)[order],
+        "silhouette": to_numpy(model.silhouette_)[order],
         "error": float(model.reconstruction_err_),
     }
     return {
@@ -365,9 +361,9 @@ def _slots(
         },
         "var": {f"{key}_gene": mask},
         "obs": {
-            f"{key}_energy": _on_host(model.energies_),
-            f"{key}_importance": _on_host(model.sample_importances_),
-            f"{key}_outlier": _on_host(model.outliers_).astype(bool),
+            f"{key}_energy": to_numpy(model.energies_),
+            f"{key}_importance": to_numpy(model.sample_importances_),
+            f"{key}_outlier": to_numpy(model.outliers_).astype(bool),
             f"{key}_total": programs.raw_usages.sum(axis=1),
         },
         "uns": {key: record},
@@ -405,16 +401,6 @@ def mean_and_variance(
     squares = values.power(2) if scipy.sparse.issparse(values) else values**2
     means, second = (np.asarray(table.T @ weights) / weights.sum() for table in (values, squares))
     return means, np.maximum(second - means**2, 0.0)
-
-
-def _sums(values: Any, axis: int) -> np.ndarray:
-    return np.asarray(values.sum(axis=axis), dtype=np.float64).ravel()
-
-
-def _on_host(array: Any) -> np.ndarray:
-    from robustnmf.arrays import to_numpy
-
-    return np.asarray(to_numpy(array))
 
 
 def _on_device(values: Any, device: str) -> Any:

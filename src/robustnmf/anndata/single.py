@@ -77,11 +77,6 @@ def nmf(
 
     check_object(adata, copy)
     values = values_of(adata, layer, use_raw)
-    if values.shape[1] != adata.n_vars:
-        raise ValueError(
-            f"adata.raw has {values.shape[1]} variables and adata {adata.n_vars}, so components "
-            "cannot be stored. Use adata.raw.to_adata()."
-        )
     mask = chosen_features(adata, mask_var, use_raw)
     model = RobustNMF(n_components, loss=loss, **{"random_state": 0, **parameters})
     codes = model.fit_transform(values if mask is None else values[:, mask])

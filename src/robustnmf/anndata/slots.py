@@ -48,13 +48,18 @@ def values_of(adata: AnnData, layer: str | None, use_raw: bool = False) -> Any:
     if layer is not None and layer not in adata.layers:
         names = ", ".join(repr(name) for name in adata.layers) or "none"
         raise ValueError(f"layer is {layer!r}, but the layers of adata are {names}.")
+    if use_raw and adata.raw.shape[1] != adata.n_vars:
+        raise ValueError(
+            f"adata.raw has {adata.raw.shape[1]} variables and adata {adata.n_vars}, so components "
+            "cannot be stored. Use adata.raw.to_adata()."
+        )
     values = adata.raw.X if use_raw else adata.X if layer is None else adata.layers[layer]
     if values is None:
         raise ValueError("adata has no X; name a layer, for example layer='counts'.")
-    if layer is None and not use_raw and _has_negative(values):
+    if layer is None and not use_raw and has_negative(values):
         raise ValueError(
             "adata.X has negative values, as after scaling, but NMF needs nonnegative ones. "
-            f"{_where_to_look(adata)}"
+            f"{where_to_look(dict(_nonnegative_places(adata)))}"
         )
     if hasattr(values, "group") and hasattr(values, "to_memory"):  # sparse, in a file
         from robustnmf.tables import read_sparse
@@ -91,6 +96,21 @@ def is_counts(values: Any) -> bool:
     """Whether all values that are looked at are whole numbers of zero or more."""
     numbers = _first_numbers(values)
     return bool(numbers.size and (numbers >= 0).all() and (numbers == np.floor(numbers)).all())
+
+
+def has_negative(values: Any) -> bool:
+    """Whether some of the values that are looked at are negative."""
+    numbers = _first_numbers(values)
+    return bool(numbers.size and np.nanmin(numbers) < 0)
+
+
+def where_to_look(places: dict[str, bool]) -> str:
+    """Name places without negative values, given whether each of them has counts; those first."""
+    if not places:
+        return "It has no layer and no .raw without negative values; load the counts."
+    ordered = sorted(places, key=lambda place: not places[place])
+    words = [f"{place}{' (counts)' if places[place] else ''}" for place in ordered]
+    return f"Nonnegative values are in: {', '.join(words)}."
 
 
 def result_slots(
@@ -151,24 +171,10 @@ def _first_numbers(values: Any) -> np.ndarray:
     return np.asarray(rows.data if hasattr(rows, "indptr") else rows)
 
 
-def _has_negative(values: Any) -> bool:
-    numbers = _first_numbers(values)
-    return bool(numbers.size and np.nanmin(numbers) < 0)
-
-
-def _where_to_look(adata: AnnData) -> str:
-    """Name the layers and ``.raw`` that could be used instead, those with counts first."""
-    places = sorted(_nonnegative_places(adata), key=lambda place: not place[1])
-    if not places:
-        return "It has no layer and no .raw without negative values; load the counts."
-    words = [f"{use}{' (counts)' if counts else ''}" for use, counts in places]
-    return f"Nonnegative values are in: {', '.join(words)}."
-
-
 def _nonnegative_places(adata: AnnData) -> Iterator[tuple[str, bool]]:
     """Yield how to use every place without negative values, and whether it has counts."""
     for name, values in adata.layers.items():
-        if not _has_negative(values):
+        if not has_negative(values):
             yield f"layer={name!r}", is_counts(values)
-    if adata.raw is not None and not _has_negative(adata.raw.X):
+    if adata.raw is not None and not has_negative(adata.raw.X):
         yield "use_raw=True", is_counts(adata.raw.X)

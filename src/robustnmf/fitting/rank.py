@@ -38,7 +38,7 @@ from robustnmf.exceptions import warn
 from robustnmf.fitting.consensus import ConsensusSettings, find_consensus, screened_once
 from robustnmf.fitting.plan import FitPlan, check_source, plan_fit
 from robustnmf.fitting.rank_selection import RankSelection, has_risen
-from robustnmf.fitting.runs import Settled, most_members, settle
+from robustnmf.fitting.runs import Settled, most_members, plan_settled, settle
 from robustnmf.fitting.settings import FitSettings, check_weights
 from robustnmf.fitting.starts import default_rank, draw_seeds, starts_from
 from robustnmf.loop.encoding import encode
@@ -274,20 +274,10 @@ def _mean_silhouette(settings: FitSettings, settled: Settled, table: Any, n_runs
         random = replace(settings, init="random", max_iter=RUN_PASSES, tol=0.0, verbose=0)
         source = check_source(random, source_for(table, settings.name))
         most = most_members(random, n_runs, source)
-        plan = _plan(random, settled, source, most)
+        plan = plan_settled(random, settled, source, most)
         silhouettes = find_consensus(plan, options, most).groups.silhouette
     plan.engine.close()
     return float(np.mean(silhouettes))
-
-
-def _plan(settings: FitSettings, settled: Settled, source: Source, members: int) -> FitPlan:
-    """Plan a fit of a table with settled weights."""
-    plan = plan_fit(
-        settings, source, sample_weight=settled.weights, weightings=members, screened=False
-    )
-    if settled.reference is None:
-        return plan
-    return replace(plan, reference=settled.reference / plan.engine.scale)
 
 
 def _say(settings: FitSettings, text: str) -> None:
@@ -367,7 +357,7 @@ def _fit_ranks(
 ) -> tuple[FitPlan, list[Fitted]]:
     """Fit all ranks as one batch; smaller ones have components that are zero."""
     source = check_source(settings, source_for(X, settings.name))
-    plan = _plan(settings, settled, source, len(ranks))
+    plan = plan_settled(settings, settled, source, len(ranks))
     engine, problem = plan.engine, plan.problem
 
     def start_of(rank: int) -> Start:

@@ -175,6 +175,16 @@ def settle(plan: FitPlan) -> Settled:
     return Settled(spec, spec._replace(weighting=Uniform()), weights, reference)
 
 
+def plan_settled(settings: FitSettings, settled: Settled, source: Source, members: int) -> FitPlan:
+    """Plan a fit of a checked source with settled weights."""
+    plan = plan_fit(
+        settings, source, sample_weight=settled.weights, weightings=members, screened=False
+    )
+    if settled.reference is None:
+        return plan
+    return replace(plan, reference=settled.reference / plan.engine.scale)
+
+
 def run_batch(plan: FitPlan, runs: Runs, batch: np.ndarray) -> None:
     """Fit the runs of a batch and store their results."""
     with plan.engine.thread_pool():
@@ -207,12 +217,7 @@ def resampled_plans(
             weights = drawn * (1.0 if weights is None else weights)
         elif resample == "poisson":
             table = check_source(settings, source_for(draw_counts(table, rng), settings.name))
-        runs_plan = plan_fit(
-            settings, table, sample_weight=weights, weightings=members, screened=False
-        )
-        if settled.reference is None:
-            return runs_plan
-        return replace(runs_plan, reference=settled.reference / runs_plan.engine.scale)
+        return plan_settled(settings, replace(settled, weights=weights), table, members)
 
     return lru_cache(maxsize=1)(plan_runs)
 
