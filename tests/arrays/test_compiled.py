@@ -26,7 +26,7 @@ def _call(process, view):
 def new_process(tmp_path, monkeypatch):
     """Returns a function that compiles the loop as a new process would, with common files."""
     monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path))
-    return lambda: compiled(nogil=True)(_copy)
+    return lambda: compiled()(_copy)
 
 
 @pytest.mark.parametrize("second", ["strided", "float32"])

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from robustnmf.arrays.kernels.compiled import compiled
-from robustnmf.arrays.kernels.loops import OPTIONS
 
 TREES, TREE_ROWS = 100, 256
 """Number of trees, and number of rows from which each is grown, as in the paper."""
@@ -54,7 +53,7 @@ class IsolationForest:
         inner = 2**depth - 1
         grow_trees(
             np.ascontiguousarray(rows, dtype=np.float64), chosen, rng.random((TREES, inner, 2)),
-            features, splits, sizes,
+            features, splits, sizes, np.zeros(nodes, dtype=np.int64),
         )  # fmt: skip
         return cls(features, splits, sizes, count)
 
@@ -90,7 +89,7 @@ def _average_length(count: np.ndarray) -> np.ndarray:
     return np.where(count > 2, length, np.where(count == 2, 1.0, 0.0))
 
 
-@compiled(**OPTIONS)
+@compiled()
 def grow_trees(
     rows: np.ndarray,
     chosen: np.ndarray,
@@ -98,13 +97,15 @@ def grow_trees(
     features: np.ndarray,
     splits: np.ndarray,
     sizes: np.ndarray,
+    first: np.ndarray,
 ) -> None:
-    """Split the chosen rows (trees, count) by draws (trees, nodes, 2) into trees."""
+    """Split the chosen rows (trees, count) by draws (trees, nodes, 2) into trees.
+
+    ``first`` (nodes,) is space for the positions of the first rows of nodes.
+    """
     width, inner = rows.shape[1], draws.shape[1]
     for tree in range(len(chosen)):
-        order = chosen[tree]
-        first = np.zeros(features.shape[1], dtype=np.int64)
-        sizes[tree, 0] = len(order)
+        sizes[tree, 0], first[0] = chosen.shape[1], 0
         for node in range(inner):
             start, count = first[node], sizes[tree, node]
             if count < 2:
@@ -112,10 +113,13 @@ def grow_trees(
             begin = int(draws[tree, node, 0] * width)
             for shift in range(width):  # the next feature that is not constant here
                 feature = (begin + shift) % width
-                low = high = rows[order[start], feature]
+                low = high = rows[chosen[tree, start], feature]
                 for at in range(start + 1, start + count):
-                    low = min(low, rows[order[at], feature])
-                    high = max(high, rows[order[at], feature])
+                    value = rows[chosen[tree, at], feature]
+                    if value < low:
+                        low = value
+                    elif value > high:
+                        high = value
                 if high > low:
                     break
             if not high > low:
@@ -123,15 +127,15 @@ def grow_trees(
             split = low + draws[tree, node, 1] * (high - low)
             below = start
             for at in range(start, start + count):
-                if rows[order[at], feature] <= split:
-                    order[at], order[below] = order[below], order[at]
+                if rows[chosen[tree, at], feature] <= split:
+                    chosen[tree, at], chosen[tree, below] = chosen[tree, below], chosen[tree, at]
                     below += 1
             features[tree, node], splits[tree, node] = feature, split
             first[2 * node + 1], sizes[tree, 2 * node + 1] = start, below - start
             first[2 * node + 2], sizes[tree, 2 * node + 2] = below, start + count - below
 
 
-@compiled(**OPTIONS)
+@compiled()
 def add_path_lengths(
     rows: np.ndarray,
     features: np.ndarray,

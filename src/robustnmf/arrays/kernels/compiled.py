@@ -60,11 +60,21 @@ def _digest(key: Any) -> str:
     return hashlib.sha256(repr(key).encode()).hexdigest()[:16]
 
 
-def compiled(**options: Any) -> Callable[[Callable], Any]:
-    """Return a decorator that compiles a function with numba, and keeps it in files."""
+def compiled(*, exact: bool = False, inline: str = "never") -> Callable[[Callable], Any]:
+    """Return a decorator that compiles a loop with numba, and keeps it in files.
+
+    Loops release the GIL, and a division by zero gives infinity: checks would keep them scalar.
+    Sums run in any order, in vectors, unless they must be ``exact``.
+    """
 
     def decorate(function: Callable) -> Any:
-        dispatcher: Any = njit(**options)(function)
+        dispatcher: Any = njit(
+            nogil=True,
+            error_model="numpy",
+            fastmath=False if exact else {"reassoc", "contract"},
+            inline=inline,
+            no_cfunc_wrapper=True,  # one wrapper less to compile
+        )(function)
         if hasattr(dispatcher, "_cache"):  # not with NUMBA_DISABLE_JIT
             dispatcher._cache = _Cache(function)
         return dispatcher

@@ -20,11 +20,9 @@ from llvmlite import ir
 from numba.core import types
 
 from robustnmf.arrays.kernels.compiled import compiled
-from robustnmf.arrays.kernels.loops import OPTIONS
 from robustnmf.arrays.kernels.vectors import intrinsic
 from robustnmf.arrays.namespace import Array
 
-WITHOUT_CHECKS = {**OPTIONS, "error_model": "numpy"}  # checks for zeros would keep loops scalar
 LN2 = math.log(2.0)
 HALF_ROOT = 0x3FE6A09E667F3BCD  # bits of the square root of one half
 MANTISSA = (1 << 52) - 1
@@ -51,7 +49,7 @@ def _float_of(typing: Any, bits: Any) -> tuple[Any, Any]:
     return types.float64(types.int64), generate
 
 
-@compiled(inline="always", **WITHOUT_CHECKS)
+@compiled(inline="always")
 def _excess(over: float, under: float) -> float:
     """Compute ``under (r - 1 - log r)`` for ``r = over / under``, both positive."""
     inverse = 1.0 / under
@@ -78,7 +76,7 @@ def _excess(over: float, under: float) -> float:
     return of_near if near else of_far
 
 
-@compiled(**WITHOUT_CHECKS)
+@compiled()
 def kullback_leibler_rows(
     rows: Array, unit: float, approximation: Array, least: float, out: Array
 ) -> None:
@@ -97,7 +95,7 @@ def kullback_leibler_rows(
         out[i] = total
 
 
-@compiled(**WITHOUT_CHECKS)
+@compiled()
 def kullback_leibler_stored(
     entries: Array, pointers: Array, unit: float, approximation: Array, least: float, out: Array
 ) -> None:
@@ -112,7 +110,7 @@ def kullback_leibler_stored(
         out[i] = total
 
 
-@compiled(**WITHOUT_CHECKS)
+@compiled()
 def itakura_saito_rows(
     rows: Array, unit: float, approximation: Array, least: float, out: Array
 ) -> None:
@@ -126,7 +124,7 @@ def itakura_saito_rows(
         out[i] = total
 
 
-@compiled(**WITHOUT_CHECKS)
+@compiled()
 def ratio_entries(rows: Array, unit: float, approximation: Array, least: float, out: Array) -> None:
     """Compute ``x / y`` of every entry (rows, features); parameters as for Kullback-Leibler."""
     count, features = rows.shape

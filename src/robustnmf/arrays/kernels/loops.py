@@ -7,6 +7,7 @@ GIL, because the engine has its own threads and visits several blocks at once.
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -17,34 +18,14 @@ from robustnmf.arrays.kernels.compiled import compiled
 from robustnmf.arrays.kernels.vectors import LANE_BYTES, step_quad
 from robustnmf.arrays.namespace import Array
 
-OPTIONS: dict[str, Any] = {
-    "nogil": True,
-    "fastmath": {"reassoc", "contract"},  # sums in any order, so that they run on vectors
-}
-EXACT: dict[str, Any] = {"nogil": True}
-"""Options of loops that must sum in the given order."""
+TINY = float(np.finfo(np.float64).tiny)
+"""Smallest normal number."""
 
 LEAST_PIVOT = 1e-15
 """Components are dependent if a pivot of their Gram matrix with unit diagonal is below this."""
 
 
-@compiled(**OPTIONS)
-def _load(table: Array, at: int, width: int, tile: Array) -> None:
-    """Copy rows of a table (rows, k) into a tile (k, lanes)."""
-    for r in range(width):
-        for j in range(table.shape[1]):
-            tile[j, r] = table[at + r, j]
-
-
-@compiled(**OPTIONS)
-def _store(tile: Array, at: int, width: int, table: Array) -> None:
-    """Copy a tile (k, lanes) back into the rows of a table (rows, k)."""
-    for r in range(width):
-        for j in range(table.shape[1]):
-            table[at + r, j] = tile[j, r]
-
-
-@compiled(**OPTIONS)
+@compiled()
 def sweep_tiles(
     factor: Array,
     linear: Array,
@@ -52,19 +33,19 @@ def sweep_tiles(
     present: Array,
     sweeps: int,
     fixed: int,
+    tile: Array,
+    right: Array,
+    square: Array,
+    steps: Array,
 ) -> None:
     """Run coordinate sweeps over every row of a factor (members, rows, k), in place.
 
     Rows are copied to transposed tiles (k, lanes), so that a step for one coordinate is
-    arithmetic on long vectors. Components are padded with zeros to a multiple of four.
+    arithmetic on long vectors. Components are padded with zeros to a multiple of four. The last
+    four arguments are zeros to work with: two tiles, the Gram matrix, and one over its diagonal.
     """
     members, rows, k = factor.shape
-    full = (k + 3) // 4 * 4
-    lanes = LANE_BYTES // factor.itemsize
-    tile = np.zeros((full, lanes), factor.dtype)
-    right = np.zeros((full, lanes), factor.dtype)
-    square = np.zeros((full, full), factor.dtype)
-    steps = np.zeros(full, factor.dtype)
+    full, lanes = tile.shape
     for b in range(members):
         for j in range(k):
             for c in range(k):
@@ -72,24 +53,42 @@ def sweep_tiles(
             free = j >= fixed and present[b, j]
             steps[j] = 1 / gram[b, j, j] if free else 0
         for at in range(0, rows, lanes):
-            width = min(lanes, rows - at)
-            _load(factor[b], at, width, tile)
-            _load(linear[b], at, width, right)
-            tile[k:] = 0  # NaN in one row must not spread to others
+            width = lanes if lanes < rows - at else rows - at
+            for r in range(width):
+                for j in range(k):
+                    tile[j, r] = factor[b, at + r, j]
+                    right[j, r] = linear[b, at + r, j]
+            for j in range(k, full):  # NaN in one row must not spread to others
+                for r in range(lanes):
+                    tile[j, r] = 0
             for _ in range(sweeps):
                 for j in range(0, full, 4):
                     step_quad(square, steps, j, tile, right)
-            _store(tile, at, width, factor[b])
+            for r in range(width):
+                for j in range(k):
+                    factor[b, at + r, j] = tile[j, r]
 
 
-@vectorize(["f4(f4, f4, f4, f4)", "f8(f8, f8, f8, f8)"], cache=True)
-def multiplicative_step_entries(factor, negative, positive, least):  # type: ignore[no-untyped-def]
+def tile_space(k: int, dtype: Any) -> tuple[Array, Array, Array, Array]:
+    """Return zeros for :func:`sweep_tiles` to work with: to compile their allocation takes long."""
+    full, lanes = (k + 3) // 4 * 4, LANE_BYTES // np.dtype(dtype).itemsize
+    tile, right = np.zeros((2, full, lanes), dtype)
+    return tile, right, np.zeros((full, full), dtype), np.zeros(full, dtype)
+
+
+@functools.cache
+def multiplicative_step() -> Any:
+    """Return the ufunc of a multiplicative step, compiled when it is first needed."""
+    return vectorize(["f4(f4, f4, f4, f4)", "f8(f8, f8, f8, f8)"], cache=True)(_multiplicative_step)
+
+
+def _multiplicative_step(factor, negative, positive, least):  # type: ignore[no-untyped-def]
     """Compute ``factor negative / positive``; divisors are at least ``least``, less is zero."""
     updated = factor * negative / (least if positive < least else positive)
     return factor - factor if updated < least else updated
 
 
-@compiled(**OPTIONS)
+@compiled()
 def approximate(indptr: Array, indices: Array, codes: Array, basis: Array, out: Array) -> None:
     """Compute ``out[p] = codes[i] . basis[j]`` for stored entries p at (i, j); basis (m, k)."""
     k = codes.shape[1]
@@ -102,7 +101,7 @@ def approximate(indptr: Array, indices: Array, codes: Array, basis: Array, out: 
             out[p] = total
 
 
-@compiled(**OPTIONS)
+@compiled()
 def weighted_grams(indptr: Array, indices: Array, weights: Array, basis: Array, out: Array) -> None:
     """Compute ``out[i] = sum_p weights[p] basis[j] basis[j]^T`` over the stored entries of rows."""
     k = basis.shape[1]
@@ -118,7 +117,7 @@ def weighted_grams(indptr: Array, indices: Array, weights: Array, basis: Array, 
                 out[i, d, c] = out[i, c, d]
 
 
-@compiled(**OPTIONS)
+@compiled()
 def sums_of_unstored(
     indptr: Array, indices: Array, rows: Array, codes: Array, basis: Array, out: Array
 ) -> None:
@@ -137,7 +136,7 @@ def sums_of_unstored(
         out[r] = total
 
 
-@compiled(**OPTIONS)
+@compiled()
 def hide_and_square(known: Array, table: Array, squares: Array) -> None:
     """Set missing entries of a table (rows, features) to zero; compute squared norms of rows."""
     for i in range(table.shape[0]):
@@ -150,7 +149,7 @@ def hide_and_square(known: Array, table: Array, squares: Array) -> None:
         squares[i] = total
 
 
-@compiled(**OPTIONS)
+@compiled()
 def _dot(one: Array, other: Array) -> Any:
     """Compute the product of two vectors (k,), in their own precision."""
     total = one.dtype.type(0)
@@ -159,7 +158,7 @@ def _dot(one: Array, other: Array) -> Any:
     return total
 
 
-@compiled(**OPTIONS)
+@compiled()
 def fill_missing(
     indptr: Array, indices: Array, codes: Array, directions: Array, filled: Array
 ) -> None:
@@ -176,7 +175,7 @@ def fill_missing(
                     filled[b, i, c] += value * directions[b, j, c]
 
 
-@compiled(**OPTIONS)
+@compiled()
 def approximate_missing(
     indptr: Array, indices: Array, codes: Array, directions: Array, values: Array, squares: Array
 ) -> None:
@@ -192,7 +191,7 @@ def approximate_missing(
             squares[b, i] = total
 
 
-@compiled(**OPTIONS)
+@compiled()
 def cross_missing(indptr: Array, indices: Array, codes: Array, values: Array, sums: Array) -> None:
     """Add values at missing entries times codes to sums (members, features, k)."""
     members, rows, k = codes.shape
@@ -204,7 +203,7 @@ def cross_missing(indptr: Array, indices: Array, codes: Array, values: Array, su
                     sums[b, j, c] += value * codes[b, i, c]
 
 
-@compiled(**OPTIONS)
+@compiled()
 def scale_weights(
     rho: Array,
     weight: Array,
@@ -226,20 +225,23 @@ def scale_weights(
             samples += sample_weight[i]
             value = sample_weight[i] * weight[b, i]
             weights[b, i] = value
-            top = value if not value <= top else top
+            if not value <= top:
+                top = value
         log_scale = 0.0
         if not top > 0.0:
-            log_scale = -np.inf
+            log_scale = -math.inf
         elif not (math.exp(-scale_step) < top <= 1.0):
-            log_top = math.log(max(top, np.finfo(np.float64).tiny))
+            log_top = math.log(top if top > TINY else TINY)
             log_scale = scale_step * math.ceil(log_top / scale_step)
             factor = math.exp(-log_scale)
             for i in range(count):
                 weights[b, i] *= factor
-        sums[0, b, 0], sums[1, b, 0], sums[2, b, 0] = log_scale, total, samples
+        sums[0, b, 0] = log_scale
+        sums[1, b, 0] = total
+        sums[2, b, 0] = samples
 
 
-@compiled(**OPTIONS)
+@compiled()
 def count_shared(lists: Array, sample_weight: Array, counts: Array) -> None:
     """Add positions (lists, rows) with weights (rows,) to counts (lists, nodes).
 
@@ -258,7 +260,7 @@ def count_shared(lists: Array, sample_weight: Array, counts: Array) -> None:
             counts[b, left + 1] += sample_weight[i] * right_share
 
 
-@compiled(**EXACT)
+@compiled(exact=True)
 def huber_residuals(
     rows: Array,
     inverse_scale: float,
@@ -286,7 +288,7 @@ def huber_residuals(
         sums[i] = total
 
 
-@compiled(**EXACT)
+@compiled(exact=True)
 def truncated_residuals(
     rows: np.ndarray,
     inverse_scale: float,
@@ -310,17 +312,18 @@ def truncated_residuals(
         sums[i] = total
 
 
-@compiled(error_model="numpy", **EXACT)
-def _solve_support(gram: Array, right: Array, support: Array, ridge: float, work: Array) -> bool:
-    """Solve ``(gram + ridge) x = right`` on a support by Cholesky factorisation.
+@compiled(exact=True, inline="always")
+def _solve_support(
+    grams: Array, own: int, right: Array, support: Array, count: int, ridge: float, work: Array
+) -> bool:
+    """Solve ``(grams[own] + ridge) x = right`` on a support by Cholesky factorisation.
 
-    ``right`` (support,) is replaced by the solution. Returns whether the components are
-    independent; otherwise there is no solution.
+    The first ``count`` numbers of ``right`` are replaced by the solution. Returns whether the
+    components are independent; otherwise there is no solution.
     """
-    count = support.shape[0]
     for i in range(count):
         for j in range(i + 1):
-            total = gram[support[i], support[j]]
+            total = grams[own, support[i], support[j]]
             if i == j:
                 total += ridge
             for inner in range(j):
@@ -328,7 +331,7 @@ def _solve_support(gram: Array, right: Array, support: Array, ridge: float, work
             if i == j:
                 if total <= LEAST_PIVOT:
                     return False
-                work[i, i] = np.sqrt(total)
+                work[i, i] = math.sqrt(total)
             else:
                 work[i, j] = total / work[j, j]
     for i in range(count):
@@ -344,7 +347,7 @@ def _solve_support(gram: Array, right: Array, support: Array, ridge: float, work
     return True
 
 
-@compiled(error_model="numpy", **EXACT)
+@compiled(exact=True)
 def pivot_rows(
     linear: Array,
     gram: Array,
@@ -354,21 +357,26 @@ def pivot_rows(
     most: int,
     codes: Array,
     given_up: Array,
+    work: Array,
+    right: Array,
+    support: Array,
+    wrong: Array,
 ) -> None:
     """Solve every row: exchange all wrong coordinates until none is left.
 
     ``gram`` (1 or rows, k, k) has a unit diagonal; ``positive`` (rows, k) is the first guess, and
     is changed. Writes ``codes`` (rows, k), and ``given_up`` (rows,): whether the number of wrong
-    coordinates has not decreased for ``most`` rounds, or components are dependent.
+    coordinates has not decreased for ``most`` rounds, or components are dependent. The last four
+    arguments are space to work with: a matrix (k, k), and numbers, positions and flags (k,).
     """
     rows, k = linear.shape
-    work, right = np.empty((k, k)), np.empty(k)
-    support, wrong = np.empty(k, np.int64), np.empty(k, np.bool_)
+    shared = int(gram.shape[0] > 1)
     for row in range(rows):
-        own = gram[row if gram.shape[0] > 1 else 0]
+        own = row * shared
         size = 0.0
         for j in range(k):
-            size = max(size, abs(linear[row, j]))
+            if math.fabs(linear[row, j]) > size:
+                size = math.fabs(linear[row, j])
         fewest, patience = k + 1, most
         while True:
             count = 0
@@ -378,13 +386,14 @@ def pivot_rows(
                     support[count] = j
                     right[count] = linear[row, j]
                     count += 1
-            if not _solve_support(own, right[:count], support[:count], ridge, work):
+            if not _solve_support(gram, own, right, support, count, ridge, work):
                 given_up[row] = True
                 break
             reach = 0.0
             for i in range(count):
                 codes[row, support[i]] = right[i]
-                reach = max(reach, abs(right[i]))
+                if math.fabs(right[i]) > reach:
+                    reach = math.fabs(right[i])
             mistakes = 0
             for j in range(k):
                 if positive[row, j]:
@@ -392,13 +401,14 @@ def pivot_rows(
                 else:
                     slope = -linear[row, j]
                     for i in range(count):
-                        slope += right[i] * own[support[i], j]
+                        slope += right[i] * gram[own, support[i], j]
                     wrong[j] = slope < -tolerance * size
                 mistakes += wrong[j]
             if mistakes == 0:
                 break
             if mistakes < fewest:
-                fewest, patience = mistakes, most
+                fewest = mistakes
+                patience = most
             else:
                 patience -= 1
                 if patience < 0:

@@ -31,7 +31,10 @@ class NumpyKernels(Kernels):
         # The loops are compiled for one memory layout; the result has the layout of the factor,
         # which can be a transposed view.
         swept = np.array(factor, order="C")
-        loops.sweep_tiles(swept, np.ascontiguousarray(linear), gram, present, sweeps, fixed)
+        loops.sweep_tiles(
+            swept, np.ascontiguousarray(linear), gram, present, sweeps, fixed,
+            *loops.tile_space(factor.shape[-1], factor.dtype),
+        )  # fmt: skip
         if factor.flags.c_contiguous:
             return swept
         updated = np.empty_like(factor)
@@ -42,7 +45,7 @@ class NumpyKernels(Kernels):
         if not factor.dtype == negative.dtype == positive.dtype:
             return super().multiplicative_step(factor, negative, positive)
         least = factor.dtype.type(smallest(factor))
-        return loops.multiplicative_step_entries(factor, negative, positive, least)
+        return loops.multiplicative_step()(factor, negative, positive, least)
 
     def weigh_rows(
         self,
@@ -108,9 +111,11 @@ class NumpyKernels(Kernels):
         linear = np.ascontiguousarray(linear)
         grams = np.ascontiguousarray(gram.reshape(-1, *gram.shape[-2:]))
         codes, given_up = np.empty_like(linear), np.zeros(len(linear), dtype=bool)
+        k = linear.shape[-1]
         loops.pivot_rows(
-            linear, grams, positive.copy(), ridge, tolerance, patience, codes, given_up
-        )
+            linear, grams, positive.copy(), ridge, tolerance, patience, codes, given_up,
+            np.empty((k, k)), np.empty(k), np.empty(k, np.int64), np.empty(k, bool),
+        )  # fmt: skip
         return codes, given_up
 
 
