@@ -84,7 +84,14 @@ def test_distant_approximations_have_finite_losses(ratio):
     np.testing.assert_allclose(value, y - 1 - np.log(y), rtol=1e-14)
 
 
-def test_rows_with_missing_values_have_no_compiled_loop():
-    block = MaskedBlock(np.ones((2, 3)), np.ones((2, 3), dtype=bool))
-    approximation = np.ones((1, 2, 3))
-    assert block.divergence("kullback_leibler_rows", approximation, per_row=True) is None
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+def test_missing_entries_add_nothing_to_the_sums(loss, dtype):
+    rows, approximations = table(loss, dtype)
+    known = np.random.default_rng(1).random(rows.shape) < 0.8
+    block = MaskedBlock(rows, known, 8.0)
+    assert block.divergence(loss.row_loop, approximations, per_row=True) is not None
+    entries = loss.entries(rows.astype(float) / 8, approximations.astype(float))
+    expected = np.where(known, entries, 0.0).sum(axis=-1)
+    sums = loss.row_losses(block, approximations)
+    np.testing.assert_allclose(sums, expected, rtol=1e-12 if dtype == np.float64 else 1e-5)

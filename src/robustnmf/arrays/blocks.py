@@ -241,10 +241,7 @@ class Block:
         return xp.sum(transposed, axis=-1, keepdims=True) if part is None else transposed @ part
 
     def divergence(self, name: str | None, approximation: Array, *, per_row: bool) -> Array | None:
-        """Compute a divergence by a compiled loop (:meth:`Kernels.divergence`), if there is one.
-
-        Returns None for rows with missing values, which loops do not support.
-        """
+        """Compute a divergence by a compiled loop (:meth:`Kernels.divergence`), if there is one."""
         if name is None or not (self.is_complete_table or self.zeros_apart):
             return None
         return self.kernels.divergence(name, self.rows, self.unit, approximation, per_row)
@@ -426,6 +423,13 @@ class MaskedBlock(Block):
 
     def cross_part(self, codes: Array, part: Array | None) -> Array:
         return self.xp.matrix_transpose(codes) @ self.observed(part, codes)
+
+    def divergence(self, name: str | None, approximation: Array, *, per_row: bool) -> Array | None:
+        if name is None:
+            return None
+        if per_row:  # loops know no missing entries, and where both tables agree the sum is zero
+            approximation = self.xp.where(self.known, approximation, self.values())
+        return self.kernels.divergence(name, self.rows, self.unit, approximation, per_row)
 
     def grams(self, curvature: Array, basis: Array) -> Array:
         return super().grams(self.observed(curvature, curvature), basis)

@@ -12,7 +12,7 @@ from robustnmf.engine.stored import (
     in_parts,
     written,
 )
-from robustnmf.engine.threads import one_of_many
+from robustnmf.engine.threads import one_of_many, run_fits
 
 __all__ = [
     "BlockState",
@@ -29,6 +29,7 @@ __all__ = [
     "draw_rows",
     "in_parts",
     "one_of_many",
+    "run_fits",
     "scan",
     "scan_sparse",
     "split_place",

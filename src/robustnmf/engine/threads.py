@@ -122,3 +122,15 @@ class Threads:
                 yield pending.popleft().result()
         while pending:
             yield pending.popleft().result()
+
+
+def run_fits(function: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
+    """Call a function that fits, for all items in parallel, each on a single thread."""
+
+    def alone(item: Item) -> Result:
+        with one_of_many():
+            return function(item)
+
+    threads = Threads()
+    with threads.open():
+        return list(threads.each(alone, items))

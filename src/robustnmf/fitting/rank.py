@@ -33,7 +33,7 @@ import scipy.sparse
 from sklearn.utils import check_random_state
 
 from robustnmf.arrays import Array
-from robustnmf.engine import draw_rows
+from robustnmf.engine import draw_rows, run_fits
 from robustnmf.exceptions import warn
 from robustnmf.fitting.consensus import ConsensusSettings, find_consensus, screened_once
 from robustnmf.fitting.plan import FitPlan, check_source, plan_fit
@@ -239,19 +239,28 @@ def _errors(
     of_samples = np.empty((n_folds, 0, table.shape[0]))
     size = SMALL_BATCH_RANKS if (table.nnz if is_sparse else table.size) <= SMALL else BATCH_RANKS
     for batch in _batches(ranks, size):
-        k = max(int(batch[-1]), least)
-        more = [
-            of_fold(
-                replace(settings, n_components=k, random_state=seed + fold), settled, ranks=batch
-            )
-            for fold, of_fold in enumerate(compute)
-        ]
+        settings = replace(settings, n_components=max(int(batch[-1]), least))
+        more = run_fits(
+            partial(_errors_of_fold, settings, settled, batch, seed), enumerate(compute)
+        )
         of_samples = np.concatenate([of_samples, np.stack(more)], axis=1)
         errors = capped_mean(of_samples)
         _say(settings, f"errors of {ranks[0]} to {batch[-1]} components, of up to {ranks[-1]}")
         if has_risen(errors):
             break
     return errors
+
+
+def _errors_of_fold(
+    settings: FitSettings,
+    settled: Settled,
+    ranks: np.ndarray,
+    seed: int,
+    fold: tuple[int, Callable[..., np.ndarray]],
+) -> np.ndarray:
+    """Compute errors (ranks, samples) of a fold, given by its number and a function."""
+    number, compute = fold
+    return compute(replace(settings, random_state=seed + number), settled, ranks=ranks)
 
 
 def _batches(ranks: np.ndarray, size: int) -> list[np.ndarray]:
@@ -370,8 +379,9 @@ def _fit_ranks(
         starts = [_padded(start_of(int(k)), plan.rank) for k in ranks]
     weightings = [settings.spec.weighting.rescaled(1.0 / plan.unit)] * len(ranks)
     fitted = fit(
-        engine, problem, weightings, _stacked(starts), max_iter=settings.max_iter, tol=settings.tol
-    )
+        engine, problem, weightings, _stacked(starts), max_iter=settings.max_iter, tol=settings.tol,
+        solve_codes=False,
+    )  # fmt: skip
     return plan, fitted
 
 

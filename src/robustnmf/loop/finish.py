@@ -26,9 +26,9 @@ from robustnmf.loop.state import Fitted, State
 
 
 def finish(
-    engine: Engine, problem: Problem, state: State, n_iter: int, tol: float
+    engine: Engine, problem: Problem, state: State, n_iter: int, tol: float, solve_codes: bool
 ) -> dict[int, Fitted]:
-    """Build the results of finished members, with the best codes for their basis.
+    """Build the results of finished members, with the best codes for their basis if asked for.
 
     Importances belong to the last pass of the fit: the final codes can fit a sample exactly that
     had no more weight than others when the basis was learned.
@@ -39,7 +39,7 @@ def finish(
     state = _enlarge_tiny_components(engine, problem, state)
     for member in state.members:
         member.momentum = 0.0
-    if tol > 0:
+    if solve_codes:
         data_pass = problem.make_pass(engine, weighting, state.basis, state.basis)
 
         def visit(block: Block, local: BlockState) -> tuple[BlockState, Statistics]:

@@ -35,13 +35,15 @@ def fit(
     tol: float,
     callback: Callback | None = None,
     checkpoint: Checkpoint | None = None,
+    solve_codes: bool = True,
 ) -> list[Fitted]:
     """Fit every member of a batch.
 
     A member has converged and leaves the batch if each of the last ``WINDOW`` passes has lowered
     its objective by at most ``tol`` times the objective, on average. Its final codes are the best
-    codes for its basis, which ``encode`` also returns for the same rows. ``tol=0`` runs exactly
-    ``max_iter`` iterations and nothing else.
+    codes for its basis, which ``encode`` also returns for the same rows; with
+    ``solve_codes=False`` they are those of the last pass. ``tol=0`` runs exactly ``max_iter``
+    iterations and nothing else.
 
     The objective is the phi of the weighting. If the weighting has automatic parameters, only the
     majority of the samples has weight in the first ``WARMUP_PASSES`` passes. Then the parameters
@@ -54,7 +56,9 @@ def fit(
     with engine.thread_pool():
         slices = engine.member_slices(len(weightings))
         if len(slices) == 1 or callback is not None or checkpoint is not None:
-            return _fit(engine, problem, weightings, start, max_iter, tol, callback, checkpoint)
+            return _fit(
+                engine, problem, weightings, start, max_iter, tol, solve_codes, callback, checkpoint
+            )
 
         # Members are independent: each thread fits some members on all rows.
         stopped = Event()
@@ -62,7 +66,7 @@ def fit(
         def part(members: slice) -> list[Fitted]:
             return _fit(
                 engine.single_threaded(), problem, weightings[members], start.part(members),
-                max_iter, tol,
+                max_iter, tol, solve_codes,
                 lambda iteration, state: stopped.is_set(),
             )  # fmt: skip
 
@@ -80,6 +84,7 @@ def _fit(
     start: Start,
     max_iter: int,
     tol: float,
+    solve_codes: bool,
     callback: Callback | None,
     checkpoint: Checkpoint | None = None,
 ) -> list[Fitted]:
@@ -100,7 +105,8 @@ def _fit(
             state = end_warmup(engine, problem, state)
         done = [j for j, member in enumerate(state.members) if last or member.has_converged(tol)]
         if done:
-            results |= finish(engine, problem, state.keep(engine, done), iteration, tol)
+            ended = state.keep(engine, done)
+            results |= finish(engine, problem, ended, iteration, tol, solve_codes and tol > 0)
             remaining = [j for j in range(len(state.members)) if j not in done]
             if not remaining:
                 return [results[i] for i in range(len(weightings))]

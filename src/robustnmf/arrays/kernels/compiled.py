@@ -68,13 +68,14 @@ def compiled(*, exact: bool = False, inline: str = "never") -> Callable[[Callabl
     """
 
     def decorate(function: Callable) -> Any:
-        dispatcher: Any = njit(
-            nogil=True,
-            error_model="numpy",
-            fastmath=False if exact else {"reassoc", "contract"},
-            inline=inline,
-            no_cfunc_wrapper=True,  # one wrapper less to compile
-        )(function)
+        options: dict[str, Any] = {
+            "nogil": True,
+            "error_model": "numpy",
+            "fastmath": False if exact else {"reassoc", "contract"},
+            "inline": inline,
+            "no_cfunc_wrapper": True,  # one wrapper less to compile
+        }
+        dispatcher: Any = njit(**options)(function)
         if hasattr(dispatcher, "_cache"):  # not with NUMBA_DISABLE_JIT
             dispatcher._cache = _Cache(function)
         return dispatcher

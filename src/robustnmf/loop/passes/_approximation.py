@@ -31,6 +31,9 @@ QUADRATIC_STEPS = 3
 STORED_ENTRIES = 2**17
 """Number of stored entries of sparse rows that are encoded at a time, in several float64 arrays."""
 
+APPROACHES = 10
+"""Multiplicative steps before Newton's method."""
+
 MAX_HALVINGS = 12
 STEP_TOLERANCE = 1e-12
 SHRINK = 0.1
@@ -105,13 +108,14 @@ class ApproximationPass(Pass):
         codes = block.row_sizes(1.0)[:, None] / xp.where(total > 0, total, 1 + 0 * total)
         codes = codes + xp.zeros_like(self.basis[0, None, :, 0])
         for loss in self.loss.encoding_path():
-            codes = replace(self, loss=loss)._newton(block, weighting, codes)
+            of_loss = replace(self, loss=loss)
+            codes = of_loss._newton(block, weighting, of_loss.approach(block, codes, weighting))
         from_all = codes
         if self.penalty.overlap_penalty is None:
             return from_all
         # Each single component is a minimum, because overlap of components is penalised.
         from_single = self._newton(block, weighting, self._best_single(block, weighting))
-        values = [self._at(block, codes, weighting)[0] for codes in (from_all, from_single)]
+        values = [self._at(block, codes, weighting)[1] for codes in (from_all, from_single)]
         return xp.where((values[0] < values[1])[:, None], from_all, from_single)
 
     def _best_single(self, block: Block, weighting: Batch) -> Array:
@@ -130,14 +134,14 @@ class ApproximationPass(Pass):
         nonzero = known > 0  # a component can be zero
         sizes = xp.where(nonzero, onto / xp.where(nonzero, known, 1 + 0 * known), 0 * onto)
         singles = [xp.where(arange_like(k, sizes) == j, sizes, 0 * sizes) for j in range(k)]
-        values = xp.stack([self._at(block, codes, weighting)[0] for codes in singles], axis=1)
+        values = xp.stack([self._at(block, codes, weighting)[1] for codes in singles], axis=1)
         best = xp.argmin(values, axis=1)
         return xp.where(arange_like(k, sizes) == best[:, None], sizes, 0 * sizes)
 
     def _newton(self, block: Block, weighting: Batch, codes: Array) -> Array:
         """Improve codes (rows, k) by Newton's method; every row has its own Gram matrix."""
         xp = namespace(self.basis)
-        values, slopes = self._at(block, codes, weighting)
+        cache, values, slopes = self._at(block, codes, weighting)
         solved, present = codes.T, values >= 0
         # Further steps on a quadratic would only add rounding errors, and never become small.
         is_quadratic = self.loss.quadratic and slopes is None
@@ -145,12 +149,14 @@ class ApproximationPass(Pass):
         for _ in range(QUADRATIC_STEPS if is_solved_exactly else MAX_STEPS):
             # Rounding error of a value: its entries are differences of terms of this size.
             bound = values + VALUE_ROUNDING * (block.row_sizes(self.loss.degree) + values)
-            linear, grams = self._model(block, codes, slopes)
+            linear, grams = self._model(block, codes, cache, slopes)
             if self.penalty.overlap_penalty is None:
                 target = nonnegative_least_squares(linear, grams, guess=codes)
             else:
                 target = by_coordinates(linear, grams, codes)
-            updated = self._descend(block, codes, target, weighting, bound)
+            updated, cache, values, slopes = self._descend(
+                block, codes, cache, target, weighting, bound
+            )
             # The step is the stopping criterion, because the value is flat near a minimum.
             change = xp.max(xp.abs(updated - codes), axis=1)
             codes = updated
@@ -158,16 +164,23 @@ class ApproximationPass(Pass):
             open_rows = change > STEP_TOLERANCE * xp.max(codes, axis=1)
             if not xp.any(open_rows):
                 break
+            if xp.all(open_rows):
+                continue
             present = masked_scatter(present, present, open_rows)
             (rows,) = xp.nonzero(open_rows)
             block, codes = block.part(rows), xp.take(codes, rows, axis=0)
-            values, slopes = self._at(block, codes, weighting)
+            cache, values, slopes = self._at(block, codes, weighting)
         return xp.asarray(solved.T, copy=True)
 
-    def _model(self, block: Block, codes: Array, slopes: Array | None) -> tuple[Array, Array]:
+    def approach(self, block: Block, codes: Array, weighting: Batch) -> Array:
+        """Improve codes (rows, k) by cheap steps before Newton's method, if there are any."""
+        return codes
+
+    def _model(
+        self, block: Block, codes: Array, cache: Array, slopes: Array | None
+    ) -> tuple[Array, Array]:
         """Compute linear term (rows, k) and Gram matrix (rows, k, k) of the quadratic models."""
         xp = namespace(codes)
-        cache = block.approximation(codes[None, ...], self.basis)
         curvature = self.loss.curvature(block.values(), cache)
         parts = self.loss.split(block.values(), cache)
         if slopes is not None:
@@ -182,10 +195,17 @@ class ApproximationPass(Pass):
         return linear + (negative - positive)[0, ...], grams
 
     def _descend(
-        self, block: Block, codes: Array, target: Array, weighting: Batch, bound: Array
-    ) -> Array:
+        self,
+        block: Block,
+        codes: Array,
+        cache: Array,
+        target: Array,
+        weighting: Batch,
+        bound: Array,
+    ) -> tuple[Array, Array, Array, Array | None]:
         """Move codes (rows, k) towards a target; halve steps until objectives are within a bound.
 
+        Returns the codes and, as ``_at`` does, their approximation, objectives and entry weights.
         If the loss goes to infinity as the approximation goes to zero, a step divides the
         approximation of a positive entry by at most ten: from much smaller values, Newton's method
         increases it so slowly that it seems to have converged.
@@ -194,26 +214,28 @@ class ApproximationPass(Pass):
         step = xp.ones_like(bound)
         rises = bound < bound
         positive = block.values() > 0
-        lowest = SHRINK * block.approximation(codes[None, ...], self.basis)
+        lowest = SHRINK * cache
         for _ in range(MAX_HALVINGS):
-            trial = (codes + step[:, None] * (target - codes))[None, ...]
-            cache = block.approximation(trial, self.basis)
-            values = self.row_objective(block, trial, weighting, cache)[0][0, ...]
+            trial = codes + step[:, None] * (target - codes)
+            cache, values, slopes = self._at(block, trial, weighting)
             rises = ~(values <= bound)  # also true for NaN
             if not (self.loss.quadratic or self.loss.weighs_entries):
                 shrunk = positive & (cache < lowest)
                 rises = rises | (block.row_sums(shrunk)[0, ...] > 0)
             if not xp.any(rises):
-                break
+                return trial, cache, values, slopes
             step = xp.where(rises, 0.5 * step, step)
         step = xp.where(rises, 0 * step, step)
-        return codes + step[:, None] * (target - codes)
+        unchanged = codes + step[:, None] * (target - codes)
+        return unchanged, *self._at(block, unchanged, weighting)
 
-    def _at(self, block: Block, codes: Array, weighting: Batch) -> tuple[Array, Array | None]:
-        """Compute the objective of every row (rows,) for codes (rows, k), and entry weights."""
+    def _at(
+        self, block: Block, codes: Array, weighting: Batch
+    ) -> tuple[Array, Array, Array | None]:
+        """Compute approximation, objectives (rows,) and entry weights for codes (rows, k)."""
         cache = block.approximation(codes[None, ...], self.basis)
         values, slopes = self.row_objective(block, codes[None, ...], weighting, cache)
-        return values[0, ...], slopes
+        return cache, values[0, ...], slopes
 
 
 class DivergencePass(ApproximationPass):
@@ -234,6 +256,15 @@ class DivergencePass(ApproximationPass):
         negative, positive = (block.project_part(part, self.basis) for part in parts)
         terms = Ratio(negative, self.add_penalty_gradient(block, codes, positive))
         return self.evaluate(block, self.update(codes, terms))
+
+    def approach(self, block: Block, codes: Array, weighting: Batch) -> Array:
+        # Far from the minimum a multiplicative step gains as much as one of Newton's steps, which
+        # takes ten times as long.
+        if self.loss.quadratic:
+            return codes
+        for _ in range(APPROACHES):
+            codes = self.update_codes(block, codes[None, ...], weighting)[0][0, ...]
+        return codes
 
     def sums(self, block: Block, codes: Array, weights: Array, cache: Array) -> tuple[Array, Array]:
         negative, positive = self.loss.split_block(block, cache)
