@@ -75,7 +75,7 @@ for program, table in markers.groupby("group", observed=True):
 # %%
 # These are textbook markers: LYZ and CST3 belong to dendritic cells and monocytes, CD79A and MS4A1
 # to B cells, NKG7 and GNLY to natural killer cells, MZB1 to plasma cells. The mean usage by cell
-# type, which the programs have not seen, says the same.
+# type agrees with these names. The cell types were not used in the fit.
 
 usages = pd.DataFrame(adata.obsm["X_consensus"], index=adata.obs_names)
 means = usages.groupby(adata.obs["bulk_labels"], observed=True).mean()

@@ -23,7 +23,7 @@ X += 0.1 * X.mean() * rng.random(X.shape)
 X[:30] = 4 * X.mean() * rng.random((30, features))
 
 # %%
-# ``select_rank`` fits all numbers of components of a fold as one batch.
+# ``select_rank`` fits a few numbers of components at a time, in increasing order.
 
 curve = select_rank(X, range(1, 11), random_state=0)
 print(f"least error at {curve.best}, recommended {curve.recommended}")

@@ -27,8 +27,8 @@ bad[rng.choice(len(X), 40, replace=False)] = True
 X[bad] = rng.permuted(X[bad], axis=1)
 
 # %%
-# You do not need to know the number of outliers: ``contamination="auto"`` uses the cutoff above
-# which samples have no weight.
+# You do not need to know the number of outliers: with ``contamination="auto"``, samples with a
+# negative score are outliers.
 
 detector = RobustNMFDetector(5, random_state=0).fit(X)
 outliers = detector.predict(X) == -1

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-HISTORY = "## What was tried"
+HISTORY = "## Weights and starts"
 """What follows this heading are numbers of searches that are over."""
 
 
