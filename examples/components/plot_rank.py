@@ -17,8 +17,8 @@ import numpy as np
 from robustnmf import RobustNMF, select_rank
 
 rng = np.random.default_rng(3)
-samples, features, parts = 300, 40, 5
-X = rng.gamma(0.5, size=(samples, parts)) @ rng.gamma(0.5, size=(parts, features))
+samples, features, components = 300, 40, 5
+X = rng.gamma(0.5, size=(samples, components)) @ rng.gamma(0.5, size=(components, features))
 X += 0.1 * X.mean() * rng.random(X.shape)
 X[:30] = 4 * X.mean() * rng.random((30, features))
 

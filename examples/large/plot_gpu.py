@@ -44,7 +44,7 @@ def to_device(table):
 
 
 def draw(n, m, k):
-    """Draw a table (n, m) of k parts with noise, in float32."""
+    """Draw a table (n, m) with k components and noise, in float32."""
     rng = np.random.default_rng(0)
     table = rng.random((n, k)) ** 3 @ rng.random((k, m)) ** 3 + 0.1 * rng.random((n, m))
     return table.astype(np.float32)

@@ -15,7 +15,7 @@ import numpy as np
 from robustnmf import RobustNMF
 
 rng = np.random.default_rng(0)
-features, parts, batches = 60, 3, 120
+features, components, batches = 60, 3, 120
 grid = np.arange(features)
 
 
@@ -27,7 +27,9 @@ def basis_at(moment):
 
 def batch_at(moment):
     """Draw a hundred samples; between batches 50 and 60 two fifths of them are broken."""
-    X = rng.gamma(0.6, size=(100, parts)) @ basis_at(moment) + 0.02 * rng.random((100, features))
+    X = rng.gamma(0.6, size=(100, components)) @ basis_at(moment) + 0.02 * rng.random(
+        (100, features)
+    )
     if 50 <= moment < 60:
         X[:40] = 3 * rng.random((40, features))
     return X
@@ -39,8 +41,8 @@ def batch_at(moment):
 
 settings = {"forget_factor": 0.7, "random_state": 0}
 models = {
-    "plain": RobustNMF(parts, weighting="uniform", init="nndsvda", **settings),
-    "robust": RobustNMF(parts, **settings),
+    "plain": RobustNMF(components, weighting="uniform", init="nndsvda", **settings),
+    "robust": RobustNMF(components, **settings),
 }
 cosines = {name: [] for name in models}
 for moment in range(batches):
