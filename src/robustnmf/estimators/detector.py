@@ -27,65 +27,70 @@ from robustnmf.weightings import Trimmed
 class RobustNMFDetector(SaveMixin, OutlierMixin, BaseEstimator):
     r"""Detect outliers: samples that components do not describe, or that are far from others.
 
-    :class:`RobustNMF` learns components from the samples that belong together, with
-    :class:`Trimmed` weights. A sample does not fit if its energy exceeds the cutoff those have
-    settled on, or the share of its own size that they allow. Samples that fit, and that an
-    isolation forest calls usual, are the *core*. Every sample is compared with it,
-
-    .. math:: s_i = -\ln \frac{D_i^2}{(1.7 \Lambda)^2} - \max(e_i, 0) - m\, g_i, \qquad
-              e_i = \max\left(\ln \frac{z_i}{t}, \ln \frac{z_i}{r |x_i|^2}\right),
-
-    with the Mahalanobis distance :math:`D_i` of a sample from the core (with a ridge, so that
-    there may be more features than samples), and a distance :math:`\Lambda` that few samples of
-    the core exceed. Samples with negative scores are outliers.
-
-    With few features, components describe almost any sample. So samples are made whose features
-    come from different ones. If energies miss a share m of these artificial outliers, samples are
-    also compared with each other,
-
-    .. math:: g_i = \ln \frac{d_i}{1.7\, \ell} + 20 \Big(f_i - \frac12\Big),
-
-    with the distance :math:`d_i` to the fifth nearest of up to 500 samples, a distance
-    :math:`\ell` that few usual samples exceed, and the score :math:`f_i` of the isolation forest.
-
-    Features that hold negative values are shifted to start at zero (squared error only); what
-    lies below in new data adds to the energy.
+    :class:`RobustNMF` learns components from the majority of the samples. A sample does not fit if
+    its reconstruction error :math:`z_i` is above the cutoffs of the fit (t, or r times the squared
+    norm of the sample). With few features, components describe almost any sample, so samples are
+    also compared with each other. The score sums three terms, and outliers have negative scores.
 
     Parameters
     ----------
     n_components : int, "auto" or None, default=None
-        Number of parts, as in :class:`RobustNMF`. None: ten, or one for every three features where
-        these are few; with many more, outliers would have parts of their own. "auto": chosen from
-        the data.
+        Number of components, as in :class:`RobustNMF`. None: ten, or one third of the number of
+        features for narrow tables. "auto": chosen from the data.
     contamination : "auto" or float in (0, 0.5], default="auto"
-        Share of outliers in the data of the fit. "auto": samples of negative scores.
+        Share of outliers in the training data: samples with the lowest scores are outliers. "auto":
+        samples with negative scores are outliers.
     loss : str or Loss, default="frobenius"
         As in :class:`RobustNMF`.
     max_iter : int, default=1000
+        As in :class:`RobustNMF`.
     tol : float, default=1e-4
+        As in :class:`RobustNMF`.
     random_state : int, RandomState or None
         As in :class:`RobustNMF`.
 
     Attributes
     ----------
     offset_ : float
-        ``decision_function = score_samples - offset_``; zero where contamination is "auto".
+        ``decision_function = score_samples - offset_``; zero if contamination is "auto".
     missed_ : float
-        Share m of artificial outliers that energies miss.
+        Share m of artificial outliers that the components describe.
     neighbourhood_ : object or None
-        The samples that others are compared with; None if there are fewer than 20 samples, which
-        are judged by their energies alone.
+        The samples that others are compared with; None if there are fewer than 20 samples. The
+        score then depends only on the reconstruction errors.
     estimator_ : RobustNMF
         The factorisation, with ``sample_importances_``, ``components_`` and so on.
     shift_ : ndarray (n_features,)
-        What features were raised by; zero where they hold no negative values.
+        Number added to each feature; zero for features without negative values.
     n_components_ : int
+        Number of components.
     rank_selection_ : RankSelection
-        How numbers of parts compare, where ``n_components="auto"`` has chosen one.
+        Comparison of numbers of components, with ``n_components="auto"``.
     n_iter_ : int
-        Iterations of the fit.
-    n_features_in_ : int
-    feature_names_in_ : ndarray (n_features,)
+        Number of iterations.
+    n_features_in_, feature_names_in_
+        Number and names of the features seen in ``fit``.
+
+    Notes
+    -----
+    The score of sample i is
+
+    .. math:: s_i = -\ln \frac{D_i^2}{(1.7 \Lambda)^2} - \max(e_i, 0) - m\, g_i.
+
+    1. :math:`D_i` is the Mahalanobis distance of the sample from the *core*: samples that fit and
+       that an isolation forest accepts, or that are a close group. :math:`\Lambda` is the 95th
+       percentile of the leave-one-out distances of the core. A ridge allows more features than
+       samples.
+    2. :math:`e_i = \max(\ln (z_i / t), \ln (z_i / (r |x_i|^2)))` compares the reconstruction
+       error with the cutoffs.
+    3. :math:`g_i = \ln (d_i / (1.7\, \ell)) + 20 (f_i - \frac12)`, with the distance :math:`d_i`
+       to the fifth nearest of up to 500 samples, the 95th percentile :math:`\ell` of these
+       distances for usual samples, and the score :math:`f_i` of the isolation forest. The factor m
+       is the share of artificial outliers (samples with permuted features) that fit.
+
+    Features with negative values are shifted to start at zero (squared error only). If new data
+    are below zero after the shift, the squares of these values are added to the reconstruction
+    error.
 
     Examples
     --------
@@ -119,16 +124,15 @@ class RobustNMFDetector(SaveMixin, OutlierMixin, BaseEstimator):
     random_state: Seed = None
 
     def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> RobustNMFDetector:
-        """Learn the parts, and from where on a sample is an outlier.
+        """Learn the components, and the limits beyond which a sample is an outlier.
 
         Parameters
         ----------
         X : table (n_samples, n_features)
-            Samples in rows, of any kind that :meth:`RobustNMF.fit` takes; NaN where a value is not
-            known.
+            Samples in rows, as for :meth:`RobustNMF.fit`; NaN is a missing value.
         y : ignored
         sample_weight : array-like (n_samples,), optional
-            How many times each sample counts.
+            Weight of each sample: 2 is the same as the sample twice.
 
         Returns
         -------
@@ -139,7 +143,7 @@ class RobustNMFDetector(SaveMixin, OutlierMixin, BaseEstimator):
         table = source.floats()
         shape = table.shape if source.in_memory else source.shape
         _check_rank(self.n_components, shape)
-        # Rows that are not in memory are read as they are; RobustNMF refuses negative ones.
+        # Rows that are not in memory are not shifted; RobustNMF raises an error for negative ones.
         shift = self._shift(table) if source.in_memory else np.zeros(shape[1])
         inside, _ = _shifted(table, shift)
         estimator = RobustNMF(
@@ -173,9 +177,9 @@ class RobustNMFDetector(SaveMixin, OutlierMixin, BaseEstimator):
         return self
 
     def score_samples(self, X: Any) -> np.ndarray:
-        """How much closer to others than an outlier every sample is, as a logarithm.
+        """Compute the score of every sample; outliers have low scores.
 
-        Low for outliers.
+        The score is a logarithm: with ``contamination="auto"``, negative scores are outliers.
 
         Parameters
         ----------
@@ -188,7 +192,7 @@ class RobustNMFDetector(SaveMixin, OutlierMixin, BaseEstimator):
         return self._scores(self._checked(X))
 
     def decision_function(self, X: Any) -> Any:
-        """``score_samples`` less the offset: negative for outliers.
+        """Compute ``score_samples`` minus ``offset_``: negative for outliers.
 
         Parameters
         ----------
@@ -202,7 +206,7 @@ class RobustNMFDetector(SaveMixin, OutlierMixin, BaseEstimator):
         return self.score_samples(X) - self.offset_
 
     def predict(self, X: Any) -> np.ndarray:
-        """-1 for outliers, +1 for the others.
+        """Return -1 for outliers and 1 for inliers.
 
         Parameters
         ----------
@@ -218,7 +222,7 @@ class RobustNMFDetector(SaveMixin, OutlierMixin, BaseEstimator):
         return 1 - 2 * xp.astype(scores < 0, xp.int64)
 
     def explain(self, X: Any) -> np.ndarray:
-        """What every feature adds to the energy of every sample.
+        """Compute the contribution of every feature to the reconstruction error of every sample.
 
         See :meth:`RobustNMF.explain`.
 
@@ -236,12 +240,12 @@ class RobustNMFDetector(SaveMixin, OutlierMixin, BaseEstimator):
 
     @property
     def components_(self) -> Any:
-        """The parts that samples are measured by."""
+        """The components of ``estimator_``."""
         return self.estimator_.components_
 
     @property
     def rank_selection_(self) -> RankSelection:
-        """How numbers of parts compare, where one was chosen from the data."""
+        """Comparison of numbers of components, with ``n_components="auto"``."""
         return self.estimator_.rank_selection_
 
     def _agree(self, X: Any, method: str) -> None:
@@ -249,30 +253,30 @@ class RobustNMFDetector(SaveMixin, OutlierMixin, BaseEstimator):
         check_same_namespace(X, self, attribute="components_", method=method)
 
     def _checked(self, X: Any) -> Any:
-        """New data, if they have the features of the fit."""
+        """Return new data after checking that they have the features of the fit."""
         check_is_fitted(self)
         source = source_for(X, type(self).__name__)
         if not source.in_memory and bool(namespace(self.shift_).any(self.shift_ > 0)):
             raise ValueError(
-                "this detector was fitted on data with negative values, which are not looked for "
-                "in data that are stored elsewhere. Read them into memory."
+                "this detector was fitted to data with negative values, so new data must be in "
+                "memory to be shifted. Read X into memory first."
             )
         return source.floats(self)
 
     @property
     def _quadratic(self) -> bool:
-        """Whether energies are squared errors, which negative values can be a part of."""
+        """Whether energies are squared errors, so that negative values can be shifted."""
         return RobustNMF(1, loss=self.loss)._spec().loss.quadratic
 
     @property
     def _squared_unit(self) -> float:
-        """Energy of a squared error of one, where energies are squared errors."""
+        """Energy of a squared error of one."""
         return 0.5 * self.estimator_._problem.loss.unit
 
     def _shift(self, X: Any) -> Any:
-        """By how much features are raised to hold no negative values."""
+        """Compute the shifts (features,) after which no feature has negative values."""
         if scipy.sparse.issparse(X) or not self._quadratic:
-            return np.zeros(X.shape[1])  # RobustNMF says what is wrong with negative values there
+            return np.zeros(X.shape[1])  # RobustNMF raises an error for negative values
         xp = namespace(X)
         below = xp.where(X < 0, X, xp.zeros_like(X))
         return -xp.min(as_float64(below), axis=0)
@@ -284,7 +288,7 @@ class RobustNMFDetector(SaveMixin, OutlierMixin, BaseEstimator):
             squares = namespace(below).sum(as_float64(below) ** 2, axis=1)
             energies = energies + self._squared_unit * squares
         logs = _logs(energies, sizes, self.estimator_.weighting_)
-        near = getattr(self, "neighbourhood_", None)  # models of earlier releases have none
+        near = getattr(self, "neighbourhood_", None)  # missing in models of earlier releases
         if near is None:
             return -logs
         beyond = namespace(logs).maximum(logs, 0 * logs)
@@ -309,32 +313,33 @@ def _logs(energies: Any, sizes: Any, weighting: Trimmed) -> Any:
 
 
 def _fits(estimator: RobustNMF, rows: np.ndarray) -> np.ndarray:
-    """Return which rows (rows,) an estimator describes: none of these is an outlier for it."""
+    """Return which rows (rows,) fit: their energies are below the cutoffs of an estimator."""
     energies, sizes, _ = estimator._energies_and_sizes(rows)
     return to_numpy(_logs(energies, sizes, estimator.weighting_)) <= 0
 
 
 def _check_rank(n_components: int | str | None, shape: tuple[int, int]) -> None:
-    """Refuse more parts than X of a shape can have different ones."""
+    """Raise an error if X of this shape cannot have so many different components."""
     if n_components not in (None, "auto") and int(n_components) > min(shape):
         raise ValueError(
             f"n_components={n_components} is too large: X with n_samples={shape[0]}, "
-            f"n_features={shape[1]} has at most {min(shape)} parts to tell apart. Lower it."
+            f"n_features={shape[1]} has at most {min(shape)} different components. Lower it."
         )
 
 
 def _level(scores: np.ndarray, row_weight: np.ndarray, share: float) -> float:
-    """The score that a share of the samples, each as often as it counts, stays below."""
+    """Compute the score that a share of the samples, by weight, is below."""
     first = weighted_quantile(scores, row_weight, share, side="right")
     below = scores[(row_weight > 0) & (scores < first - 1e-9 * abs(first))]
-    # Between two samples, so that rounding does not move one across.
+    # Halfway between two samples, so that rounding does not change a label.
     return 0.5 * (float(below.max()) + first) if len(below) else first - 0.5
 
 
 def _shifted(X: Any, shift: Any) -> tuple[Any, Any]:
-    """Return X with features raised by a shift, and what is still below zero (or None).
+    """Return X plus a shift of its features, and the values that are still negative (or None).
 
-    Both (samples, features); the first has zeros where the second is negative.
+    Both are (samples, features). Values that are still negative are zero in the first array, and
+    the second array has zeros elsewhere.
     """
     if not bool(namespace(shift).any(shift > 0)):
         return X, None
@@ -343,7 +348,7 @@ def _shifted(X: Any, shift: Any) -> tuple[Any, Any]:
     raised = table + xp.astype(on_device_of(table, shift), table.dtype)
     nothing = xp.zeros_like(raised)
     below = xp.where(raised < 0, raised, nothing)
-    # What is known stands for what is not, as in energies; squares of it add to those.
+    # Scaled up for missing values, as energies are: the squares are added to energies.
     known = xp.sum(xp.astype(xp.isfinite(raised), table.dtype), axis=1, keepdims=True)
     whole = (table.shape[1] / xp.where(known > 0, known, 1 + 0 * known)) ** 0.5
     return xp.where(raised < 0, nothing, raised), below * whole
