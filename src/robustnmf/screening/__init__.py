@@ -1,4 +1,4 @@
-"""Which samples and entries count, decided on a few thousand rows before everything is fitted."""
+"""Find outliers and wrong entries on a few thousand rows, before the fit of all samples."""
 
 from robustnmf.screening.entries import fit_good_entries, screen_entries
 from robustnmf.screening.neighbourhood import Neighbourhood, find_neighbourhood

@@ -1,15 +1,15 @@
-r"""Decide which samples teach the components: all, those that fit, or those that are not isolated.
+r"""Decide from which samples components are learned: all, those that fit, or those not isolated.
 
-With few features a bad sample may be described well and still distort the components (a bad
-leverage point), so energies alone do not reveal it. A second measurement does: the *isolation* of a
-sample, its distance to the fifth nearest of some reference rows. The limit is that of samples which
-an isolation forest calls usual.
+With few features, an outlier can be described well and still distort the components (a bad leverage
+point), so energies do not reveal it. A second measure does: the *isolation* of a sample, its
+distance to the fifth nearest of some reference rows. Its limit comes from samples that an isolation
+forest accepts as usual.
 
-Real tables have samples that fit badly or are isolated, and belong to them. So there are several
-candidates: all samples are kept, those of typical energies, and those of them that are not
-isolated. Reference rows are split in two, components are learned from what each candidate keeps of
-one half, and the other half is encoded with them. The candidate is chosen by the error of the
-*core*, the rows that all candidates keep.
+Real tables have good samples that fit badly or are isolated. So several candidates are compared:
+keep all samples, keep samples with typical energies, and keep those of them that are not isolated.
+Reference rows are split into two halves, each candidate learns components from the rows that it
+keeps in one half, and the other half is encoded with them. The error of the *core*, the rows that
+all candidates keep, decides.
 """
 
 from __future__ import annotations
@@ -28,27 +28,28 @@ from robustnmf.screening.neighbourhood import SMALLEST, Neighbourhood, block_of_
 from robustnmf.weightings import Batch, Separable, Uniform
 
 FACTORS = (1.5, 1.0)
-"""Factors of the limit beyond which the candidates leave samples out, one after the other."""
+"""Factors of the limit of the isolation, one for each candidate."""
 
 GAIN = 0.08
 """Share by which a candidate must reduce the error of the core."""
 
 SPLITS, PASSES = 2, 6
-"""How often rows are split in halves, and passes of the fits of the halves."""
+"""Number of splits of the rows into halves, and passes of the fits of the halves."""
 
 DESCRIBED = 5.0
-"""Mean error of samples with large energies over that of the core, from which on they are left out
-in any case."""
+"""Samples with large energies are always left out if their mean error is at least this multiple of
+the mean error of the core."""
 
 EXACT = 1e-4
-"""Error as a share of the size of a row that is too small to matter."""
+"""Errors below this share of the size of a row are ignored."""
 
 
 class Decision(NamedTuple):
-    """Which rows (rows,) teach the components, and by how much that reduces the error of the core.
+    """Which rows (rows,) are kept, and by how much this reduces the error of the core.
 
-    ``everyone`` is true if no sample is left out, ``isolated`` if isolated ones are. ``ratio`` is
-    the error of samples of large energies over that of the core, if all samples are kept.
+    ``everyone`` is true if no sample is left out, ``isolated`` if isolated samples are. ``ratio``
+    is the mean error of samples with large energies over the mean error of the core, if all samples
+    are kept.
     """
 
     kept: np.ndarray
@@ -59,7 +60,7 @@ class Decision(NamedTuple):
 
 
 UNDECIDED = Decision(np.ones(0, dtype=bool))
-"""Where no sample is in question."""
+"""No decision was made: no sample was a candidate for an outlier."""
 
 
 def decide(
@@ -70,11 +71,11 @@ def decide(
     rank: int,
     scale: float,
 ) -> Decision:
-    """Decide which rows of a sample teach the components.
+    """Decide from which rows of a sample components are learned.
 
-    ``is_accepted`` (rows,) are the rows that have typical energies, ``is_member`` those of them
-    that were accepted as members of a group. Accepted rows are kept if there are too few rows to
-    decide. Members of a group that are close to each other are never called isolated.
+    ``is_accepted`` (rows,) marks rows with typical energies, and ``is_member`` marks those of them
+    that were accepted as members of a group. If there are too few rows to decide, accepted rows are
+    kept. Members of a close group are never isolated.
     """
     rows, place = sample.distinct()  # in the order of their keys
     accepted, member = (np.zeros(len(rows), dtype=bool) for _ in range(2))
@@ -130,7 +131,7 @@ class _Masks:
 
 
 class _Kept(Separable):
-    """Weights of rows that are known beforehand: the mask with a number."""
+    """Fixed weights of rows: the mask with a number."""
 
     def __init__(self, masks: Any, number: Any):
         self.masks = masks
@@ -160,10 +161,10 @@ def _errors(
     candidates: list[np.ndarray],
     halves: list[np.ndarray],
 ) -> tuple[np.ndarray, float]:
-    """Compute the error of the core with the components that each candidate learns.
+    """Compute the error of the core with the components of each candidate.
 
-    Also returns the mean error of rows without typical energies over that of the core, if all rows
-    are kept. All halves of all candidates are fitted as one batch, from one start.
+    Also return the mean error of rows with large energies over the mean error of the core, if all
+    rows are kept. All halves of all candidates are fitted as one batch, from one start.
     """
     core = candidates[-1]
     different, which = np.unique(np.array(candidates), axis=0, return_inverse=True)
@@ -183,7 +184,7 @@ def _errors(
     codes, cache = data_pass.encode(table.blocks[0], batch)
     energies = data_pass.energies(table.blocks[0], codes, cache)
     energies = energies + EXACT * table.row_sizes(problem.loss.degree)
-    # Of every row and candidate, the mean over the splits, by the half that the row is not in.
+    # Mean over the splits for every row and candidate, from fits of the half without the row.
     is_tested = np.array([~half for half in halves])
     errors = (energies.reshape(len(different), len(halves), -1) * is_tested).sum(axis=1) / SPLITS
     errors = errors[which.ravel()]

@@ -1,27 +1,27 @@
-r"""Decide from which residual on an entry is bad, on a thousand rows, before the fit.
+r"""Find wrong entries on a thousand rows, before the fit: cutoffs of residuals and a start.
 
 Losses with automatic cutoffs (:class:`TruncatedLoss`, :class:`HuberLoss`) need a robust standard
-deviation of the residuals of every feature, and a start that bad entries have not shaped: the loss
-of an entry that is far off is flat, so that a fit from a bad start keeps what it started with.
+deviation of the residuals of every feature, and a start that does not describe wrong entries: the
+loss is constant for large residuals, so a fit from a bad start would not leave it.
 
-1. Marginal screen. Entries far from the median of their feature do not count at first.
-2. Rising rank. A fit of a quarter of the rank leaves bad entries the largest residuals, as it has
-   no room for them. Cutoffs narrow while it settles. The table that is repaired by this fit gives
-   the start of the next one, of half of the rank, and that one the start at full rank.
-3. Groups. Where a fit of low rank agrees with few of the entries of a row, the row is of another
-   kind rather than full of bad entries: it takes part in the next start as it is. Scattered bad
-   entries may look the same where they are many, and a good table may have more groups than low
-   ranks have room for. So the steps are run with this rule and without it, the full rank is also
-   fitted at once, and the fit with the least loss under common cutoffs is taken.
-4. Decision. Bad entries are ignored only if entries that are hidden are predicted better without
-   them. Plain NMF of the good entries of these rows is the start.
+1. Marginal screen. Entries far from the median of their feature are ignored at first.
+2. Increasing rank. A fit with a quarter of the components cannot describe wrong entries, so they
+   have the largest residuals. Its cutoffs decrease step by step. The table that it repairs is the
+   start of a fit with half of the components, and this gives the start of the full fit.
+3. Groups. If few entries of a row agree with a fit of low rank, the row is of another kind (a
+   cluster), and all its entries are used in the next start. Rows with many wrong entries can look
+   the same, and a good table can have more clusters than a low rank describes. So the steps run
+   with this rule and without it, the full rank is also fitted directly, and the fit with the
+   smallest loss for common cutoffs wins.
+4. Decision. Wrong entries are ignored only if hidden entries are predicted better without them.
+   The start is plain NMF of the good entries of these rows.
 
-Entries that are usual for their feature count in full, whatever their residual: with few features,
-or features that no other one predicts, good entries have large residuals, too. So an entry is bad
-only if it does not fit and is unusual for its feature.
+Entries that are usual for their feature always have full weight. With few features, or features
+that no other feature predicts, good entries have large residuals, too. So an entry is wrong only if
+it does not fit and is unusual for its feature. In this module, wrong entries are called bad.
 
-Other starts (random ones, several, fixed components) are fitted to a sample of the rows without the
-entries that this fit finds bad (:func:`fit_good_entries`).
+Other starts (random, several, fixed components) are fitted to a sample of the rows without the bad
+entries of this fit (:func:`fit_good_entries`).
 """
 
 from __future__ import annotations
@@ -54,86 +54,86 @@ NARROWING, FINAL_NARROWING = (8.6, 6.6, 5.4, 4.3, 3.3, 2.6, 2.2), (8.6, 6.6)
 """Cutoffs of the fits of low rank, and of the full rank, in robust standard deviations."""
 
 FIRST_PASSES, PASSES, FINAL_PASSES = 15, 6, 40
-"""Passes with fixed bad entries, with every cutoff, and with the final cutoffs."""
+"""Numbers of passes with fixed bad entries, with each cutoff, and with the final cutoffs."""
 
 START_PASSES, START_TOLERANCE = 300, 1e-4
-"""Most passes of a fit of good entries alone, and its tolerance: residuals that are larger than the
-cutoffs would stay as they are."""
+"""Maximum number of passes of a fit of good entries, and its tolerance. It must converge, because
+residuals above the cutoffs would not change later."""
 
 HIDDEN, HIDDEN_PASSES = 0.2, 20
-"""Share of the entries that are hidden at once for the decision, and passes of a fit."""
+"""Share of the entries that a fold of the decision hides, and passes of its fits."""
 
 FOLDS, MANY = 3, 50_000
-"""How often entries are hidden; once in a sample of at least so many entries."""
+"""Number of folds; one fold for rows with at least ``MANY`` entries."""
 
 GOLDEN = 0.618034
 """Steps of the golden ratio spread the hidden entries of a row evenly."""
 
 CAPPED = 0.9
-"""Quantile of the errors of hidden good entries that no error counts more than: a bad entry is not
-predicted in either way, and costs the same."""
+"""Errors of hidden entries are capped at this quantile of the errors of good entries: no fit can
+predict bad entries."""
 
 MARGINAL = 2.5
-"""Robust standard deviations from the median of a feature beyond which entries do not count at
+"""Robust standard deviations from the median of a feature beyond which entries are ignored at
 first."""
 
 AGREEING = 1 / 3
-"""Share of the substantial entries of a row that are good, below which it is of another kind."""
+"""A row is of another kind if less than this share of its substantial entries are good."""
 
 SUBSTANTIAL = 3.0
-"""Robust standard deviations above zero from which an entry, or its approximation, says what kind
-of row it is in."""
+"""An entry is substantial if it or its approximation is this many robust standard deviations above
+zero."""
 
 WITHIN_KIND = 5.0
-"""Robust standard deviations above the median of the positive entries of a feature, among rows of
-another kind, beyond which entries do not count in the next start."""
+"""In rows of another kind, entries are ignored in the next start if they are this many robust
+standard deviations above the median of the positive entries of their feature."""
 
 BAD = 6.0
-"""Robust standard deviations beyond which a residual counts as that of a bad entry."""
+"""Robust standard deviations beyond which an entry is bad."""
 
 OUTLYING, MOSTLY_BAD = 2.0, 0.6
-"""Robust standard deviations that the entries of an outlier are off on average, and the share of
-the largest possible loss of a row that is enough in any case."""
+"""A row is an outlier if its residuals are this many robust standard deviations on average, or if
+its loss is this share of the largest possible loss."""
 
 COVERED = 0.99
-"""Share of the rows with at least as many good entries as bad ones that are not outliers, whatever
-their losses."""
+"""Of the rows with at least as many good entries as bad ones, this share are not outliers."""
 
 LEAST_SCALE, LEAST_MARGINAL_SCALE = 1.0, 0.1
-"""Least robust standard deviation of a feature, of residuals and of entries, as a share of the root
-mean square of all features: those that are zero in most samples have none of their own."""
+"""Minimum robust standard deviation of the residuals and of the entries of a feature, as a share of
+the root mean square over all features; features that are zero in most samples need it."""
 
 SMALLEST = 1e-4
-"""Least robust standard deviation, as a share of the root mean square of the entries."""
+"""Minimum robust standard deviation, as a share of the root mean square of the entries."""
 
 NO_CUTOFF = 1e3
-"""Cutoff in units of the largest entry where samples or features are too few to judge entries."""
+"""Cutoff, as a multiple of the largest entry, if there are too few samples or features."""
 
 FENCES = 3.0
-"""Quartile ranges above the good entries of a feature from which on entries are gross."""
+"""Interquartile ranges above the upper quartile of a feature beyond which entries are gross."""
 
 UNUSUAL, LEAST_REACH = 0.5, 0.1
-"""Quartile ranges beyond the quartiles of a feature from which on entries may be bad; and the least
-distance between quartile and median of the positive entries of a rare feature, as a share of it."""
+"""Interquartile ranges beyond the quartiles of a feature outside of which entries can be bad; and
+the minimum distance between quartile and median of the positive entries of a rare feature, relative
+to the median."""
 
 LARGE = 0.99
-"""Quantile of the good values of other features that usual values of a rare feature hardly exceed:
-most of its positive entries may be bad."""
+"""Quantile of the good values of other features that bounds the usual values of a rare feature:
+most of its positive entries can be bad."""
 
 FEWEST_FEATURES, FEWEST_OF_A_KIND = 3, 3
 HAS_WEIGHT, GOOD = 0.1, 0.5
-"""Weights above which an entry takes part in a start, and above which it is a good one."""
+"""Weights above which an entry is used in a start, and above which it is good."""
 QUANTILE, OF_NORMAL = 0.6, 0.8416
-"""Quantile of absolute residuals that robust standard deviations are read off, and what it is for
-normal numbers. Up to 40% of the entries of a feature may be bad."""
+"""Quantile of absolute residuals for robust standard deviations, and its value for a standard
+normal distribution. Up to 40% of the entries of a feature can be bad."""
 
 
 @dataclass(frozen=True)
 class EntryScreening:
-    """Loss with cutoffs, basis (k, features) and sample that they were read off.
+    """Loss with cutoffs, the sample of rows, and basis (k, features), in the units of the engine.
 
-    In the units of the engine. ``basis`` is None where entries could not be judged, ``row_cutoff``
-    is the loss beyond which a sample is an outlier.
+    ``basis`` is None if there were too few samples or features. A sample with a loss above
+    ``row_cutoff`` is an outlier.
     """
 
     loss: ReweightedLoss
@@ -143,9 +143,9 @@ class EntryScreening:
 
 
 def screen_entries(engine: Engine, loss: ReweightedLoss, rank: int, seed: int) -> EntryScreening:
-    """Read a start, and the cutoffs of a loss, off robust fits of some rows of an engine.
+    """Compute a start, and the cutoffs of a loss, from robust fits of some rows of an engine.
 
-    Cutoffs that are given are kept.
+    Cutoffs from the user are kept.
     """
     sample = draw_rows(engine, ROWS)
     rows = np.asarray(sample.rows, dtype=np.float64) / engine.scale
@@ -164,11 +164,11 @@ def screen_entries(engine: Engine, loss: ReweightedLoss, rank: int, seed: int) -
 def fit_good_entries(
     engine: Engine, problem: Problem, reference: Array, rank: int, init: str, seeds: Sequence[int]
 ) -> Array:
-    """Fit bases (seeds, rank, features) to a sample of the rows, bad entries left out.
+    """Fit bases (seeds, rank, features) to a sample of the rows without bad entries.
 
-    These are the entries that a robust fit, the ``reference`` (components, features), gives no
-    weight. The loss of an entry that is far off is flat: from any other start a fit under the loss
-    itself would stay there. Without these entries, the squared error has no such flat parts.
+    Entries are bad if they have no weight in a robust fit, the ``reference`` (components,
+    features). The loss is constant for large residuals, so a fit of all entries would not leave
+    another start.
     """
     loss = problem.loss
     assert isinstance(loss, ReweightedLoss)
@@ -209,7 +209,7 @@ def _fit_plain(
 
 @dataclass(frozen=True)
 class _Fit:
-    """Factors of a sample, which entries are good, and deviations of its features (features,)."""
+    """Factors of the rows, good entries, and robust deviations of the features (features,)."""
 
     codes: np.ndarray
     basis: np.ndarray
@@ -224,7 +224,7 @@ class _Fit:
 
 @dataclass(frozen=True)
 class _Table:
-    """Rows of a sample (rows, features), which entries are known, and weights and keys of rows."""
+    """Rows of a sample (rows, features), known entries, and weights and keys of the rows."""
 
     rows: np.ndarray
     known: np.ndarray
@@ -234,10 +234,10 @@ class _Table:
     seed: int
 
     def fit_rising_rank(self) -> list[_Fit]:
-        """Fit ranks up to the full one, with the rule for rows of other kinds and without it.
+        """Fit increasing ranks, without the rule for rows of another kind and with it.
 
-        Where the rule changes nothing it is left out. The last fit is of the full rank at once,
-        with all entries.
+        The fits with the rule are skipped if it changes nothing. The last fit is a direct fit of
+        all entries with the full rank.
         """
         medians = weighted_quantiles(self.rows, self.row_weight)
         scales = self._scales(self.rows - medians, LEAST_MARGINAL_SCALE)
@@ -251,13 +251,13 @@ class _Table:
         fits = [self._fit_higher_ranks(ranks[1:], first, 0.0)]
         if not np.array_equal(self._with_other_kinds(first, AGREEING), first.good):
             fits.append(self._fit_higher_ranks(ranks[1:], first, AGREEING))
-        # A good table may have more groups than low ranks have room for.
+        # A good table can have more groups than low ranks describe.
         filled = np.where(self.known, self.rows, medians)
         fits.append(self._fit_rank(self.rank, filled, self.known, FINAL_NARROWING))
         return fits
 
     def _fit_higher_ranks(self, ranks: Sequence[int], fitted: _Fit, agreeing: float) -> _Fit:
-        """Fit rising ranks, each from the table that the fit before has repaired."""
+        """Fit increasing ranks, each from the table that the previous fit has repaired."""
         for rank in ranks:
             good = self._with_other_kinds(fitted, agreeing)
             repaired = np.where(good, self.rows, fitted.approximation)
@@ -266,7 +266,7 @@ class _Table:
         return fitted
 
     def truncated_loss(self, fitted: _Fit, cutoffs: np.ndarray) -> float:
-        """Sum squared residuals in units of cutoffs (features,), one at most."""
+        """Sum squared residuals in units of cutoffs (features,), each capped at one."""
         residuals = (self.rows - fitted.approximation) / cutoffs
         capped = np.minimum(residuals**2, 1.0, where=self.known, out=np.zeros_like(residuals))
         return float(self.row_weight @ capped.sum(axis=1))
@@ -288,8 +288,9 @@ class _Table:
         decides = loss.spares_usual and not has_cutoff
         if decides:
             loss.usual = self._usual(fitted.good)
-        # Given cutoffs may be so wide that bad rows would shape the basis. Without a decision the
-        # fit itself goes on from here; closer to its end, rounding would decide about steps.
+        # Cutoffs of the user can be so large that bad rows would influence the basis. Without a
+        # decision, the fit of all samples continues from here. More passes would end so close to
+        # the minimum that rounding decides whether steps are accepted.
         passes = 0 if has_cutoff else FINAL_PASSES if decides else FIRST_PASSES
         is_mostly_bad = 2 * beyond.sum(axis=1) > self.known.sum(axis=1)
         counted = replace(self, row_weight=self.row_weight * ~is_mostly_bad)
@@ -312,15 +313,15 @@ class _Table:
         return self.known & (loss.entry_weights(self.rows, member.codes @ member.basis) > GOOD)
 
     def _predicts_better(self, good: np.ndarray) -> bool:
-        """Return whether hidden entries are predicted better from good ones (rows, features) alone.
+        """Return whether good entries (rows, features) predict hidden entries better than all do.
 
-        All hidden entries are judged, with a bounded error: a good one that is called bad costs
-        more if it is ignored. Rows with no more known entries than components predict nothing.
+        All hidden entries are used, with capped errors, so that ignoring good entries increases the
+        error. Rows with no more known entries than components predict nothing.
         """
         if (1 - HIDDEN) * self.rows.shape[1] < self.rank + 1:
             return True
         folds = FOLDS if self.rows.size < MANY else 1
-        # By the keys of rows, so that neither order nor repetition of samples matters.
+        # By the keys of rows, so that the order and repetition of samples do not matter.
         place = split_place(self.key, 0)[:, None] + GOLDEN * np.arange(self.rows.shape[1])
         fold = (place % 1.0) // HIDDEN
         errors = np.full((2, *self.rows.shape), np.nan)
@@ -351,10 +352,10 @@ class _Table:
     def _row_cutoff(
         self, loss: ReweightedLoss, scales: np.ndarray, energies: np.ndarray, good: np.ndarray
     ) -> float:
-        """Return the loss of a row of which every entry is ``OUTLYING`` deviations off.
+        """Return the loss of an outlying row: all residuals are ``OUTLYING`` deviations.
 
-        It is raised to cover the energies (rows,) of most ``good`` rows (rows,): a few gross
-        entries make a row large under an unbounded loss, but not an outlier. It is at most a share
+        It is raised to cover the energies (rows,) of most ``good`` rows (rows,), because a few
+        gross entries increase an unbounded loss, but do not make an outlier. It is at most a share
         ``MOSTLY_BAD`` of the largest loss of a row, if that is bounded.
         """
         squares = (OUTLYING * scales) ** 2
@@ -367,13 +368,13 @@ class _Table:
     def _usual(self, good: np.ndarray) -> np.ndarray:
         """Return the smallest and the largest usual value of every feature (2, features).
 
-        From quartiles as Tukey's fences are; those of a rare feature, in which most entries are
-        equal or zero, from its positive entries.
+        They come from quartiles, like Tukey's fences. For a rare feature, in which most entries are
+        equal or zero, they come from the positive entries.
         """
         low, median, high = self._quartiles(self.rows)
         is_rare = (median <= 0) | (high <= low)
         reach = UNUSUAL * (high - low)
-        # Many of the positive entries of a rare feature may be bad: their upper half is not used.
+        # Many of the positive entries of a rare feature can be bad: their upper half is not used.
         lower, middle, _ = self._quartiles(np.where(self.rows > 0, self.rows, np.nan))
         above = (1 + 2 * UNUSUAL) * np.maximum(middle - lower, LEAST_REACH * middle)
         highest = middle + above
@@ -389,8 +390,8 @@ class _Table:
     def _highest(self, good: np.ndarray) -> np.ndarray:
         """Return the largest good value of every feature (features,).
 
-        A row that is fitted badly may give weight to a gross entry, so values far beyond the
-        quartiles of the positive ones do not count.
+        Gross entries can have weight in a row that is fitted badly, so the values are bounded by
+        the quartiles of the positive entries.
         """
         good = good & (self.row_weight > 0)[:, None]
         positive = np.where(good & (self.rows > 0), self.rows, np.nan)
@@ -401,7 +402,7 @@ class _Table:
     def _fit_rank(
         self, rank: int, repaired: np.ndarray, good: np.ndarray, narrowing: Sequence[float]
     ) -> _Fit:
-        """Fit one rank from the start of a repaired table, while cutoffs narrow."""
+        """Fit one rank from the start of a repaired table, with decreasing cutoffs."""
         start = InMemory(repaired, sample_weight=self.row_weight)
         codes, basis = INITS[self._init(rank)](start, rank, self.seed)
         member = self._run(Frobenius(), np.concatenate(codes), basis, FIRST_PASSES, good)
@@ -420,7 +421,7 @@ class _Table:
         passes: int,
         good: np.ndarray | None = None,
     ) -> Fitted:
-        """Run passes under a loss; entries that are not good (rows, features) count as missing."""
+        """Run passes with a loss; entries that are not ``good`` (rows, features) are missing."""
         rows = self.rows if good is None else np.where(good, self.rows, np.nan)
         problem = Problem(loss, Free(), SOLVERS["hals"]())
         fill = problem.fill_value()
@@ -436,10 +437,10 @@ class _Table:
         return np.maximum(scales, max(least * typical, smallest))
 
     def _with_other_kinds(self, fitted: _Fit, agreeing: float) -> np.ndarray:
-        """Return which entries count in the next start (rows, features).
+        """Return which entries are used in the next start (rows, features).
 
-        Rows that agree with a fit in less than a share of their substantial entries are compared
-        with each other instead.
+        Rows of another kind agree with the fit in less than a share of their substantial entries.
+        Their entries are compared with each other instead.
         """
         good = fitted.good.copy()
         size = np.fmax(self.rows, fitted.approximation)

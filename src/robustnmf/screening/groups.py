@@ -1,14 +1,14 @@
-r"""Tell groups of good samples from outliers among the samples that a basis describes badly.
+r"""Find groups of good samples among the rejected samples, which the majority does not describe.
 
-Samples of a group predict each other: a few parts learned from one half of them, on top of the
-basis, describe the other half as well as the majority is described. Noise, shuffled or foreign
-samples do not. So rejected samples are split in two, parts are learned from each half, and the
-other half is encoded with them; a sample that then has a typical energy belongs to a group.
+Samples of a group predict each other: a few components learned from one half of them, in addition
+to the basis of the majority, describe the other half well. Outliers that are noise or are shuffled
+do not. So rejected samples are split into two halves, components are learned from each half, and
+the other half is encoded with them. A sample that then has a typical energy belongs to a group.
 
-Parts are learned with :math:`L_{2,1}` weights from rows of equal size: with a squared error they
-would describe the outliers among the rejected, which are the largest and the most different.
-Equal rows are one row. Rows that one value fills (a code for missing values, a saturated channel)
-predict each other whatever they are, and are not evidence for a group.
+Components are learned with :math:`L_{2,1}` weights from rows of equal norm. With the squared error,
+they would describe outliers, which have the largest norms and differ most. Equal rows are used
+once. Rows that one value fills (a code for missing values, a saturated channel) always predict each
+other, so they are not evidence for a group.
 """
 
 from __future__ import annotations
@@ -30,33 +30,33 @@ from robustnmf.loop.state import Start
 from robustnmf.weightings import L21, Trimmed, Uniform
 
 ROUNDS = 2
-"""How many times the samples that are still rejected are split."""
+"""Number of times that the samples that are still rejected are split."""
 
 FEWEST = 4
-"""Least number of rejected samples that are split, or that share a fill value."""
+"""Minimum number of rejected samples that are split, or that share a fill value."""
 
 PASSES = 6
-"""Passes of the fit of the parts of one half."""
+"""Passes of the fit of one half."""
 
 CANDIDATES = 24
-"""Rows that are tried as the direction of a new part."""
+"""Number of rows that are tried as the direction of a new component."""
 
 SIMILAR = 10.0
-"""Rejected samples resemble each other if parts of the others divide their energy by this."""
+"""Rejected samples are similar if components of the other half divide their energy by this."""
 
 FILLED, FILLED_FEATURES = 0.5, 0.2
-"""Shares of the size and of the features of a row that one value fills, from which on it is filled.
-A row of yes-or-no features has the same value in some of them too, but in few."""
+"""A row is filled if one value has at least these shares of its squared norm and of its features.
+A row of yes/no features also repeats a value, but in few features."""
 
 MANY_FILLED, COMPARED = 0.05, 500
-"""Share of accepted rows that are filled, from which on that is usual in this table, and most rows
-that are looked at."""
+"""Filled rows are usual in a table if more than this share of the accepted rows are filled, of at
+most so many that are compared."""
 
 ROUNDING = 1e-12
 
 
 class Groups(NamedTuple):
-    """Rejected samples (rows,): which belong to groups, which others resemble each other."""
+    """Which rejected samples (rows,) belong to groups, and which others are similar."""
 
     members: np.ndarray
     similar: np.ndarray
@@ -70,11 +70,11 @@ def find_groups(
     scale: float,
     cutoffs: Trimmed,
 ) -> Groups:
-    """Find the rejected samples (rows,) that parts of other rejected samples describe.
+    """Find the rejected samples (rows,) that components of other rejected samples describe.
 
     ``basis`` (k, features) is in units of ``scale``. ``cutoffs`` bound typical energies.
     """
-    # A row that is repeated, and one with as much weight, must be treated alike.
+    # A repeated row must be treated as one row with a larger weight.
     rejected, place = rejected.distinct()
     n, features = rejected.rows.shape
     if not n:
@@ -94,7 +94,7 @@ def find_groups(
         if len(left) < FEWEST:
             break
         for half, other in _halves(rejected.key, left, turn):
-            parts = _learn_parts(of_equal_size.take(half), codes[half], problem, basis, count)
+            parts = _learn_components(of_equal_size.take(half), codes[half], problem, basis, count)
             sample = rejected.take(other).engine(scale, fill)
             _, energies = encode(sample, problem, Uniform(), parts)
             members[other] = energies <= limits[other]
@@ -114,10 +114,10 @@ def _halves(
         yield other, one
 
 
-def _learn_parts(
+def _learn_components(
     sample: RowSample, codes: np.ndarray, problem: Problem, basis: np.ndarray, count: int
 ) -> np.ndarray:
-    """Learn parts beside a basis from rows of equal size; returns both (k + count, features).
+    """Learn components in addition to a basis; returns both (k + count, features).
 
     ``codes`` (rows, k) are those of the rows for the basis.
     """
@@ -147,10 +147,10 @@ def new_directions(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Choose directions (count, features) that describe the residuals of rows for a basis.
 
-    By matching pursuit: of several residuals, the one is chosen whose direction leaves the
-    smallest sum of residual norms, and replaced by the weighted mean of the residuals along it;
-    then residuals are reduced by it. Also returns the codes (rows, count) of the directions.
-    Rows are tried as candidates in the given ``order``.
+    This is matching pursuit: the residuals of several rows are tried as directions, in the given
+    ``order``. The direction with the smallest sum of remaining residual norms is replaced by the
+    weighted mean of the residuals along it, and subtracted from all residuals. Also returns the
+    codes (rows, count) of the directions.
     """
     parts, codes = basis, codes.astype(np.float64)
     onto, gram = np.asarray(rows @ basis.T, dtype=np.float64), basis @ basis.T
@@ -178,16 +178,16 @@ def new_directions(
 
 
 def _unit_rows(rows: np.ndarray) -> np.ndarray:
-    """Divide rows by their norms; rows of zeros stay."""
+    """Divide rows by their norms; rows of zeros remain zero."""
     norms = np.linalg.norm(rows, axis=1, keepdims=True)
     return rows / np.where(norms > 0, norms, 1.0)
 
 
 def find_filled(rejected: RowSample, accepted: RowSample) -> np.ndarray:
-    """Find rows (rows,) that the same value fills, unless filled rows are usual in this table.
+    """Find rows (rows,) that a common value fills, unless filled rows are usual in this table.
 
     A code for missing values, a saturated channel or a covered lens gives different samples the
-    same entries. They predict each other as copies do.
+    same entries, so they predict each other as copies would.
     """
     usual = accepted.take(np.argsort(accepted.key)[:COMPARED])
     if np.average(_filling_values(usual.rows) > 0, weights=usual.weight) > MANY_FILLED:
@@ -198,7 +198,7 @@ def find_filled(rejected: RowSample, accepted: RowSample) -> np.ndarray:
 
 
 def _filling_values(rows: Any) -> np.ndarray:
-    """Return the value that fills each row (rows,), zero where there is none."""
+    """Return the value that fills each row (rows,), or zero."""
     count, features = rows.shape
     filling = np.zeros(count)
     if scipy.sparse.issparse(rows):
@@ -213,12 +213,12 @@ def _filling_values(rows: Any) -> np.ndarray:
 
 
 def _fewest_filled(features: int) -> int:
-    """Return the least number of features that a value fills."""
+    """Return the minimum number of features that a value must fill."""
     return max(2, math.ceil(FILLED_FEATURES * features))
 
 
 def _has_repeats(rows: np.ndarray, times: int) -> np.ndarray:
-    """Find rows (rows,) in which a positive value occurs several times; NaN does not count."""
+    """Find rows (rows,) in which a positive value occurs several times (NaN is ignored)."""
     if rows.shape[1] < times:
         return np.zeros(len(rows), dtype=bool)
     values = np.sort(rows, axis=1)
@@ -227,7 +227,7 @@ def _has_repeats(rows: np.ndarray, times: int) -> np.ndarray:
 
 
 def _filling_value(entries: np.ndarray, features: int) -> float:
-    """Return the value that fills the entries of one row, zero where there is none."""
+    """Return the value that fills the entries of one row, or zero."""
     values, times = np.unique(entries[entries > 0], return_counts=True)  # NaN is not above zero
     often = times >= _fewest_filled(features)
     if not often.any():

@@ -16,15 +16,15 @@ from robustnmf.loop.state import WARMUP_PASSES, Fitted, Start, State
 from robustnmf.weightings import Trimmed
 
 PASSES = 100
-"""Most passes of the fit."""
+"""Maximum number of passes of the fit."""
 
-FEATURES_A_PART, SAMPLES_A_PART = 2, 10
-"""Features and samples for every part of the fit of the majority. With more parts it would describe
-any sample, or its accepted samples far better than samples that it was not fitted to."""
+FEATURES_PER_COMPONENT, SAMPLES_PER_COMPONENT = 2, 10
+"""Minimum numbers of features and samples per component of the fit of the majority. With more
+components, it would describe any sample, or overfit the accepted samples."""
 
 MAJORITY = 0.5
-"""Share of the samples that the cutoffs cover at least: the last passes of a fit of few samples may
-raise most energies beyond its cutoffs."""
+"""Minimum share of the samples below the cutoffs: with few samples, the last passes of the fit can
+increase most energies beyond the cutoffs."""
 
 AFTER_WARMUP = 5
 """Passes of the fit of the majority after the warm-up."""
@@ -55,8 +55,8 @@ class Majority:
 def fit_majority(engine: InMemory, problem: Problem, rank: int) -> Majority:
     """Fit the majority until its cutoffs are known, with a rank that the data can support."""
     degree = problem.loss.degree
-    by_samples = int(engine.sample_count / SAMPLES_A_PART)
-    rank = max(1, min(rank, engine.shape[1] // FEATURES_A_PART, by_samples))
+    by_samples = int(engine.sample_count / SAMPLES_PER_COMPONENT)
+    rank = max(1, min(rank, engine.shape[1] // FEATURES_PER_COMPONENT, by_samples))
     codes, basis = INITS["robust"](engine.filled(), rank, 0)
     start = Start([rows[None, ...] for rows in codes], basis[None, ...])
 

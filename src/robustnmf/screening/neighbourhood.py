@@ -1,7 +1,7 @@
 """How far a sample is from others.
 
-Measured by its distance to the fifth nearest, by an isolation forest, and by its distance to the
-middle of usual samples in units of their spread (Mahalanobis).
+There are three measures: the distance to the fifth nearest sample, the score of an isolation
+forest, and the Mahalanobis distance from usual samples.
 """
 
 from __future__ import annotations
@@ -18,40 +18,41 @@ from robustnmf.engine import Engine, InMemory, RowSample, draw_rows
 from robustnmf.loop.passes import BlockState
 
 REFERENCES, REFERENCE_NUMBERS = 500, 1_000_000
-"""Most rows that distances are measured to, and most entries of these rows."""
+"""Maximum numbers of rows to which distances are measured, and of entries of these rows."""
 
 NEIGHBOUR = 5
-"""The isolation of a sample is its distance to so many-th nearest reference row."""
+"""The isolation of a sample is its distance to the fifth nearest reference row."""
 
 LARGE = 0.95
-"""Quantile of the isolation of usual samples that is the limit."""
+"""The limit of the isolation is this quantile for usual samples."""
 
 COHESIVE = 0.3
-"""Isolation of a sample over its distance to usual samples, up to which others are close to it."""
+"""A sample is in a close group if its isolation is below this share of its distance to usual
+samples."""
 
 SMALLEST = 15
-"""Fewest rows that are a group, and that all candidates of a decision keep."""
+"""Minimum number of rows of a close group, and that all candidates of a decision keep."""
 
 FAR = 1.7
-"""Factor of the limits from which on a detector calls a sample isolated."""
+"""The detector multiplies limits by this factor."""
 
 RIDGE = 0.02
-"""Share of the mean variance of a feature that is added to all variances of the core."""
+"""Ridge of the covariance of the core, as a share of the mean variance of a feature."""
 
 SCORE_UNIT = 20.0
 """Factor that makes scores of the forest comparable with logarithms of distances."""
 
 SAME = 1e-12
-"""Squared distance over the squared norm of a row up to which another row is its copy."""
+"""Two rows are copies if their squared distance is below this share of the squared norm."""
 
 ROUNDING = 1e-9
-"""Relative difference of two isolations that rounding may explain."""
+"""Relative rounding error of an isolation."""
 
 TINY = float(np.finfo(float).tiny)
 
 
 class Measured(NamedTuple):
-    """Of every row (rows,): its isolation, how unusual it is, whether others are close to it."""
+    """Isolation of each row (rows,), its score in the forest, and if it is in a close group."""
 
     isolation: np.ndarray
     scores: np.ndarray
@@ -59,7 +60,7 @@ class Measured(NamedTuple):
 
     @property
     def is_usual(self) -> np.ndarray:
-        """Which rows the forest calls usual."""
+        """Which rows the forest accepts as usual."""
         return self.scores <= USUAL
 
     def is_isolated(self, limit: float) -> np.ndarray:
@@ -69,19 +70,18 @@ class Measured(NamedTuple):
 
 @dataclass(frozen=True)
 class Neighbourhood:
-    """Reference rows that the distances of samples are measured to.
+    """Reference rows to which the distances of samples are measured.
 
     Parameters
     ----------
     references : ndarray (references, features)
         In the units of the blocks that are compared.
     weight : ndarray (references,)
-        How many times each of them counts.
+        Sample weight of each reference row.
     limit : float
-        Isolation that few usual samples exceed.
+        Isolation that only 5% of the usual samples exceed.
     core : ndarray (references,) or None
-        Which of them are usual samples whose mean and covariance others are compared with; None
-        for all of them.
+        Rows whose mean and covariance define the Mahalanobis distance; None for all rows.
     """
 
     references: np.ndarray
@@ -102,7 +102,7 @@ class Neighbourhood:
 
     @cached_property
     def forest(self) -> IsolationForest:
-        """The forest that tells which rows are usual."""
+        """The forest that decides which rows are usual."""
         return IsolationForest.grow(self.references, self.weight)
 
     @cached_property
@@ -111,9 +111,9 @@ class Neighbourhood:
         return self.forest.scores(self.references) > USUAL
 
     def with_core(self, fits: np.ndarray) -> Neighbourhood:
-        """Return the same references with a core, of those that fit (references,).
+        """Return the same references with a core of rows that fit (references,).
 
-        Samples of the core are usual for the forest, or a group that is far from usual samples.
+        Rows of the core are usual, or a close group of at least ``SMALLEST``.
         """
         if not fits.any():
             return self
@@ -133,7 +133,7 @@ class Neighbourhood:
     def measure(self, block: Block) -> Measured:
         """Measure the rows of a block.
 
-        The samples of a group are closer to each other than to usual samples.
+        Samples of a close group are much closer to each other than to usual samples.
         """
         squares = _without_copies(self._sq_distances(block), block)
         isolation = _to_neighbour(squares)
@@ -147,15 +147,14 @@ class Neighbourhood:
         return np.array(to_numpy(block.sq_distances(references)))
 
     def _scores(self, block: Block) -> np.ndarray:
-        """Compute how unusual the forest calls the rows of a block."""
+        """Compute the scores of the rows of a block in the forest."""
         return self.forest.scores(as_dense(block.user_rows(np.arange(len(block)))) / block.scale)
 
     def outlyingness(self, engine: Engine, share: float) -> Array:
         """Compute how far from others every sample (samples,) is; positive if it is far.
 
-        The logarithm of the squared distance from the core, over that of a sample that is far from
-        it; and, counted by a share, the logarithm of the isolation over that of isolated samples,
-        and how much more unusual than usual samples the forest calls a sample.
+        This is the log of the squared Mahalanobis distance over its limit, plus ``share`` times the
+        log of the isolation over its limit and the score of the forest above that of usual rows.
         """
 
         def visit(block: Block, _: None) -> tuple[BlockState, None]:
@@ -179,11 +178,10 @@ class Neighbourhood:
 
 
 class _Ellipsoid(NamedTuple):
-    """Mean and covariance of some references, as far as squared distances to these need them.
+    """Mahalanobis distances with a ridge from the mean and covariance of some references.
 
-    Distances are Mahalanobis distances with a ridge, in the form that needs inner products of rows
-    alone, and so works for many features. ``limit`` is a squared distance that few of the
-    references exceed, each from the mean and the covariance of the others.
+    They are computed from inner products of rows, so there can be many features. ``limit`` is the
+    95th percentile of the squared leave-one-out distances of the references.
     """
 
     places: np.ndarray
@@ -212,7 +210,7 @@ class _Ellipsoid(NamedTuple):
         """Compute squared distances (rows,) from those to all references (rows, references)."""
         squares = squares[:, self.places]
         to_mean = np.maximum(squares @ self.weight - self.weight @ self.sizes, 0.0)
-        near = SAME * to_mean <= self.ridge  # the others are so far that rounding dominates
+        near = SAME * to_mean <= self.ridge  # for other rows, rounding dominates
         inner = 0.5 * self.weight**0.5 * (to_mean[near, None] + self.sizes - squares[near])
         explained = np.zeros_like(to_mean)
         explained[near] = np.sum((inner @ self.inverse) * inner, axis=1)
@@ -222,7 +220,7 @@ class _Ellipsoid(NamedTuple):
 def _without_copies(squares: np.ndarray, block: Block) -> np.ndarray:
     """Set the distances of copies to infinity, in place.
 
-    A stuck sensor repeats a row, but has no neighbours.
+    A row that a stuck sensor repeats is still isolated.
     """
     squares[squares <= SAME * to_numpy(block.sq_norms)[:, None]] = np.inf
     return squares
@@ -246,7 +244,7 @@ def find_neighbourhood(engine: Engine, fill: float) -> Neighbourhood:
 
 
 def first_rows(rows: RowSample) -> RowSample:
-    """Return the rows of a sample that are references: the first ones."""
+    """Return the first rows of a sample, which are the references."""
     most = max(min(REFERENCES, REFERENCE_NUMBERS // rows.rows.shape[1]), 1)
     return rows.take(np.arange(min(len(rows), most)))
 

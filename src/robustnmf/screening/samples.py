@@ -1,20 +1,21 @@
-r"""Decide which samples have weight, on a few thousand rows, before everything is fitted.
+r"""Find outliers on a few thousand rows, before the fit of all samples.
 
 The default weighting (:class:`Trimmed` with automatic cutoffs) needs cutoffs that separate good
-samples from bad ones. They come from four steps:
+samples from outliers. They come from four steps:
 
-1. The majority. A fit at a moderate rank, whose weights start with the samples in the middle of
-   the energies, gives a basis and cutoffs that hardly change if almost half of the samples are bad.
-2. Groups. Samples beyond these cutoffs may be a minority of good ones: those that predict each
-   other are accepted after all (:mod:`robustnmf.screening.groups`).
-3. Decision. Samples with large energies, and those that are far from all others, are left out if
-   the others are predicted better without them (:mod:`robustnmf.screening.decision`).
+1. Majority. A robust fit with a moderate number of components gives a basis and cutoffs. Its
+   weights start with the samples in the middle of the energies, so almost half of the samples can
+   be outliers without changing it much.
+2. Groups. Samples beyond these cutoffs can be a minority of good samples: samples that predict each
+   other are accepted (:mod:`robustnmf.screening.groups`).
+3. Decision. Samples with large energies, and samples far from all others, are left out if the
+   others are predicted better without them (:mod:`robustnmf.screening.decision`).
 4. Start and cutoffs. All accepted samples are fitted with equal weights. Their energies give the
-   cutoffs of the fit that follows, of all samples, under an objective that stays the same.
+   fixed cutoffs of the fit of all samples.
 
-X is read at most twice, and a third time to encode it: rows are drawn by their content, so that
-every engine draws the same ones. Where X has more rows than are drawn, rejected samples
-are drawn from all of X, so that rare groups are not missed.
+X is read at most twice, and a third time to encode it. Rows are chosen by a hash of their content,
+so every engine chooses the same rows. If X has more rows, rejected samples are drawn from all of X,
+so that rare groups are not missed.
 """
 
 from __future__ import annotations
@@ -43,28 +44,28 @@ ROWS = 3000
 """Number of rows that are drawn."""
 
 PASSES = 30
-"""Most passes of a fit of the drawn rows."""
+"""Maximum number of passes of a fit of the drawn rows."""
 
 TOLERANCE = 1e-3
 """Tolerance of these fits; the fit of all samples starts from their results."""
 
 STRICTER = 1.0
-"""By how many standard deviations of log energies a typical sample stays below the cutoffs."""
+"""Typical energies are this many standard deviations of log energies below the cutoffs."""
 
 TRIED, TRIED_NUMBERS = (1.5, 2.0, 3.0), 3_000_000
-"""Factors of the number of components that a warning tries, and the largest sample that it tries
-them on."""
+"""Factors of the number of components that the advice of a warning tries, and the maximum number of
+entries of the rows for this."""
 
 LEAST_ENTRY = 1e-6
-"""Entries of a start, as a share of the mean: multiplicative updates cannot leave zero."""
+"""Minimum of the entries of a start over their mean: multiplicative updates cannot change zeros."""
 
 
 class Coverage(NamedTuple):
-    """Which energies of accepted samples the cutoffs of the fit of all samples cover.
+    """How the cutoffs of the fit of all samples are computed from the accepted samples.
 
-    Standard deviations by which cutoffs are raised once the majority is known; and shares of the
-    accepted samples, and of the majority among them, that the cutoffs cover however their energies
-    are spread. A few bad samples may have been taken for a group.
+    Cutoffs are raised by ``extra_reach`` standard deviations, and then at least until they cover
+    these shares of the accepted samples and of the majority among them. The shares are below one,
+    because a few outliers can have been accepted as a group.
     """
 
     extra_reach: float
@@ -74,10 +75,10 @@ class Coverage(NamedTuple):
 
 USUAL = Coverage(0.5, 0.97, 0.99)
 WITHOUT_ISOLATED = Coverage(-1.0, 0.97, 0.0)
-"""With few features, bad samples are described hardly worse than good ones."""
+"""With few features, the energies of outliers are hardly larger than those of good samples."""
 
 EVERYONE = Coverage(0.5, 1.0, 1.0)
-"""If leaving samples out does not help, or they are too few to reject one."""
+"""If it does not help to leave samples out, or if there are too few samples."""
 
 
 @dataclass(frozen=True)
@@ -87,15 +88,15 @@ class Screening:
     Parameters
     ----------
     start : Start
-        Of every member, in the units of the engine.
+        Codes and basis of every member, in the units of the engine.
     weighting : Trimmed
         With cutoffs, in the units of the engine.
     similar : float
-        Total weight of the samples that are rejected although they resemble each other.
+        Total weight of the rejected samples that are similar to each other.
     sample : RowSample
         The rows that were drawn.
     decision : Decision
-        Which samples teach the components, and why.
+        Which samples are kept, and why.
     """
 
     start: Start
@@ -108,7 +109,7 @@ class Screening:
 def screen(
     engine: Engine, problem: Problem, rank: int, init: str, seeds: Sequence[int]
 ) -> Screening | None:
-    """Screen the samples of an engine; None where X is zero."""
+    """Screen the samples of an engine; None if X is zero."""
     with engine.thread_pool():  # once for all fits and reads of the screening
         return _screen(engine, problem, rank, init, seeds)
 
@@ -153,7 +154,7 @@ def _screen(
 def enough_components(sample: RowSample, problem: Problem, rank: int, scale: float) -> int | None:
     """Return a larger number of components with which no sample is left out.
 
-    None if there is none among a few that are tried, or if that would take long.
+    A few numbers are tried. None if there is no such number, or if the search would take long.
     """
     rows, features = sample.rows.shape
     if rows * features > TRIED_NUMBERS or problem.loss.weighs_entries:
@@ -204,8 +205,8 @@ def fit_accepted(
 ) -> tuple[np.ndarray, Trimmed]:
     """Fit accepted samples with equal weights; returns bases (starts, k, features) and cutoffs.
 
-    The first ``majority`` of them were accepted at once, the others as groups. The default start is
-    the better one of two: NNDSVDa, and the basis (k, features) of the majority.
+    The first ``majority`` samples were accepted at once, and the others as groups. The default
+    start is the better one of two: NNDSVDa, and the basis (k, features) of the majority.
     """
     degree, complete, xp = problem.loss.degree, engine.filled(), namespace(engine.like)
     make_start = INITS["nndsvda" if init == "robust" else init]
@@ -219,12 +220,12 @@ def fit_accepted(
         start = Start(codes, xp.stack(bases))
     members = fit(engine, problem, [Uniform()] * len(bases), start, max_iter=PASSES, tol=TOLERANCE)
     objectives = np.array([member.shifted_objective for member in members])
-    # The first of those that are equally good: rounding must not choose.
+    # The first of equally good members, so that rounding does not decide.
     best = members[int(np.argmax(objectives <= (1.0 + TOLERANCE) * objectives.min()))]
     energies, unit = best.penalised_energies, engine.typical_size(degree)
     sizes, weight = to_numpy(engine.row_sizes(degree)), to_numpy(engine.row_weight)
     histogram = EnergyHistogram.of(energies, sizes, weight, unit=unit, features=0)
-    if basis is not None:  # of enough samples few may have been accepted
+    if basis is not None:  # there are enough samples, even if few were accepted
         histogram = replace(histogram, samples=max(histogram.samples, FEWEST_SAMPLES))
     cutoffs = Trimmed().resolve_auto(histogram, coverage.extra_reach)
     for share, rows in ((coverage.accepted, slice(None)), (coverage.majority, slice(majority))):
