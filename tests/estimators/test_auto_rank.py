@@ -220,7 +220,7 @@ def test_a_choice_at_the_largest_rank_is_reported(monkeypatch):
     found = RankSelection(np.arange(1, MAX_RANK + 1), errors)
     monkeypatch.setattr(rank, "compare_ranks", lambda *args, **parameters: found)
     table = np.random.default_rng(0).random((60, 20))
-    with pytest.warns(UserWarning, match="chose 15 components, the most that it compares"):
+    with pytest.warns(UserWarning, match="chose 15 components, the largest"):
         RobustNMF("auto", **SHORT).fit(table)
 
 

@@ -52,7 +52,7 @@ def test_no_larger_ranks_are_tried_once_errors_have_risen():
     tried = len(selection.ranks)
     assert tried < 12
     assert selection.left_out == tuple(range(tried + 1, 13))
-    assert selection.reason.endswith(f"Errors had risen, so that more than {tried} were not tried.")
+    assert selection.reason.endswith(f"more than {tried} were not tried.")
     assert not selection.at_edge
     again = select_rank(planted(2, 0, noise=0.3), range(1, tried + 1), random_state=0)
     np.testing.assert_allclose(again.errors, selection.errors, rtol=1e-6)
@@ -165,11 +165,9 @@ def test_sparse_data_are_never_made_dense():
 
 def test_ranks_and_losses_that_sparse_data_do_not_support():
     X = planted_counts(2, 0, shape=(30, 15))
-    with pytest.raises(
-        ValueError, match=r"from 1 to 10 are needed for sparse X of shape \(30, 15\)"
-    ):
+    with pytest.raises(ValueError, match=r"from 1 to 10 .* sparse X of shape \(30, 15\)"):
         select_rank(X, [11])
-    with pytest.raises(ValueError, match="cannot hold components"):
+    with pytest.raises(ValueError, match="does not support fixed_components"):
         select_rank(X, [2], fixed_components=np.ones((1, 15)))
     with pytest.raises(ValueError, match="cannot read sparse X"):
         select_rank(X, [2], weighting="huber")

@@ -1,21 +1,22 @@
-r"""Choosing the number of components: compare several by entries that are hidden and predicted.
+r"""Choose the number of components by how well hidden entries are predicted.
 
 Entries are hidden at random, all over X ("speckled" masks: Wold, 1978; Owen and Perry, 2009), and
-every rank predicts them from the rest. Too few components miss structure, too many follow noise;
-both show in entries that were not seen. What an outlier contributes is capped, so that outliers
-do not choose the rank: the error of sample i is
+every rank predicts them from the other entries. Models with too few components miss structure, and
+models with too many fit noise; both increase the error of hidden entries. The error of a sample is
+capped, so that outliers do not determine the choice. The error of sample i is
 
 .. math:: \min\Big(\tfrac{1}{|H_i|} \sum_{j \in H_i} d(x_{ij}, (AC)_{ij}),\; c\Big)
 
-over its hidden entries :math:`H_i`, with c beyond the majority of samples at the best rank.
+over its hidden entries :math:`H_i`. The cap c is above the errors of most samples at the best rank.
 
-Sparse X cannot say that an entry is missing, and is never made dense. There the hidden entries are
-those of some samples in some features (bi-cross-validation: Owen and Perry, 2009): the rest is
-factorised, the codes of these samples follow from the other features, the components in these
-features from the other samples, and their product predicts what is hidden.
+Sparse X cannot contain missing values, and is never converted to a dense table. There, the entries
+of some samples in some features are hidden (bi-cross-validation: Owen and Perry, 2009). The other
+samples and features are factorised. Then the codes of the hidden samples are computed from the
+other features, and the components in the hidden features from the other samples. Their product
+predicts the hidden entries.
 
-Which samples have weight is decided once, by a fit of all known entries with a usual number of
-components. All further fits minimise the plain objective with these weights.
+The weights of the samples are computed once, by a fit of all known entries with the default number
+of components. All further fits minimise the plain objective with these weights.
 """
 
 from __future__ import annotations
@@ -50,40 +51,40 @@ from robustnmf.structures import Free
 from robustnmf.weightings import Uniform
 
 NO_FILTER = 2.0
-"""Density threshold that leaves no component out: the largest distance of unit vectors is less."""
+"""Density threshold that keeps all components: distances of unit vectors are smaller."""
 
 BATCH_RANKS = 3
-"""Ranks that are fitted as one batch. All of them cost as much as the largest one."""
+"""Number of ranks that are fitted as one batch. Each takes as long as the largest one."""
 
 SMALL = 100_000
-"""Entries of X up to which calls cost more than the arithmetic, and more ranks are a batch."""
+"""Up to this number of entries, calls take longer than the arithmetic, so batches are larger."""
 
 SMALL_BATCH_RANKS = 5
-"""Ranks of a batch then."""
+"""Number of ranks in a batch for such small X."""
 
 LEAST_RANKS = 2
-"""Ranks that are a batch of their own; fewer ones at the end are fitted with those before."""
+"""Minimum number of ranks in a batch; fewer ranks at the end are added to the last batch."""
 
 MAX_RANK = 15
 """Largest number of components that ``n_components="auto"`` compares."""
 
 MAX_ROWS = 2000
-"""Samples by which it chooses; more do not choose better ones."""
+"""Maximum number of samples for ``n_components="auto"``; more do not improve the choice."""
 
 RUNS = 10
-"""Random starts of every number of components, to see whether components come back."""
+"""Number of random starts of each rank, to measure the stability of its components."""
 
 RUN_PASSES = 50
-"""Iterations of a run. Fits that converge also solve for codes, half of the time of the runs."""
+"""Iterations of a run. Fits until convergence also compute final codes and take twice as long."""
 
 SHORT: dict[str, Any] = {"max_iter": 300, "tol": 1e-3}
-"""Parameters of the fits of a comparison, where none are given."""
+"""Default parameters of the fits of a comparison."""
 
 REACH = 2.5
-"""Robust standard deviations of log errors beyond the centre at which errors are capped."""
+"""Errors are capped this many robust standard deviations of log errors above the centre."""
 
 DENSE_NUMBERS = 1_000_000
-"""Entries of sparse X that are looked at together as a dense table."""
+"""Number of entries of sparse X that are dense at a time."""
 
 NORMAL = 1.4826
 """Standard deviation of a normal distribution over its median absolute deviation."""
@@ -92,25 +93,25 @@ NORMAL = 1.4826
 def choose_components(
     settings: FitSettings, source: Source, sample_weight: Any
 ) -> tuple[FitSettings, RankSelection | None]:
-    """Return settings with a number of components, and the comparison if checked X chose it."""
+    """Return settings with a number of components, and the comparison for "auto" (or None)."""
     if not settings.chooses_rank:
         return settings, None
     weights = check_weights(sample_weight, source.shape[0])
     selection = choose_rank(settings, draw_rank_rows(settings, source, weights))
     if selection.at_edge and selection.recommended == MAX_RANK:
         warn(
-            f"n_components='auto' chose {MAX_RANK} components, the most that it compares; more may "
-            "be better. Compare more of them with select_rank(X, ranks) and give a number.",
+            f"n_components='auto' chose {MAX_RANK} components, the largest number that it tries. "
+            "Larger numbers may be better: compare them with select_rank(X, ranks).",
             UserWarning,
         )
     return replace(settings, n_components=selection.recommended), selection
 
 
 def draw_rank_rows(settings: FitSettings, source: Source, sample_weight: Any = None) -> Any:
-    """Return the rows (rows, features) of checked X by which the number is chosen, on the host.
+    """Return rows (rows, features) of checked X for the choice of the number, on the host.
 
-    All that have a weight, in their order, up to ``MAX_ROWS``; of more, the same ones for every
-    kind of X.
+    Up to ``MAX_ROWS``, all rows with a weight are returned, in their order. Of more rows, the same
+    ones are chosen for every kind of X.
     """
     weighting = settings.spec.weighting
     engine = source.engine(settings.problem(), weighting, 1, sample_weight=sample_weight)
@@ -123,8 +124,8 @@ def draw_rank_rows(settings: FitSettings, source: Source, sample_weight: Any = N
 def choose_rank(settings: FitSettings, rows: Any, max_rank: int = MAX_RANK) -> RankSelection:
     """Compare numbers of components on rows (rows, features), for ``n_components="auto"``.
 
-    Without a seed it is zero: the number is the same for every fit of the same X. ``max_rank`` is
-    the largest number that is compared, if X allows so many.
+    Without a seed, the seed is zero, so that all fits of X choose the same number. ``max_rank`` is
+    the largest number that is compared, if X is large enough.
     """
     if min(rows.shape) < 2:
         raise ValueError(
@@ -138,7 +139,7 @@ def choose_rank(settings: FitSettings, rows: Any, max_rank: int = MAX_RANK) -> R
     short = replace(settings, n_init=1, random_state=seed, **SHORT)
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of the fits of other numbers than the one chosen
+            warnings.simplefilter("ignore")  # from fits of numbers that are not chosen
             return compare_ranks(short, rows, ranks, n_runs=RUNS)
     except ValueError as error:
         raise ValueError(
@@ -157,8 +158,7 @@ def compare_ranks(
 ) -> RankSelection:
     """Compare numbers of components by the errors of hidden entries of a table on the host.
 
-    As ``select_rank``, whose arguments these are; ``n_runs`` is None where stability is not asked
-    for.
+    The arguments are those of ``select_rank``; ``n_runs`` is None if stability is not computed.
     """
     checked_ranks = _checked_ranks(ranks, table, hidden)
     rng = check_random_state(settings.random_state)
@@ -187,7 +187,7 @@ def _settle(settings: FitSettings, table: Any) -> tuple[FitSettings, Settled]:
     rank = max(default_rank(table.shape), 1 if fixed is None else len(fixed))
     once = screened_once(replace(settings, n_components=rank))
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of a fit that is not returned
+        warnings.simplefilter("ignore")  # from a fit that is not returned
         plan = plan_fit(once, check_source(once, source_for(table, settings.name)))
         settled = settle(plan)
     plan.engine.close()
@@ -195,7 +195,7 @@ def _settle(settings: FitSettings, table: Any) -> tuple[FitSettings, Settled]:
 
 
 def largest_rank(X: Any, hidden: float = 0.1) -> int:
-    """The largest rank that :func:`select_rank` can compare with others on this X."""
+    """Return the largest rank that :func:`select_rank` supports for this X."""
     if not scipy.sparse.issparse(X):
         return min(X.shape)
     return min(n - held for n, held in zip(X.shape, held_counts(X.shape, hidden), strict=True))
@@ -209,7 +209,7 @@ def _checked_ranks(ranks: Iterable[int], X: Any, hidden: float) -> np.ndarray:
     if not different or not 1 <= different[0] <= different[-1] <= most:
         kind = "sparse X" if scipy.sparse.issparse(X) else "X"
         raise ValueError(
-            f"ranks is {given!r}, but numbers of components from 1 to {most} are needed for "
+            f"ranks is {given!r}, but only numbers of components from 1 to {most} are possible for "
             f"{kind} of shape {X.shape}."
         )
     return np.array(different, dtype=int)
@@ -225,7 +225,7 @@ def _errors(
     rng: Any,
     seed: int,
 ) -> np.ndarray:
-    """Compute capped errors of hidden entries (folds, ranks), for ranks until errors have risen."""
+    """Compute capped errors of hidden entries (folds, ranks), until errors have risen."""
     is_sparse = scipy.sparse.issparse(table)
     compute: list[Callable[..., np.ndarray]]  # errors (ranks, samples) of a fold
     if is_sparse:
@@ -264,7 +264,7 @@ def _errors_of_fold(
 
 
 def _batches(ranks: np.ndarray, size: int) -> list[np.ndarray]:
-    """Split ranks into those that are fitted together, in increasing order."""
+    """Split ranks into batches that are fitted together, in increasing order."""
     edges = list(range(0, len(ranks) - LEAST_RANKS + 1, size)) or [0]
     return [ranks[at:stop] for at, stop in pairwise([*edges, len(ranks)])]
 
@@ -272,13 +272,14 @@ def _batches(ranks: np.ndarray, size: int) -> list[np.ndarray]:
 def _mean_silhouette(settings: FitSettings, settled: Settled, table: Any, n_runs: int) -> float:
     """Compute the mean silhouette of the components of several runs with settled weights.
 
-    No component is left out: those that do not come back are what shows that a rank is too large.
+    No component is left out: components that other starts do not find show that a rank is too
+    large.
     """
     options = ConsensusSettings(
         n_runs, density_threshold=NO_FILTER, random_state=settings.random_state
     )
     with warnings.catch_warnings():
-        # They say nothing about the rank: runs are short, and every rank would repeat them.
+        # Runs are short, and every rank would repeat the warnings.
         warnings.simplefilter("ignore")
         random = replace(settings, init="random", max_iter=RUN_PASSES, tol=0.0, verbose=0)
         source = check_source(random, source_for(table, settings.name))
@@ -290,13 +291,13 @@ def _mean_silhouette(settings: FitSettings, settled: Settled, table: Any, n_runs
 
 
 def _say(settings: FitSettings, text: str) -> None:
-    """Print how far a comparison is, if the fit is verbose."""
+    """Print the progress of a comparison, if the fit is verbose."""
     if settings.verbose:
         print(f"  {text}", flush=True)
 
 
 def is_integer(value: object) -> bool:
-    """Return whether a value is a whole number, and no boolean."""
+    """Return whether a value is an integer, and not a boolean."""
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 
@@ -307,7 +308,7 @@ def hide_entries(table: np.ndarray, n_folds: int, hidden: float, rng: Any) -> It
     each = max(1, round(hidden * len(known)))
     if n_folds * each > len(known):
         raise ValueError(
-            f"X has {len(known)} known entries, too few to hide other ones in {n_folds} folds."
+            f"X has {len(known)} known entries, too few to hide different ones in {n_folds} folds."
         )
     order = rng.permutation(known)
     for fold in range(n_folds):
@@ -319,8 +320,8 @@ def hide_entries(table: np.ndarray, n_folds: int, hidden: float, rng: Any) -> It
 def distinct_rows(table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the indices of distinct rows, and which of them every row (samples,) is equal to.
 
-    Equal rows have the same entries hidden: otherwise one would tell what is hidden in the other,
-    and the more components, the better (as in a bootstrap of X).
+    Equal rows have the same entries hidden. Otherwise one row would reveal the hidden entries of
+    the other, and more components would always be better (as in a bootstrap of X).
     """
     rows = np.ascontiguousarray(table)
     keys = rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))).ravel()
@@ -332,14 +333,14 @@ def distinct_rows(table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def held_counts(shape: tuple[int, ...], hidden: float) -> list[int]:
-    """How many samples and features to hold out, for this share of the entries to be hidden."""
+    """Return how many samples and features to hold out, so that this share of X is hidden."""
     return [max(1, round(n * hidden**0.5)) for n in shape]
 
 
 def hold_out(
     rng: np.random.RandomState, shape: tuple[int, ...], hidden: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Samples and features to hold out, at random: True where held out."""
+    """Choose samples and features to hold out at random; returns two masks."""
     masks = []
     for n, held in zip(shape, held_counts(shape, hidden), strict=True):
         mask = np.zeros(n, dtype=bool)
@@ -351,12 +352,12 @@ def hold_out(
 def hidden_errors(
     settings: FitSettings, settled: Settled, table: np.ndarray, out: np.ndarray, ranks: np.ndarray
 ) -> np.ndarray:
-    """Mean error of the hidden entries of every sample (ranks, samples); NaN where none is."""
+    """Compute the mean error of the hidden entries of each sample (ranks, samples), or NaN."""
     seen = np.where(out, np.nan, table)
     empty = np.asarray(np.isnan(seen).all(axis=1) & out.any(axis=1))
     seen[empty], out = table[empty], out & ~empty[:, None]
     if not out.any():
-        raise ValueError("all hidden entries are the only ones of their samples; X has too few.")
+        raise ValueError("X has too few known entries: samples have only one of them.")
     plan, fitted = _fit_ranks(settings, settled, seen, ranks)
     return np.stack([_error(plan, member, table, out) for member in fitted])
 
@@ -364,7 +365,7 @@ def hidden_errors(
 def _fit_ranks(
     settings: FitSettings, settled: Settled, X: Any, ranks: np.ndarray
 ) -> tuple[FitPlan, list[Fitted]]:
-    """Fit all ranks as one batch; smaller ones have components that are zero."""
+    """Fit all ranks as one batch; smaller ranks are padded with components that are zero."""
     source = check_source(settings, source_for(X, settings.name))
     plan = plan_settled(settings, settled, source, len(ranks))
     engine, problem = plan.engine, plan.problem
@@ -393,9 +394,11 @@ def held_out_errors(
     columns: np.ndarray,
     ranks: np.ndarray,
 ) -> np.ndarray:
-    """Mean error of sparse X in held-out columns, for held-out rows (ranks, samples); else NaN."""
+    """Compute the mean error of held-out rows in held-out columns (ranks, samples); else NaN."""
     if settings.fixed_components is not None:
-        raise ValueError("select_rank of sparse X cannot hold components. Leave them out.")
+        raise ValueError(
+            "select_rank does not support fixed_components for sparse X. Leave them out."
+        )
     weights, reference = settled.weights, settled.reference
     settled = replace(
         settled,
@@ -418,10 +421,10 @@ def held_out_errors(
 
 
 def _basis_of_columns(plan: FitPlan, codes: Array, importances: Array, table: Any) -> Array:
-    """Basis (k, columns) of further columns, for codes (samples, k) that stay.
+    """Compute the basis (k, columns) of further columns, for fixed codes (samples, k).
 
-    The transposed problem: columns are encoded by the codes of the samples. A weight of a sample is
-    the loss of that many times its values, as losses are homogeneous.
+    This is the transposed problem: columns are encoded by the codes of the samples. Losses are
+    homogeneous, so a weighted sample is a scaled sample.
     """
     loss = plan.settings.spec.loss
     weights = np.asarray(importances / importances.max(), dtype=np.float64) ** (1.0 / loss.degree)
@@ -437,7 +440,7 @@ def _basis_of_columns(plan: FitPlan, codes: Array, importances: Array, table: An
 
 
 def _sparse_error(plan: FitPlan, table: Any, codes: Array, basis: Array) -> np.ndarray:
-    """Mean error of the rows of a sparse table, a few of them at a time as a dense one."""
+    """Compute the mean error of the rows of a sparse table; a few are dense at a time."""
     step = max(1, DENSE_NUMBERS // table.shape[1])
     means = []
     for at in range(0, table.shape[0], step):
@@ -448,7 +451,7 @@ def _sparse_error(plan: FitPlan, table: Any, codes: Array, basis: Array) -> np.n
 
 
 def _padded(start: Start, k: int) -> Start:
-    """A start with components that are zero, and stay zero, up to k of them."""
+    """Pad a start to k components with components that are and remain zero."""
 
     def wider(array: Array, axis: int) -> Array:
         width = [(0, 0)] * array.ndim
@@ -459,13 +462,13 @@ def _padded(start: Start, k: int) -> Start:
 
 
 def _stacked(starts: list[Start]) -> Start:
-    """All starts as members of one batch."""
+    """Return all starts as members of one batch."""
     codes = [np.concatenate(rows) for rows in zip(*(s.codes for s in starts), strict=True)]
     return Start(codes, np.concatenate([start.basis for start in starts]))
 
 
 def _error(plan: FitPlan, member: Fitted, table: np.ndarray, out: np.ndarray) -> np.ndarray:
-    """Mean error of the hidden entries of every sample."""
+    """Compute the mean error of the hidden entries of every sample."""
     scale = plan.engine.scale
     rows, columns = np.nonzero(out)
     predicted = np.einsum("ij,ji->i", member.codes[rows], member.basis[:, columns])
@@ -477,7 +480,7 @@ def _error(plan: FitPlan, member: Fitted, table: np.ndarray, out: np.ndarray) ->
 
 
 def capped_mean(errors: np.ndarray) -> np.ndarray:
-    """Mean over samples (folds, ranks) of errors (folds, ranks, samples), outliers capped."""
+    """Compute the mean over samples of capped errors (folds, ranks, samples): (folds, ranks)."""
     medians = np.nanmedian(errors, axis=(0, 2))
     at_best = errors[:, int(np.argmin(medians)), :]
     logs = np.log(np.maximum(at_best[np.isfinite(at_best)], np.finfo(float).tiny))

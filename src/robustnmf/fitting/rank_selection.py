@@ -1,4 +1,4 @@
-"""What a comparison of numbers of components has found, and which one it recommends."""
+"""The result of a comparison of numbers of components, with a recommendation."""
 
 from __future__ import annotations
 
@@ -8,51 +8,52 @@ from typing import Any
 import numpy as np
 
 STABLE = 0.8
-"""Mean silhouette from which on a rank is stable; one if all runs find the same components."""
+"""A rank is stable if its mean silhouette is at least this (1 if all runs agree)."""
 
 NEAR_LEAST = 0.1
-"""Share of the range of errors by which that of a stable rank may exceed the least."""
+"""The error of a stable rank can exceed the smallest error by this share of the range of errors."""
 
 RISEN_RANKS = 3
-"""Number of the largest ranks so far whose errors have all clearly risen if no more are tried."""
+"""Larger ranks are skipped if the errors of this many last ranks have clearly risen."""
 
 RISEN = 2.0
-"""Standard errors of the difference to the least error from which on an error is clearly larger."""
+"""An error has clearly risen if it is this many standard errors above the smallest error."""
 
 FAR_FROM_STABLE = 0.5
 """Mean silhouette below which a rank is far from stable."""
 
 UNSTABLE_RANKS = 3
-"""Number of the ranks with the least errors that are all far from stable if no others are run."""
+"""If this many ranks with the smallest errors are far from stable, no other ranks are run."""
 
 
 @dataclass(frozen=True, repr=False)
 class RankSelection:
-    """Errors of hidden entries by rank, and how stable the components are.
+    """Errors of hidden entries for each number of components (rank), and a recommendation.
 
     Attributes
     ----------
     ranks : ndarray (n_ranks,)
+        Numbers of components that were compared.
     errors : ndarray (n_folds, n_ranks)
         Capped mean error of the hidden entries.
     silhouette : ndarray (n_ranks,) or None
-        Mean silhouette of the components of several runs, with ``stability=True``; NaN for one
-        component, and for ranks that are not recommended, however stable they are.
+        Mean silhouette of the components of several runs, with ``stability=True``. NaN for one
+        component, and for ranks whose stability cannot change the recommendation.
     left_out : tuple of int
-        Larger ranks that were not compared, because errors had clearly risen before them.
+        Larger ranks that were skipped, because the errors had clearly risen.
     best : int
-        The rank with the least mean error.
+        The rank with the smallest mean error.
     recommended : int
         Without silhouettes, the smallest rank whose mean error is within one standard error of
-        the least. With them, of the ranks that are stable and whose error is near the least, the
-        smallest that is no worse than the best of them: their errors differ by no more than one
-        standard error of the difference. A rank is stable if its silhouette is at least 0.8; an
-        error is near the least if it exceeds that by no more than one standard error or a tenth of
-        the range of errors. If there is no such rank, as without silhouettes.
+        the smallest error. With silhouettes, the candidates are ranks that are stable (silhouette
+        of at least 0.8) and whose error exceeds the smallest error by at most one standard error or
+        a tenth of the range of errors. The smallest candidate is recommended whose error is within
+        one standard error of the difference from the best candidate. If there are no candidates,
+        the rule without silhouettes is used.
     reason : str
         Why it is recommended.
     at_edge : bool
-        Whether it is the largest rank that was compared, so that larger ones may be better.
+        Whether the largest rank that was compared is recommended, so larger ranks may be better.
     """
 
     ranks: np.ndarray
@@ -89,7 +90,7 @@ class RankSelection:
         if not self.left_out:
             return reason
         larger = f"more than {self.ranks[-1]}"
-        return f"{reason} Errors had risen, so that {larger} were not tried."
+        return f"{reason} Errors had risen, so {larger} were not tried."
 
     @property
     def at_edge(self) -> bool:
@@ -98,15 +99,15 @@ class RankSelection:
 
     @property
     def is_stable(self) -> np.ndarray:
-        """Which ranks (n_ranks,) have components that come back; all of them, if not known."""
+        """Which ranks (n_ranks,) have stable components; all, if stability was not computed."""
         if self.silhouette is None:
             return np.ones(len(self.ranks), dtype=bool)
-        # A single component has no silhouette, and nothing to be confused with.
+        # A single component has no silhouette, and cannot be confused with others.
         return (self.ranks == 1) | (self.silhouette >= STABLE)
 
     @property
     def is_near(self) -> np.ndarray:
-        """Which ranks (n_ranks,) have an error near the least: those that may be recommended."""
+        """Which ranks (n_ranks,) have an error near the smallest, so can be recommended."""
         mean, least = self.mean, int(np.argmin(self.mean))
         reach = max(self.standard_error[least], NEAR_LEAST * (mean.max() - mean[least]))
         return mean <= mean[least] + reach
@@ -131,8 +132,8 @@ class RankSelection:
         return None
 
     def _is_as_good(self, best: int) -> np.ndarray:
-        """Return which ranks (n_ranks,) have errors no larger than one, by a standard error."""
-        # Folds are hard or easy for all ranks, so that differences tell them apart better.
+        """Return which ranks (n_ranks,) are within one standard error of the rank at an index."""
+        # Folds are hard or easy for all ranks, so differences within folds are more precise.
         differences = self.errors - self.errors[:, [best]]
         error = differences.std(axis=0, ddof=1) / len(self.errors) ** 0.5
         return np.asarray(differences.mean(axis=0) <= error)
@@ -186,9 +187,9 @@ class RankSelection:
 
 
 def has_risen(errors: np.ndarray) -> bool:
-    """Return whether errors (folds, ranks) of the largest ranks are clearly above the least.
+    """Return whether errors (folds, ranks) of the largest ranks are clearly above the smallest.
 
-    By more than folds differ: one standard error of the least, and two of the difference.
+    They must be larger by one standard error of the smallest error, and by two of the difference.
     """
     mean = errors.mean(axis=0)
     least = int(np.argmin(mean))

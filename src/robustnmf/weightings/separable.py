@@ -120,9 +120,9 @@ class Huber(Separable):
 
 
 class Cauchy(Separable):
-    r"""Weights that fall like one over the energy: mild for samples that are only unusual.
+    r"""Weights that decrease as one over the energy (reconstruction error) of a sample.
 
-    Use it as a compromise between equal weights and weights that reject samples.
+    Use it for samples that are unusual, but not wrong: they have a small weight, but not zero.
 
     .. math::
 
