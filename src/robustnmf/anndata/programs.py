@@ -84,7 +84,7 @@ def consensus(
     ----------
     adata : AnnData (n_obs, n_vars)
         With counts in X, a layer or ``.raw``. The runs use single precision. Sparse counts stay
-        sparse if less than a tenth of them is not zero, or if they are too large.
+        sparse if at most 10% of them are nonzero, or if a dense table would exceed 2 GiB.
     n_components : int or "auto"
         Number of programs.
     layer, use_raw

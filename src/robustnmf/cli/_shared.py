@@ -59,7 +59,7 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--header", action=argparse.BooleanOptionalAction,
                         help="whether the first line of a text names the columns")  # fmt: skip
     parser.add_argument("--sep", type=_separator, metavar="CHARACTER",
-                        help='between fields of a text; "tab" (default: detected)')  # fmt: skip
+                        help='separator of a text file, or "tab" (default: detected)')  # fmt: skip
     parser.add_argument("--decimal", choices=[".", ","],
                         help="decimal mark of numbers in a text (default: detected)")  # fmt: skip
     parser.add_argument("--layer", metavar="NAME", help="layer of an H5AD file (default: X)")

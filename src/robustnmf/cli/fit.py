@@ -123,8 +123,10 @@ def add(commands: Commands) -> None:
     model.add_argument("--tol", type=_tolerance, default=1e-4, metavar="T",
                        help="relative decrease to stop at (default 1e-4)")  # fmt: skip
     model.add_argument("--max-ranks", type=positive_integer, default=MAX_RANKS, metavar="N",
-                       help=f"largest number that -k auto tries (default {MAX_RANKS})")  # fmt: skip
-    model.add_argument("--seed", type=_seed, default=0, help="of random numbers (random_state)")
+                       help=f"largest k that -k auto tries (default {MAX_RANKS})")  # fmt: skip
+    model.add_argument(
+        "--seed", type=_seed, default=0, help="seed of random numbers (random_state)"
+    )
     parser.add_argument("--image-shape", metavar="HxW", type=_image_shape,
                         help="samples are images of this shape")  # fmt: skip
     parser.add_argument(

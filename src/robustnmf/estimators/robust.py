@@ -86,8 +86,8 @@ class RobustNMF(BaseRobustNMF):
         alpha_W`` times ``l1_ratio sum(a) + (1 - l1_ratio) / 2 sum(a**2)`` is added to the loss of
         a sample (half the squared error) before weighting.
     alpha_H : float or "same", default="same"
-        The same penalty on the components, times ``n_samples * alpha_H``, added to the sum over
-        samples. "same" is ``alpha_W``.
+        Elastic-net penalty on the components: ``n_samples * alpha_H`` times the same expression of
+        their entries is added to the objective. "same" is ``alpha_W``.
     l1_ratio : float in [0, 1], default=0.0
         Share of the L1 norm in the penalty; the rest is the squared L2 norm. A large L1 penalty
         can set a component to zero in the first iterations of "hals", later with "mu".
