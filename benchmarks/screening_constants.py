@@ -20,7 +20,10 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from robustnmf import RobustNMF
-from robustnmf.experiments.contamination import real
+from robustnmf.experiments.contamination import REAL
+from robustnmf.experiments.contamination.judge import Judge
+from robustnmf.experiments.contamination.real_tables import MAIN
+from robustnmf.experiments.contamination.scenario import Scenario
 
 OUT = Path(__file__).parents[1] / "results" / "real" / "constants.csv"
 
@@ -56,9 +59,9 @@ def changed(name: str, value: Any, factor: float) -> Any:
     return max(1, round(factor * value)) if isinstance(value, int) else factor * value
 
 
-def errors(scenario: real.RealScenario, setting: tuple[str, float] | None) -> float:
+def errors(scenario: Scenario, setting: tuple[str, float] | None) -> float:
     """Score the default on a scenario with one constant changed."""
-    data = scenario.data()
+    data = REAL.draw(scenario, None)
     if setting is not None:
         module_name, attribute = setting[0].split(".")
         module = importlib.import_module(f"robustnmf.screening.{module_name}")
@@ -67,7 +70,7 @@ def errors(scenario: real.RealScenario, setting: tuple[str, float] | None) -> fl
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = RobustNMF(data.rank, random_state=0).fit(data.dirty)
-        score = real.RealJudge(data).score("", model.components_, model.outliers_)
+        score = Judge(data, REAL.floor).basis("", model.components_)
     if setting is not None:
         setattr(module, attribute, before)
     return score.relative_error
@@ -75,12 +78,12 @@ def errors(scenario: real.RealScenario, setting: tuple[str, float] | None) -> fl
 
 def main() -> None:
     """Score all settings, and write the table."""
-    kinds = set(real.MAIN)
-    scenarios = [s for s in real.plan(quick=True).scenarios if (s.corruption, s.share) in kinds]
+    kinds = set(MAIN)
+    scenarios = [s for s in REAL.plan(quick=True).scenarios if (s.corruption, s.share) in kinds]
     settings = [None, *((name, factor) for name in CONSTANTS for factor in (0.5, 2.0))]
     jobs = [delayed(errors)(s, setting) for setting in settings for s in scenarios]
     scores = np.log(Parallel(n_jobs=-1, batch_size=20)(jobs)).reshape(len(settings), len(scenarios))
-    of_kind = [np.array([(s.corruption, s.share) == kind for s in scenarios]) for kind in real.MAIN]
+    of_kind = [np.array([(s.corruption, s.share) == kind for s in scenarios]) for kind in MAIN]
     texts = []
     for row in scores:
         means = [np.exp(row[chosen].mean()) for chosen in of_kind]

@@ -30,11 +30,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from parts import reference_of_losses_and_structures, reference_of_weightings, weightings_table
 
-from robustnmf.experiments.contamination.cells import Row, Summary, cells_in
-from robustnmf.experiments.contamination.goals import BANDS, means, parts_of
+from robustnmf.experiments.contamination.cells import Summary, means
 from robustnmf.experiments.contamination.judge import Score
-from robustnmf.experiments.contamination.methods import OURS
+from robustnmf.experiments.contamination.samples import LAYOUT
 from robustnmf.experiments.contamination.scenario import Scenario
+from robustnmf.experiments.contamination.study import Row
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "results"
@@ -117,16 +117,16 @@ def without_few_samples(part: str) -> list[str]:
     rows: list[Row] = []
     for line in lines:
         cells = dict(zip(header, line, strict=True))
-        if cells["method"] != OURS or cells["dataset"].startswith("few_"):
+        if cells["method"] != LAYOUT.ours or cells["dataset"].startswith("few_"):
             continue
         scenario = Scenario(
             cells["dataset"], cells["corruption"], float(cells["share"]), int(cells["seed"]),
             int(cells["rank"]),
         )  # fmt: skip
         errors = float(cells["relative_error"]), float(cells["geometric_error"])
-        rows.append((scenario, Score(OURS, *errors)))
-    cells_of_part = means(parts_of(rows)[part], OURS, "error")
-    summaries = [Summary.of(cells_in(cells_of_part, band)) for band in BANDS]
+        rows.append((scenario, Score(LAYOUT.ours, *errors)))
+    cells_of_part = means(LAYOUT.parts(rows)[part], LAYOUT.ours, LAYOUT.error)
+    summaries = [Summary.of(band.of(cells_of_part)) for band in LAYOUT.bands]
     return [f"{summary.mean:.3f} / {summary.worst:.3g}" for summary in summaries]
 
 

@@ -11,7 +11,7 @@ from sklearn.datasets import load_iris
 from robustnmf import RobustNMF, RobustNMFDetector
 from robustnmf.engine import InMemory, RowSample, Stored, draw_rows
 from robustnmf.exceptions import OutlierWarning
-from robustnmf.experiments.contamination.scenario import Scenario
+from robustnmf.experiments.contamination.scenario import Scenario, draw_samples
 from robustnmf.metrics import squared_errors
 from robustnmf.screening.groups import find_filled, new_directions
 from robustnmf.screening.majority import Majority
@@ -344,7 +344,7 @@ def test_different_rows_with_the_same_key_stay_apart(kind):
 
 def test_a_majority_that_alternates_between_two_groups_has_cutoffs():
     """Twenty-four samples, ten of them half covered: energies jump in the last passes."""
-    data = Scenario("few_clusters", "occluded", 0.4, 5).data()
+    data = draw_samples(Scenario("few_clusters", "occluded", 0.4, 5))
     model = RobustNMF(data.rank, random_state=0).fit(data.dirty)
     assert model.outliers_.mean() <= 0.5
 

@@ -20,19 +20,24 @@ from typing import Any
 
 from robustnmf._version import __version__
 from robustnmf.exceptions import warn
-from robustnmf.experiments.contamination.benchmark import plan
-from robustnmf.experiments.contamination.benchmark import run as run_plan
-from robustnmf.experiments.contamination.cells import Row, failures, rows_of
-from robustnmf.experiments.contamination.estimators import GROUP, score_estimators
-from robustnmf.experiments.contamination.methods import OURS, PLAIN
-from robustnmf.experiments.contamination.store import ScenarioStore
-from robustnmf.experiments.contamination.tables import outcomes
+from robustnmf.experiments.contamination.cells import failures
+from robustnmf.experiments.contamination.sample_methods import (
+    OURS,
+    PLAIN,
+    SCIKIT,
+    score_estimators,
+)
+from robustnmf.experiments.contamination.samples import SAMPLES, outcomes
+from robustnmf.experiments.contamination.study import Row
 from robustnmf.experiments.outcome import Outcome
 
 __all__ = ["BenchmarkResult", "run"]
 
-KNOWN = (OURS, PLAIN, "scikit-learn NMF")
+KNOWN = (OURS, PLAIN, SCIKIT)
 """Methods that are part of every run."""
+
+GROUP = "estimators"
+"""Name of the group of the user's estimators."""
 
 
 @dataclass(frozen=True)
@@ -91,10 +96,9 @@ class BenchmarkResult:
         paths : list of Path
             The page first.
         """
-        from robustnmf.report.outcomes import SAMPLES, write_benchmark
+        from robustnmf.report.outcomes import write_benchmark
 
-        report = replace(SAMPLES, outcomes=lambda rows: self.outcomes)
-        return write_benchmark(self.rows, self.run_record, Path(folder), report)[1]
+        return write_benchmark(self.rows, self.outcomes, self.run_record, Path(folder), SAMPLES)
 
 
 def run(
@@ -171,19 +175,20 @@ def run(
         raise ValueError(f"seeds is {seeds!r}, but a number of draws (1 or more) is needed.")
     begin = time.perf_counter()
     methods = tuple(dict.fromkeys(("methods", *groups)))
-    run_of = plan(
+    own = partial(score_estimators, estimators=dict(estimators), match_rank=match_rank)
+    study = replace(SAMPLES, groups={**SAMPLES.groups, GROUP: own})
+    plan = study.plan(
         datasets, corruptions, seeds, quick=quick, groups=methods, shares=shares, data_dir=data_dir
     )
-    run_of = replace(run_of, groups=(*run_of.groups, GROUP))
-    score = partial(score_estimators, estimators=dict(estimators), match_rank=match_rank)
+    plan = replace(plan, groups=(*plan.groups, GROUP))
     # Use a temporary store: the version of the library does not identify the user's code.
     with tempfile.TemporaryDirectory() as folder:
-        store = ScenarioStore(Path(folder) / "scenarios.sqlite")
-        run_plan(
-            run_of, store, jobs=jobs, data_dir=data_dir, score=score,
+        store = study.open_store(Path(folder) / "scenarios.sqlite")
+        study.run(
+            plan, store, jobs=jobs, data_dir=data_dir,
             progress=progress or (lambda what, done, total: None),
         )  # fmt: skip
-        rows = rows_of(run_of, store)
+        rows = store.rows(plan)
         machines = store.machines()
     _check_names(rows, estimators)
     for text in failures([row for row in rows if row[1].method in estimators]):
@@ -192,13 +197,13 @@ def run(
         "date": datetime.now(UTC).date().isoformat(),
         "robustnmf": __version__,
         "estimators": {name: repr(estimator) for name, estimator in estimators.items()},
-        "scenarios": len(run_of.scenarios),
-        "groups": list(run_of.groups),
-        "quick": run_of.quick,
+        "scenarios": len(plan.scenarios),
+        "groups": list(plan.groups),
+        "quick": plan.quick,
         "match_rank": match_rank,
         "seconds": round(time.perf_counter() - begin, 1),
         "fitted_on": machines,
-        "left_out": list(run_of.missing),
+        "left_out": list(plan.missing),
     }
     return BenchmarkResult(rows, record)
 

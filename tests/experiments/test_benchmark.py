@@ -88,6 +88,8 @@ def test_importances_are_scored():
     result = benchmark.run({"huber": RobustNMF(weighting="cauchy", random_state=0)}, **SMALL)
     lost = [row["lost"] for row in result.scores if row["method"] == "huber"]
     assert np.isfinite(lost).all()
+    shares = [row["effective_share"] for row in result.scores if row["method"] == "huber"]
+    assert all(0 < share <= 1 for share in shares)
 
 
 @pytest.mark.parametrize(

@@ -1,27 +1,35 @@
 """Scenarios, scores, baselines and runs of the contamination benchmark."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 
 from robustnmf.cli import main
 from robustnmf.corruptions import CORRUPTIONS
-from robustnmf.experiments.contamination import benchmark, detection, tables
-from robustnmf.experiments.contamination.benchmark import MINORITY, SHARES, Plan, plan, run
-from robustnmf.experiments.contamination.generated import FEW, GENERATED, SAMPLES, VERY_FEW
-from robustnmf.experiments.contamination.judge import Judge, plain_basis
-from robustnmf.experiments.contamination.methods import GROUPS, score_groups
-from robustnmf.experiments.contamination.scenario import Data, Scenario, ranks_of, table_of
-from robustnmf.experiments.contamination.store import ScenarioStore
-from robustnmf.experiments.contamination.two_step import (
+from robustnmf.experiments.contamination import STUDIES, first_steps
+from robustnmf.experiments.contamination.first_steps import outside_fences
+from robustnmf.experiments.contamination.generated import FEW, GENERATED, VERY_FEW
+from robustnmf.experiments.contamination.generated import SAMPLES as GENERATED_SAMPLES
+from robustnmf.experiments.contamination.judge import Detection, Judge, plain_basis
+from robustnmf.experiments.contamination.sample_methods import (
     FACTOR_FIRST,
     FENCES_FIRST,
     FOREST_FIRST,
+    GROUPS,
     ORACLE_FIRST,
     TWO_STEP,
-    outside_fences,
 )
+from robustnmf.experiments.contamination.samples import FULL, MINORITY, QUICK, SAMPLES, scenarios
+from robustnmf.experiments.contamination.scenario import (
+    Data,
+    Scenario,
+    draw_samples,
+    ranks_of,
+    table_of,
+)
+from robustnmf.experiments.contamination.study import Plan, plan_scope
 from robustnmf.experiments.database import StoreError
 from tests.problems import needs_cli, noisy_low_rank
 
@@ -31,7 +39,7 @@ SMALL = Scenario("wdbc", "noise", 0.2, 0)
 @pytest.mark.parametrize("kind", CORRUPTIONS)
 @pytest.mark.parametrize("dataset", ["digits", "wdbc", "synthetic"])
 def test_the_samples_held_back_are_clean_and_the_same_for_all_shares(dataset, kind):
-    clean, corrupted = (Scenario(dataset, kind, share, 3).data() for share in (0.0, 0.3))
+    clean, corrupted = (draw_samples(Scenario(dataset, kind, share, 3)) for share in (0.0, 0.3))
     np.testing.assert_array_equal(clean.held_back, corrupted.held_back)
     np.testing.assert_array_equal(clean.dirty[~corrupted.bad], corrupted.clean)
     assert corrupted.bad.mean() == pytest.approx(0.3, abs=0.01)
@@ -44,7 +52,9 @@ def test_the_samples_held_back_are_clean_and_the_same_for_all_shares(dataset, ki
 @pytest.mark.parametrize("name", GENERATED)
 def test_generated_tables_are_nonnegative_and_reproducible_by_seed(name):
     table, again, other = (table_of(name, seed) for seed in (4, 4, 5))
-    assert len(table.X) == {"few_clusters": VERY_FEW, "few_samples": FEW}.get(name, SAMPLES)
+    assert len(table.X) == {"few_clusters": VERY_FEW, "few_samples": FEW}.get(
+        name, GENERATED_SAMPLES
+    )
     assert np.isfinite(table.X).all()
     assert table.X.min() >= 0
     assert table.X.any(axis=1).all()
@@ -66,7 +76,7 @@ def test_clusters_have_the_sizes_of_their_shares():
 )  # fmt: skip
 def test_clean_tables_are_fitted_at_the_ranks_that_fit(name, ranks):
     assert ranks_of(name) == ranks
-    own, other = (Scenario(name, "noise", 0.0, 0, rank).data() for rank in (0, ranks[1]))
+    own, other = (draw_samples(Scenario(name, "noise", 0.0, 0, rank)) for rank in (0, ranks[1]))
     assert own.rank == table_of(name, 0).rank
     assert other.rank == ranks[1]
     np.testing.assert_array_equal(own.dirty, other.dirty)
@@ -74,7 +84,7 @@ def test_clean_tables_are_fitted_at_the_ranks_that_fit(name, ranks):
 
 
 def test_scores_mean_what_they_say():
-    data = Scenario("synthetic", "noise", 0.0, 1).data()
+    data = draw_samples(Scenario("synthetic", "noise", 0.0, 1))
     judge = Judge(data)
     assert data.rank == len(data.parts) == 10
     perfect = judge.basis("truth", data.parts)
@@ -83,12 +93,12 @@ def test_scores_mean_what_they_say():
     assert np.isnan(perfect.auroc)
     reference = judge.basis("reference", judge.reference_basis)
     assert reference.relative_error == reference.geometric_error == 1.0
-    data = SMALL.data()
-    assert Judge(data).ranking("oracle", data.bad.astype(float)).auroc == 1.0
+    data = draw_samples(SMALL)
+    assert Judge(data).ranking(data.bad.astype(float))["auroc"] == 1.0
 
 
 def test_the_geometric_error_is_that_of_the_typical_sample():
-    judge = Judge(SMALL.data())
+    judge = Judge(draw_samples(SMALL))
     errors = judge._reference_errors.copy()
     errors[0] *= 1e6
     assert judge.relative_error(errors) > 100
@@ -98,7 +108,7 @@ def test_the_geometric_error_is_that_of_the_typical_sample():
 
 
 def test_lost_samples_are_good_ones_without_weight():
-    data = replace(SMALL.data(), rank=2)
+    data = replace(draw_samples(SMALL), rank=2)
     judge = Judge(data)
     importances = np.where(data.bad, 0.0, 1.0)
     assert judge.without_weight(importances / importances.sum()) == 0.0
@@ -108,7 +118,7 @@ def test_lost_samples_are_good_ones_without_weight():
 
 
 def test_robust_components_are_better_than_plain_ones_and_bad_samples_are_found():
-    groups = score_groups(SMALL.data(), ("methods", "two_step", "detectors"))
+    groups = SAMPLES.score(draw_samples(SMALL), ("methods", "two_step", "detectors"))
     scores = {score.method: score for group in groups.values() for score in group}
     assert scores["RobustNMF"].relative_error < 1.05 < scores["EucNMF"].relative_error
     assert scores["RobustNMFDetector"].auroc > 0.99
@@ -128,7 +138,7 @@ def small_data(bad=0) -> Data:
 
 
 def two_step_scores(data):
-    return {score.method: score for score in score_groups(data, ("two_step",))["two_step"]}
+    return {score.method: score for score in SAMPLES.score(data, ("two_step",))["two_step"]}
 
 
 def test_two_step_baselines_drop_flagged_samples_and_the_oracle_none_of_clean_data():
@@ -136,8 +146,8 @@ def test_two_step_baselines_drop_flagged_samples_and_the_oracle_none_of_clean_da
     scores = two_step_scores(data)
     assert scores[ORACLE_FIRST].relative_error == pytest.approx(1.0, abs=1e-9)
     assert scores[ORACLE_FIRST].lost == 0.0
-    for name, detector in ((FOREST_FIRST, detection.isolation_forest),
-                           (FACTOR_FIRST, detection.local_outlier_factor)):  # fmt: skip
+    for name, detector in ((FOREST_FIRST, first_steps.isolation_forest),
+                           (FACTOR_FIRST, first_steps.local_outlier_factor)):  # fmt: skip
         flagged = detector(data.dirty, data.rank).flagged
         expected = Judge(data).basis("", plain_basis(data.dirty[~flagged], data.rank))
         assert scores[name].relative_error == pytest.approx(expected.relative_error)
@@ -152,8 +162,8 @@ def test_flags_are_those_of_scikit_learn():
     from sklearn.neighbors import LocalOutlierFactor
 
     X = small_data(bad=6).dirty
-    for detector, model in ((detection.isolation_forest, IsolationForest(random_state=0)),
-                            (detection.local_outlier_factor, LocalOutlierFactor())):  # fmt: skip
+    for detector, model in ((first_steps.isolation_forest, IsolationForest(random_state=0)),
+                            (first_steps.local_outlier_factor, LocalOutlierFactor())):  # fmt: skip
         np.testing.assert_array_equal(detector(X, 2).flagged, model.fit_predict(X) == -1)
 
 
@@ -174,13 +184,13 @@ def test_entries_outside_the_fences_are_missing():
 
 def test_a_baseline_that_fails_is_reported_and_does_not_affect_others(monkeypatch):
     def flags_all(X, rank):
-        return detection.Detection(np.arange(len(X)), np.ones(len(X), dtype=bool))
+        return Detection(np.arange(len(X)), np.ones(len(X), dtype=bool))
 
     def flags_all_but_one(X, rank):
-        return detection.Detection(np.arange(len(X)), np.arange(len(X)) > 0)
+        return Detection(np.arange(len(X)), np.arange(len(X)) > 0)
 
-    monkeypatch.setitem(detection.DETECTORS, "IsolationForest", flags_all)
-    monkeypatch.setitem(detection.DETECTORS, "LocalOutlierFactor", flags_all_but_one)
+    monkeypatch.setitem(first_steps.DETECTORS, "IsolationForest", flags_all)
+    monkeypatch.setitem(first_steps.DETECTORS, "LocalOutlierFactor", flags_all_but_one)
     data = small_data()
     scores = two_step_scores(data)
     assert scores[FOREST_FIRST].failure == "ValueError: all 60 samples are dropped."
@@ -188,48 +198,49 @@ def test_a_baseline_that_fails_is_reported_and_does_not_affect_others(monkeypatc
     assert not scores[FACTOR_FIRST].failure  # one row is left for two components
     assert np.isfinite(scores[FACTOR_FIRST].relative_error)
     rows = [(SMALL, score) for score in scores.values()]
-    notes = tables.outcomes(rows)[0].notes
+    notes = SAMPLES.outcomes(rows)[0].notes
     assert "IsolationForest, plain NMF failed in 1 of 1 scenarios" in notes[0]
 
 
 def test_the_plan_has_clean_tables_at_every_rank_and_bad_samples_at_their_own():
-    run_plan = plan(["iris", "small_cluster"], [], 2)
+    run_plan = SAMPLES.plan(["iris", "small_cluster"], [], 2)
     assert run_plan.groups == tuple(GROUPS)
     assert {scenario.seed for scenario in run_plan.scenarios} == {0, 1}
     iris = [s for s in run_plan.scenarios if s.dataset == "iris" and s.seed == 0]
     assert [s.rank for s in iris if not s.share] == [0, 2]
-    assert [s.rank for s in iris if s.share] == [0] * 6 * (len(SHARES) - 1)
+    assert [s.rank for s in iris if s.share] == [0] * 6 * (len(FULL.shares["noise"]) - 1)
     assert Scenario(*MINORITY, 1) in run_plan.scenarios
-    assert not plan(["iris"], quick=True).missing
-    smaller = plan(["iris"], groups=["two_step", "grids", "detectors"], grids=False)
+    assert not SAMPLES.plan(["iris"], quick=True).missing
+    smaller = SAMPLES.plan(["iris"], groups=["two_step", "grids", "detectors"], grids=False)
     assert smaller.groups == ("two_step", "detectors")
     assert smaller.groups_of(Scenario("iris", "noise", 0.0, 0, rank=2)) == ("two_step",)
 
 
 def test_an_interrupted_run_resumes(tmp_path):
-    run_plan = plan(["iris"], ["noise"], 1, quick=True)
+    run_plan = SAMPLES.plan(["iris"], ["noise"], 1, quick=True)
     own_rank = tuple(scenario for scenario in run_plan.scenarios if not scenario.rank)
     part = Plan(own_rank[:1], ("detectors",))
-    store = ScenarioStore(tmp_path / "scenarios.sqlite")
-    run(part, store)
-    first = store.scores(part.scenarios[0], "detectors")
+    store = SAMPLES.open_store(tmp_path / "scenarios.sqlite")
+    SAMPLES.run(part, store)
+    first = store.rows(part)
     calls = []
     both = Plan(own_rank[:2], ("detectors",))
-    run(both, store, progress=lambda what, done, total: calls.append((done, total)))
+    SAMPLES.run(both, store, progress=lambda what, done, total: calls.append((done, total)))
     assert calls[0] == (1, 2)
     assert calls[-1] == (2, 2)
-    again = store.scores(part.scenarios[0], "detectors")
-    assert [s.method for s in again] == [s.method for s in first]
-    assert store.scores(part.scenarios[0], "methods") == []
+    assert repr(store.rows(part)) == repr(first)  # NaN is not equal to itself
+    assert {scenario for scenario, _ in store.rows(both)} == set(both.scenarios)
+    assert store.rows(Plan(part.scenarios, ("methods",))) == []
     (tmp_path / "other.sqlite").write_text("no database")
     with pytest.raises(StoreError, match="cannot be used"):
-        ScenarioStore(tmp_path / "other.sqlite")
+        SAMPLES.open_store(tmp_path / "other.sqlite")
 
 
 @needs_cli
 def test_the_command_writes_a_page_and_tables(tmp_path, monkeypatch, capsys):
-    monkeypatch.setitem(benchmark.QUICK, "shares", (0.0, 0.2))
-    monkeypatch.setitem(benchmark.QUICK, "seeds", (0,))
+    small = replace(QUICK, shares={"noise": (0.0, 0.2)}, seeds=(0,))
+    study = replace(SAMPLES, plan=partial(plan_scope, scenarios, FULL, small))
+    monkeypatch.setitem(STUDIES, SAMPLES.name, study)
     arguments = ["contaminate", "--quick", "--datasets", "iris", "--corruptions", "noise"]
     assert main([*arguments, "--out", str(tmp_path), "--jobs", "1"]) == 0
     assert "3 scenarios" in capsys.readouterr().out  # clean at two ranks

@@ -2,13 +2,16 @@
 
 from dataclasses import replace
 
-from robustnmf.experiments.contamination import tables
-from robustnmf.experiments.contamination.benchmark import MINORITY
-from robustnmf.experiments.contamination.goals import PARTS, Place, means
+from robustnmf.experiments.contamination.cells import Place, means
 from robustnmf.experiments.contamination.judge import Score
-from robustnmf.experiments.contamination.methods import CEILING
+from robustnmf.experiments.contamination.sample_methods import (
+    CEILING,
+    FOREST_FIRST,
+    ORACLE_FIRST,
+    TWO_STEP,
+)
+from robustnmf.experiments.contamination.samples import LAYOUT, MINORITY, error, outcomes
 from robustnmf.experiments.contamination.scenario import Scenario
-from robustnmf.experiments.contamination.two_step import FOREST_FIRST, ORACLE_FIRST, TWO_STEP
 
 
 def rows_with(relative, auroc=0.99, lost=0.0, baseline=1.5):
@@ -32,12 +35,12 @@ def rows_with(relative, auroc=0.99, lost=0.0, baseline=1.5):
 
 
 def outcomes_by_key(rows):
-    return {outcome.key: outcome for outcome in tables.outcomes(rows)}
+    return {outcome.key: outcome for outcome in outcomes(rows)}
 
 
 def test_parts_are_tuned_other_draws_and_held_out():
     assert [
-        [part for part, inside in PARTS.items() if inside(Scenario(name, "noise", 0.1, seed))]
+        list(LAYOUT.parts([(Scenario(name, "noise", 0.1, seed), Score(""))]))
         for name, seed in (("iris", 4), ("iris", 5), ("yale", 0), ("yale", 9))
     ] == [["tuned"], ["other draws"], ["held out"], ["held out"]]
 
@@ -66,13 +69,13 @@ def test_a_cell_shows_mean_percentile_and_worst():
         for seed, error in ((0, 1.0), (1, 2.0))
     ]
     rows.append((Scenario("yale", "shuffled", 0.1, 0), Score("RobustNMF", 2.5)))
-    assert means(rows, "RobustNMF", "error") == {
+    assert means(rows, "RobustNMF", error) == {
         Place("yale", "noise", 0.1): 1.5, Place("yale", "shuffled", 0.1): 2.5,
     }  # fmt: skip
-    (row,) = tables.outcomes(rows)[0].grids[0].rows
+    (row,) = outcomes(rows)[0].grids[0].rows
     assert [cell.text for cell in row] == ["RobustNMF", "", "2.000 / 2.450 / 2.500", ""]
     assert row[2].hint == "worst: yale, shuffled, 10%"
-    (note,) = [note for note in tables.outcomes(rows)[0].notes if "5 to 20%" in note]
+    (note,) = [note for note in outcomes(rows)[0].notes if "5 to 20%" in note]
     assert "mean 2.000 (goal 1.04, missed), 95th percentile 2.450 (goal 1.15, missed)" in note
 
 
@@ -88,7 +91,7 @@ def test_two_step_baselines_that_are_ahead_are_named():
 
 def test_page_blocks_is_judged_by_the_geometric_mean():
     rows = [(Scenario("page_blocks", "noise", 0.0, 0), Score("RobustNMF", 3.0, 0.7))]
-    outcome = tables.outcomes(rows)[0]
+    outcome = outcomes(rows)[0]
     assert outcome.grids[0].rows[0][1].text == "0.700 / 0.700 / 0.700"
     assert "page_blocks is judged by the geometric mean" in outcome.caption
     assert any("by squared error too: clean mean 3.000" in note for note in outcome.notes)
@@ -105,5 +108,5 @@ def test_a_small_cluster_has_to_survive_noise_in_every_draw():
     for errors, expected in (((1.0, 1.1), "met"), ((1.0, 500.0), "missed")):
         rows = [(Scenario(*MINORITY, seed), Score("RobustNMF", error))
                 for seed, error in enumerate(errors)]  # fmt: skip
-        (note,) = [n for n in tables.outcomes(rows)[0].notes if "small_cluster (15%" in n]
+        (note,) = [n for n in outcomes(rows)[0].notes if "small_cluster (15%" in n]
         assert f"({expected})" in note

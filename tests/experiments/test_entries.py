@@ -1,22 +1,26 @@
 """The benchmark of bad entries: scenarios, scores, peers, tables and the command."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 
 from robustnmf.cli import main
-from robustnmf.experiments.contamination.entries import benchmark, goals, methods, peers, tables
-from robustnmf.experiments.contamination.entries.judge import EntryJudge, outlyingness_by_weights
-from robustnmf.experiments.contamination.entries.scenario import EntryData, EntryScenario
-from robustnmf.experiments.contamination.judge import Score
+from robustnmf.experiments.contamination import STUDIES, peers
+from robustnmf.experiments.contamination import entry_methods as methods
+from robustnmf.experiments.contamination.entries import ENTRIES, FULL, LAYOUT, QUICK, scenarios
+from robustnmf.experiments.contamination.entry_methods import outlyingness_by_weights, score_basis
+from robustnmf.experiments.contamination.judge import Judge, Score
+from robustnmf.experiments.contamination.scenario import Data, Scenario, draw_entries
+from robustnmf.experiments.contamination.study import plan_scope
 from robustnmf.metrics import residuals, squared_errors
 from tests.problems import needs_cli
 
-WDBC = EntryScenario("wdbc", "large", 0.1, 0)
+WDBC = Scenario("wdbc", "large", 0.1, 0)
 
 
-def small_data(missing=0) -> EntryData:
+def small_data(missing=0) -> Data:
     """Sixty samples of two components with some large entries, and thirty held back."""
     rng = np.random.default_rng(0)
     X = rng.gamma(1.0, size=(90, 2)) @ rng.gamma(1.0, size=(2, 12))
@@ -24,18 +28,18 @@ def small_data(missing=0) -> EntryData:
     bad = rng.random((60, 12)) < 0.05
     dirty = np.where(bad, 3 * X.max(), X[:60])
     dirty[rng.random(dirty.shape) < missing] = np.nan
-    bad &= ~np.isnan(dirty)
-    return EntryData(dirty, X[:60], bad, np.zeros(60, dtype=bool), X[60:], 2)
+    return Data(dirty, np.zeros(60, dtype=bool), X[60:], 2, original=X[:60])
 
 
 def test_scenarios_differ_in_their_bad_entries_only():
-    clean, spoiled = (replace(WDBC, share=share).data() for share in (0.0, 0.2))
+    clean, spoiled = (draw_entries(replace(WDBC, share=share)) for share in (0.0, 0.2))
     np.testing.assert_array_equal(clean.dirty, clean.clean)
     np.testing.assert_array_equal(clean.clean, spoiled.clean)
     np.testing.assert_array_equal(clean.held_back, spoiled.held_back)
-    np.testing.assert_array_equal(spoiled.dirty != spoiled.clean, spoiled.bad)
+    assert spoiled.bad_entries.mean() == pytest.approx(0.2, abs=0.001)
+    assert not spoiled.bad.any()
     assert not spoiled.has_missing
-    assert replace(WDBC, corruption="missing").data().has_missing
+    assert draw_entries(replace(WDBC, corruption="missing")).has_missing
 
 
 def test_residuals_leave_missing_values_out():
@@ -51,15 +55,15 @@ def test_residuals_leave_missing_values_out():
 
 def test_scores_mean_what_they_say():
     data = small_data()
-    judge = EntryJudge(data)
-    score = judge.basis("reference", judge.reference_basis)
+    judge = Judge(data)
+    score = score_basis(judge, "reference", judge.reference_basis)
     assert score.relative_error == 1.0
     assert score.entry_auroc > 0.95
     assert np.isnan(score.auroc)
-    told = judge.basis("told", judge.reference_basis, entry_weights=1.0 - data.bad)
+    told = score_basis(judge, "told", judge.reference_basis, entry_weights=1.0 - data.bad_entries)
     assert told.entry_auroc == 1.0
-    covered = EntryJudge(replace(data, bad_samples=data.bad.any(axis=1)))
-    assert covered.basis("reference", judge.reference_basis).auroc > 0.9
+    covered = Judge(replace(data, bad=data.bad_entries.any(axis=1)))
+    assert score_basis(covered, "reference", judge.reference_basis).auroc > 0.9
 
 
 def test_equal_weights_are_ranked_by_residuals_in_units_of_their_feature():
@@ -72,13 +76,14 @@ def test_equal_weights_are_ranked_by_residuals_in_units_of_their_feature():
 
 def test_sparse_outliers_descend_and_separate_an_easy_case():
     data = small_data()
-    judge = EntryJudge(data)
+    judge = Judge(data)
     penalty = peers.penalty_of_noise(residuals(data.dirty, judge.reference_basis))
-    fitted = peers.sparse_outlier_nmf(data.dirty, 2, penalty)
-    steps = np.diff(fitted.objectives)
-    assert (steps <= 1e-9 * fitted.objectives[0]).all()
+    basis, objectives = peers.sparse_outlier_nmf(data.dirty, 2, penalty)
+    steps = np.diff(objectives)
+    assert (steps <= 1e-9 * objectives[0]).all()
     plain = methods.plain_basis(data.dirty, 2)
-    assert judge.held_back_error(fitted.basis) < 0.5 * judge.held_back_error(plain)
+    ours, others = (judge.basis("", basis).relative_error for basis in (basis, plain))
+    assert ours < 0.5 * others
 
 
 def test_weighted_sweeps_descend():
@@ -96,10 +101,10 @@ def test_weighted_sweeps_descend():
 @pytest.mark.parametrize("missing", [0.0, 0.1])
 def test_truncated_cauchy_finds_the_bad_entries_of_an_easy_case(missing):
     data = small_data(missing)
-    judge = EntryJudge(data)
-    plain = judge.held_back_error(methods.plain_basis(data.dirty, 2))
+    judge = Judge(data)
+    plain = judge.basis("", methods.plain_basis(data.dirty, 2)).relative_error
     for start in (None, judge.reference_basis):
-        score = judge.basis("", peers.truncated_cauchy_nmf(data.dirty, 2, start).basis)
+        score = score_basis(judge, "", peers.truncated_cauchy_nmf(data.dirty, 2, start))
         assert score.entry_auroc > 0.95
         assert score.relative_error < (0.1 * plain if start is None else 2.0)
 
@@ -111,25 +116,25 @@ def test_nagys_algorithm_finds_the_scale_of_cauchy_noise():
 
 
 def test_all_methods_are_scored_and_the_ceiling_is_near_the_clean_fit():
-    groups = methods.score_groups(WDBC.data(), ("methods", "two_step"))
+    groups = ENTRIES.score(draw_entries(WDBC), ("methods", "two_step"))
     scores = {score.method: score for group in groups.values() for score in group}
     assert set(scores) == {*methods.ENTRY_METHODS, *methods.TWO_STEP, methods.CEILING}
     assert not any(score.failure for score in scores.values())
     assert scores[methods.PLAIN].relative_error > 5
     assert scores[methods.CEILING].relative_error < 1.2
     assert all(0.5 < score.entry_auroc <= 1 for score in scores.values())
-    (group,) = methods.score_groups(small_data(missing=0.1), ("methods",)).values()
+    (group,) = ENTRIES.score(small_data(missing=0.1), ("methods",)).values()
     assert methods.SCIKIT not in {score.method for score in group}
 
 
 def test_the_plan_has_every_share_and_the_clean_table_once():
-    run_plan = benchmark.plan(["wdbc"], [], 2)
-    shares = sum(len(shares) for shares in benchmark.SHARES.values())
+    run_plan = ENTRIES.plan(["wdbc"], [], 2)
+    shares = sum(len(shares) for shares in FULL.shares.values())
     assert len(run_plan.scenarios) == 2 * (1 + shares)
     assert run_plan.groups == tuple(methods.GROUPS)
-    assert "grids" not in benchmark.plan(["wdbc"], grids=False).groups
+    assert "grids" not in ENTRIES.plan(["wdbc"], grids=False).groups
     with pytest.raises(ValueError, match="'noise' is not one of extreme"):
-        benchmark.plan(["wdbc"], ["noise"])
+        ENTRIES.plan(["wdbc"], ["noise"])
 
 
 def rows_with(ours):
@@ -137,7 +142,7 @@ def rows_with(ours):
     names = {methods.OURS: ours, methods.PLAIN: 3.0, methods.CEILING: 1.0}
     names |= dict.fromkeys(methods.TWO_STEP, 2.0)
     return [
-        (EntryScenario(dataset, kind, share, seed),
+        (Scenario(dataset, kind, share, seed),
          Score(name, error, error, auroc=1 / error, entry_auroc=1 / error, seconds=1.0))
         for dataset, seed in (("digits", 0), ("digits", 5), ("yale", 0))
         for kind, share in (("extreme", 0.0), ("extreme", 0.1), ("large", 0.2), ("covered", 0.3),
@@ -148,10 +153,11 @@ def rows_with(ours):
 
 def test_notes_say_which_goals_are_met():
     for ours, missed in ((1.0, False), (2.5, True)):
-        results = {outcome.key: outcome for outcome in tables.outcomes(rows_with(ours))}
-        assert [g.title.split(":")[0] for g in results["errors"].grids] == list(goals.PARTS)
+        results = {outcome.key: outcome for outcome in ENTRIES.outcomes(rows_with(ours))}
+        parts = [grid.title.split(":")[0] for grid in results["errors"].grids]
+        assert parts == ["tuned", "other draws", "held out"]
         notes = [note for outcome in results.values() for note in outcome.notes]
-        assert len(notes) == 3 * (2 + len(goals.BANDS) + 1 + 1 + 3)
+        assert len(notes) == 3 * (2 + len(LAYOUT.bands) + 1 + 1 + 3)
         assert all(("missed" in note) == missed for note in notes)
         assert all(("met" in note) != missed for note in notes)
         last = results["ceiling"].grids[0].rows[-1]
@@ -162,7 +168,9 @@ def test_notes_say_which_goals_are_met():
 @pytest.mark.extra  # fits of all methods; test_contamination.py has the command with fewer
 @needs_cli
 def test_the_command_writes_its_files(tmp_path, monkeypatch, capsys):
-    monkeypatch.setitem(benchmark.QUICK, "shares", {"large": (0.1,)})
+    small = replace(QUICK, shares={"large": (0.1,)})
+    study = replace(ENTRIES, plan=partial(plan_scope, scenarios, FULL, small))
+    monkeypatch.setitem(STUDIES, ENTRIES.name, study)
     arguments = ["contaminate", "--entries", "--quick", "--datasets", "synthetic", "--seeds", "1"]
     arguments += ["--groups", "methods", "two_step", "peers", "--jobs", "1"]
     assert main([*arguments, "--out", str(tmp_path)]) == 0

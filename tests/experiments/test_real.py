@@ -2,6 +2,8 @@
 
 import json
 import sys
+from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -9,12 +11,14 @@ import pytest
 
 from robustnmf import RobustNMF, RobustNMFDetector
 from robustnmf.cli import main
-from robustnmf.experiments.contamination import real, real_tables
-from robustnmf.experiments.contamination.detection import Detection
-from robustnmf.experiments.contamination.entries import real as real_entries
-from robustnmf.experiments.contamination.entries.real import RealEntryScenario
-from robustnmf.experiments.contamination.judge import Score, plain_basis
-from robustnmf.experiments.contamination.real import KINDS, MAIN, RealJudge, RealScenario
+from robustnmf.experiments.contamination import STUDIES, judge, real, real_tables
+from robustnmf.experiments.contamination import sample_methods as methods
+from robustnmf.experiments.contamination.judge import Detection, Judge, Score, plain_basis
+from robustnmf.experiments.contamination.real import REAL, REAL_ENTRIES
+from robustnmf.experiments.contamination.real_tables import ENTRY_KINDS, MAIN
+from robustnmf.experiments.contamination.real_tables import SAMPLE_KINDS as KINDS
+from robustnmf.experiments.contamination.sample_methods import score_left_out
+from robustnmf.experiments.contamination.scenario import Scenario
 from robustnmf.metrics import squared_errors
 from tests.problems import needs_cli, noisy_low_rank
 
@@ -111,25 +115,25 @@ def test_a_table_that_cannot_be_read_is_an_error_as_positions_would_move(tmp_pat
 def test_a_damaged_file_of_tables_is_named(tables):
     tables.write_bytes(b"PK\x03\x04 and no more")
     with pytest.raises(ValueError, match=r"tables\.npz cannot be read: .* Delete it"):
-        real.plan()
+        REAL.plan()
 
 
 def test_halves_share_no_table_and_quick_takes_every_eighth(tables):
     np.savez(tables, **{f"t{i:02d}": np.ones((2, 2)) for i in reversed(range(40))})
-    halves = {half: [s.dataset for s in real.plan(half).scenarios] for half in ("even", "odd")}
+    halves = {half: [s.dataset for s in REAL.plan(half).scenarios] for half in ("even", "odd")}
     names = {half: sorted(set(datasets)) for half, datasets in halves.items()}
     assert names["even"] == [f"t{i:02d}" for i in range(0, 40, 2)]
     assert names["odd"] == [f"t{i:02d}" for i in range(1, 40, 2)]
     assert len(halves["even"]) == 20 * len(KINDS)
-    assert real.plan().scenarios == real.plan("even").scenarios
-    quick = {s.dataset for s in real.plan(quick=True).scenarios}
+    assert REAL.plan().scenarios == REAL.plan("even").scenarios
+    quick = {s.dataset for s in REAL.plan(quick=True).scenarios}
     assert quick == {"t00", "t16", "t32"}
 
 
 def test_every_kind_is_there_once_and_the_main_ones_are_first():
     assert KINDS[: len(MAIN)] == MAIN
     assert len(set(KINDS)) == len(KINDS) == 16
-    for name in real.SPOILERS:
+    for name in real_tables.SPOILERS:
         shares = sorted(share for kind, share in KINDS if kind == name)
         assert shares == (
             [0.0] if name == "clean" else [0.05, 0.15, 0.35 if name == "noise" else 0.4]
@@ -138,24 +142,24 @@ def test_every_kind_is_there_once_and_the_main_ones_are_first():
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_scenarios_differ_in_their_bad_samples_only(kind, tables):
-    clean, spoiled = (RealScenario("made__0", *k, 3).data() for k in (MAIN[0], kind))
+    clean, spoiled = (REAL.draw(Scenario("made__0", *k, 3), None) for k in (MAIN[0], kind))
     np.testing.assert_array_equal(clean.held_back, spoiled.held_back)
     assert spoiled.held_back.shape == (20, 9)
     assert spoiled.rank == 3
     assert spoiled.bad.sum() == int(kind[1] * 60)
     changed = np.any(clean.dirty != spoiled.dirty, axis=1)
     np.testing.assert_array_equal(changed, spoiled.bad)
-    again = RealScenario("made__0", *kind, 3).data()
+    again = REAL.draw(Scenario("made__0", *kind, 3), None)
     np.testing.assert_array_equal(spoiled.dirty, again.dirty)
 
 
 def test_samples_are_spoiled_as_described():
     X = noisy_low_rank(50, 7, 2)
     rows = np.array([4, 9, 2])
-    bad = {n: f(X, rows, np.random.default_rng(0)) for n, f in real.SPOILERS.items()}
+    bad = {n: f(X, rows, np.random.default_rng(0)) for n, f in real_tables.SPOILERS.items()}
     np.testing.assert_array_equal(bad["clean"], X[rows])
     assert X.max() < bad["noise"].max() <= 1.5 * X.max()
-    many = real.noise(X, np.arange(10), np.random.default_rng(0))
+    many = real_tables.noise(X, np.arange(10), np.random.default_rng(0))
     assert 0.9 * X.max() < many.max() <= X.max()
     np.testing.assert_allclose(np.sort(bad["shuffled"]), 2 * np.sort(X[rows]))
     assert not np.allclose(bad["shuffled"], 2 * X[rows])
@@ -172,65 +176,65 @@ def test_samples_are_spoiled_as_described():
 
 
 def test_scores_mean_what_they_say(tables):
-    data = RealScenario("made__0", "noise", 0.35, 3).data()
-    judge = RealJudge(data)
-    reference = judge.score("good ones", plain_basis(data.clean, data.rank), data.bad)
+    data = REAL.draw(Scenario("made__0", "noise", 0.35, 3), None)
+    of_data = Judge(data, REAL.floor)
+    reference = score_left_out(of_data, "good ones", plain_basis(data.clean, data.rank), data.bad)
     assert reference.relative_error == reference.best_described_error == 1.0
     assert (reference.found, reference.lost) == (1.0, 0.0)
-    nothing = judge.score("nothing", np.full((1, 9), 1e-9), ~data.bad)
+    nothing = score_left_out(of_data, "nothing", np.full((1, 9), 1e-9), ~data.bad)
     assert (nothing.found, nothing.lost) == (0.0, 1.0)
     assert nothing.relative_error > 2
-    scores = {s.method: s for s in real.score_groups(data, ("methods",))["methods"]}
-    assert tuple(scores) == real.METHODS
-    assert scores[real.PLAIN].found == scores[real.PLAIN].lost == 0.0
-    given = scores[real.GIVEN_FIRST]
+    scores = {s.method: s for s in REAL.score(data, ("methods",))["methods"]}
+    assert tuple(scores) == methods.REAL_METHODS
+    assert scores[methods.REAL_PLAIN].found == scores[methods.REAL_PLAIN].lost == 0.0
+    given = scores[methods.GIVEN_FIRST]
     assert given.found > 0.8
     # As many good samples are left out as bad ones are missed.
     assert given.lost * np.sum(~data.bad) == pytest.approx((1 - given.found) * data.bad.sum())
-    assert given.relative_error < scores[real.PLAIN].relative_error
+    assert given.relative_error < scores[methods.REAL_PLAIN].relative_error
     # One fit has the components of RobustNMF, and the order of the detector.
     model = RobustNMF(data.rank, random_state=0).fit(data.dirty)
-    assert scores[real.OURS] == judge.score(
-        real.OURS, model.components_, model.outliers_,
+    assert scores[methods.OURS] == score_left_out(
+        of_data, methods.OURS, model.components_, model.outliers_,
         -RobustNMFDetector(data.rank, random_state=0).fit(data.dirty).score_samples(data.dirty),
     )  # fmt: skip
-    assert all(np.isfinite(scores[name].auroc) == (name in real.RANKED_BY) for name in scores)
-    assert scores[real.OURS].auroc > 0.9
+    assert all(np.isfinite(scores[name].auroc) == (name in methods.RANKED_BY) for name in scores)
+    assert scores[methods.OURS].auroc > 0.9
 
 
 def test_the_worst_described_samples_do_not_affect_the_best_described_error(tables, monkeypatch):
-    judge = RealJudge(RealScenario("made__0", "clean", 0.0, 3).data())
-    errors = squared_errors(judge.data.held_back, judge.reference_basis)
+    of_data = Judge(REAL.draw(Scenario("made__0", "clean", 0.0, 3), None), REAL.floor)
+    errors = squared_errors(of_data.data.held_back, of_data.reference_basis)
     errors[np.argsort(errors)[-2:]] *= 100
-    monkeypatch.setattr(real, "squared_errors", lambda X, basis: errors)
-    score = judge.score("", judge.reference_basis, judge.data.bad)
+    monkeypatch.setattr(judge, "squared_errors", lambda X, basis: errors)
+    score = score_left_out(of_data, "", of_data.reference_basis, of_data.data.bad)
     assert score.relative_error > 10
     assert score.best_described_error == 1.0
     assert np.isnan(score.found)
 
 
 def test_no_sample_is_left_out_if_a_detector_leaves_too_few(tables, monkeypatch):
-    judge = RealJudge(RealScenario("made__0", "clean", 0.0, 3).data())
+    of_data = Judge(REAL.draw(Scenario("made__0", "clean", 0.0, 3), None), REAL.floor)
     for kept, dropped in ((10, 0), (11, 49)):
         detection = Detection(np.zeros(60), np.arange(60) >= kept)
-        monkeypatch.setitem(judge.detections, "IsolationForest", detection)
-        assert real.left_out(judge, real.FOREST_FIRST).sum() == dropped
+        monkeypatch.setitem(of_data.detections, "IsolationForest", detection)
+        assert methods.left_out(of_data, methods.FOREST_FIRST).sum() == dropped
 
 
 def rows_with(errors):
     """Two tables with these errors of RobustNMF, and 1.0 of all other methods."""
     return [
-        (RealScenario(f"t{i}", *kind, 3), Score(name, e, lost=0.1, best_described_error=e))
+        (Scenario(f"t{i}", *kind, 3), Score(name, e, lost=0.1, best_described_error=e))
         for kind, pair in errors.items()
         for i, error in enumerate(pair)
-        for name in real.METHODS
-        for e in [error if name == real.OURS else 1.0]
+        for name in methods.REAL_METHODS
+        for e in [error if name == methods.OURS else 1.0]
     ]
 
 
 def test_tables_have_geometric_means_and_percentiles():
     errors = dict.fromkeys(KINDS, (1.0, 1.0)) | {("noise", 0.15): (1.0, 4.0)}
-    outcomes = {outcome.key: outcome for outcome in real.outcomes(rows_with(errors))}
+    outcomes = {outcome.key: outcome for outcome in REAL.outcomes(rows_with(errors))}
     rows = {row[0].text: row[1].text for row in outcomes["errors"].grids[0].rows}
     assert list(rows)[:4] == ["clean", "noise 5%", "noise 15%", "noise 35%"]
     assert rows["noise 15%"] == "2.000 / 3.91"
@@ -238,8 +242,8 @@ def test_tables_have_geometric_means_and_percentiles():
     assert rows["mean of all"] == f"{17 / 16:.3f}"
     assert outcomes["left_out"].grids[0].rows[0][1].text == "- / 10.0%"
     (note,) = outcomes["errors"].notes
-    assert note == f"noise 15%: RobustNMF (2.000) is behind {real.FOREST_FIRST} (1.000)."
-    assert [chart.title for chart in outcomes["shares"].charts] == list(real.SPOILERS)[1:]
+    assert note == f"noise 15%: RobustNMF (2.000) is behind {methods.FOREST_FIRST} (1.000)."
+    assert [chart.title for chart in outcomes["shares"].charts] == list(real_tables.SPOILERS)[1:]
 
 
 @pytest.mark.parametrize(
@@ -247,14 +251,14 @@ def test_tables_have_geometric_means_and_percentiles():
     [(0.99, 0.98, "met"), (0.99, 0.995, "missed"), (0.9, 0.8, "missed")],
 )
 def test_the_order_of_samples_has_a_goal(ours, other, verdict):
-    areas = dict(zip(real.RANKED_BY, (ours, other, 0.7), strict=True))
+    areas = dict(zip(methods.RANKED_BY, (ours, other, 0.7), strict=True))
     by_share = {0.0: dict.fromkeys(areas, np.nan), 0.15: areas, 0.35: dict.fromkeys(areas, 0.5)}
     rows = [
-        (RealScenario("t0", *kind, 3), Score(name, 1.0, auroc=area))
-        for kind in real.KINDS
+        (Scenario("t0", *kind, 3), Score(name, 1.0, auroc=area))
+        for kind in KINDS
         for name, area in by_share.get(kind[1], areas).items()
     ]
-    (outcome,) = (outcome for outcome in real.outcomes(rows) if outcome.key == "auroc")
+    (outcome,) = (outcome for outcome in REAL.outcomes(rows) if outcome.key == "auroc")
     table = {row[0].text: row[1].text for row in outcome.grids[0].rows}
     assert "clean" not in table
     assert table["noise 35%"] == "0.5000"
@@ -264,15 +268,15 @@ def test_the_order_of_samples_has_a_goal(ours, other, verdict):
 
 def test_a_mean_over_scenarios_needs_all_of_them():
     rows = rows_with({("clean", 0.0): (1.0, 1.0), ("noise", 0.15): (1.0, 1.0)})
-    rows.append((RealScenario("t2", "noise", 0.15, 3), Score(real.OURS, failure="ValueError: no")))
-    outcome = real.outcomes(rows)[0]
+    rows.append((Scenario("t2", "noise", 0.15, 3), Score(methods.OURS, failure="ValueError: no")))
+    outcome = REAL.outcomes(rows)[0]
     assert [row[0].text for row in outcome.grids[0].rows] == ["clean", "noise 15%", "mean of all"]
     assert "RobustNMF failed in 1 of 5 scenarios" in outcome.notes[0]
 
 
 @needs_cli
 def test_the_command_runs_on_two_tables(tables, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(real, "KINDS", MAIN[:2])
+    monkeypatch.setitem(STUDIES, REAL.name, replace(REAL, plan=partial(real.plan, MAIN[:2])))
     out = tmp_path / "out"
     arguments = ["benchmark", "--real", "-o", str(out), "--jobs", "1"]
     assert main(arguments) == 0
@@ -318,19 +322,22 @@ def test_options_without_effect_are_refused(arguments, message, tmp_path, capsys
 
 
 def test_entries_are_spoiled_in_the_training_table_only(tables):
-    for kind in real_entries.KINDS:
-        data = RealEntryScenario("made__0", *kind, 3).data()
+    clean = REAL_ENTRIES.draw(Scenario("made__0", "clean", 0.0, 3), None)
+    for kind in ENTRY_KINDS:
+        data = REAL_ENTRIES.draw(Scenario("made__0", *kind, 3), None)
         assert data.held_back.shape == (20, 9)
-        np.testing.assert_array_equal(data.dirty[~data.bad & ~np.isnan(data.dirty)],
-                                      data.clean[~data.bad & ~np.isnan(data.dirty)])  # fmt: skip
-        assert data.bad.any() == (kind[0] != "clean")
+        np.testing.assert_array_equal(data.clean, clean.dirty)
+        np.testing.assert_array_equal(data.held_back, clean.held_back)
+        assert data.bad_entries.mean() <= kind[1] + 0.1 * (kind[0] == "mixed")
+        assert data.bad_entries.any() == (kind[0] != "clean")
         assert data.has_missing == (kind[0] == "missing")
-        assert data.bad_samples.any() == (kind[0] == "mixed")
+        assert data.bad.any() == (kind[0] == "mixed")
 
 
 @needs_cli
 def test_the_command_runs_on_bad_entries(tables, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(real_entries, "KINDS", real_entries.KINDS[:2])
+    study = replace(REAL_ENTRIES, plan=partial(real.plan, ENTRY_KINDS[:2]))
+    monkeypatch.setitem(STUDIES, study.name, study)
     out = tmp_path / "out"
     assert main(["benchmark", "--real", "--entries", "-o", str(out), "--jobs", "1"]) == 0
     printed = capsys.readouterr().out

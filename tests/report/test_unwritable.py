@@ -28,7 +28,7 @@ def folder(tmp_path, monkeypatch):
 
     monkeypatch.setattr("robustnmf.cli.fit.read", compute)
     monkeypatch.setattr("robustnmf.cli.transform.read", compute)
-    monkeypatch.setattr("robustnmf.experiments.contamination.benchmark.run", compute)
+    monkeypatch.setattr("robustnmf.experiments.contamination.study.Study.run", compute)
     monkeypatch.setattr("robustnmf.experiments.reproduce.reproduce", compute)
     monkeypatch.setattr("robustnmf.experiments.demo.fit_figures", compute)
     return tmp_path

@@ -189,21 +189,13 @@ def run_benchmark(options: argparse.Namespace) -> int:
     from rich.console import Console
 
     from robustnmf.estimators.path import check_device
-    from robustnmf.experiments.contamination import benchmark as samples
-    from robustnmf.experiments.contamination import real
-    from robustnmf.experiments.contamination.cells import rows_of
-    from robustnmf.experiments.contamination.entries import benchmark as entries
-    from robustnmf.experiments.contamination.entries import real as real_entries
-    from robustnmf.report.outcomes import ENTRIES, REAL, REAL_ENTRIES, SAMPLES, write_benchmark
+    from robustnmf.experiments.contamination import STUDIES
+    from robustnmf.report.outcomes import notes_of, write_benchmark
 
     _check_options(options)
     half = options.half or "even"
-    study, name, report = {
-        (False, False): (samples, "contamination", SAMPLES),
-        (False, True): (entries, "contamination-entries", ENTRIES),
-        (True, False): (real, f"contamination-real-{half}", REAL),
-        (True, True): (real_entries, f"contamination-real-entries-{half}", REAL_ENTRIES),
-    }[options.real, options.entries]
+    study = STUDIES["contamination" + "-real" * options.real + "-entries" * options.entries]
+    name = f"{study.name}-{half}" if options.real else study.name
     out = options.output or Path(f"{name}-quick" if options.quick else name)
     check_output("--output", out, [out / "scenarios.sqlite"])
     console = Console()
@@ -223,15 +215,14 @@ def run_benchmark(options: argparse.Namespace) -> int:
         console.print(f"skipped, as its data are not here: {name}", markup=False)
     begin = time.perf_counter()
     with _progress_bar(console, "scenarios", len(benchmark.scenarios)) as progress:
-        samples.run(
+        study.run(
             benchmark, store, jobs=options.jobs, data_dir=options.data_dir,
             device=options.device, progress=progress,
-            score=study.score_groups,
         )  # fmt: skip
     run_record = {
         "command": shlex.join(["robustnmf", *options.arguments]),
         "date": datetime.now(UTC).date().isoformat(),
-        "code": store.code_version(),
+        "code": store.code,
         "scenarios": len(benchmark.scenarios),
         "groups": list(benchmark.groups),
         "quick": benchmark.quick,
@@ -239,14 +230,15 @@ def run_benchmark(options: argparse.Namespace) -> int:
         "fitted_on": store.machines(),
         **surroundings(options.device),
     }
-    rows = rows_of(benchmark, store)
-    notes, paths = write_benchmark(rows, run_record, out, report)
+    rows = store.rows(benchmark)
+    outcomes = study.outcomes(rows)
+    paths = write_benchmark(rows, outcomes, run_record, out, study)
     if options.real:
-        for outcome in report.outcomes(rows):
+        for outcome in outcomes:
             for grid in outcome.grids:
                 texts = [[cell.text for cell in row] for row in grid.rows]
                 console.print(_table(grid.header, texts, title=grid.title))
-    console.print("\n".join(notes), markup=False)
+    console.print("\n".join(notes_of(outcomes)), markup=False)
     print(f"{len(benchmark.scenarios)} scenarios\nreport: {paths[0]}")
     return 0
 

@@ -6,21 +6,18 @@ Charts are drawn twice: interactive for the page, as PNG and SVG for files.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, astuple, dataclass, fields
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, astuple, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from robustnmf.displays import mosaic
-from robustnmf.experiments.contamination import real
-from robustnmf.experiments.contamination import tables as sample_tables
-from robustnmf.experiments.contamination.cells import Row as ScoreRow
-from robustnmf.experiments.contamination.entries import real as real_entries
-from robustnmf.experiments.contamination.entries import tables as entry_tables
 from robustnmf.experiments.contamination.judge import Score
 from robustnmf.experiments.contamination.scenario import Scenario
+from robustnmf.experiments.contamination.study import Row as ScoreRow
+from robustnmf.experiments.contamination.study import Study
 from robustnmf.experiments.outcome import Cell, Chart, Grid, Images, Outcome
 from robustnmf.experiments.reproduce import Plan
 from robustnmf.experiments.store import Store
@@ -59,53 +56,16 @@ OTHER_COLORS = ("#1c6dd0", "#d6336c", "#2b8a3e", "#b07d2b", "#6a51a3", "#4c4c4c"
 CHART_COLUMNS = 3
 
 
-@dataclass(frozen=True)
-class Report:
-    """Title and first paragraph of the page of a benchmark, and how to build its tables."""
-
-    title: str
-    lead: str
-    outcomes: Callable[[Sequence[ScoreRow]], list[Outcome]]
-
-
-SAMPLES = Report(
-    "Spoiled samples: what each method learns from them",
-    "Every method learns components from data with corrupted samples, and is judged by how well "
-    "they describe clean samples that were held out. A score of one equals that of plain NMF "
-    "fitted to the clean samples only.",
-    sample_tables.outcomes,
-)
-ENTRIES = Report(
-    "Bad entries: what each method learns from a table that has some",
-    "Every method learns components from a table with wrong entries, and is judged by how well "
-    "they describe clean samples that were held out. A score of one equals that of plain NMF "
-    "fitted to the table before entries were corrupted.",
-    entry_tables.outcomes,
-)
-REAL = Report(
-    "Real tables: what each method learns from them, clean and with bad samples",
-    "Every method learns components from a real table with bad samples, and is judged by how well "
-    "they describe good samples that were held out. A score of one equals that of plain NMF of the "
-    "good samples.",
-    real.outcomes,
-)
-REAL_ENTRIES = Report(
-    "Real tables: what each method learns from them, clean and with bad entries",
-    "Every method learns components from a real table with bad entries, and is judged by how well "
-    "they describe samples that were held out. A score of one equals that of plain NMF of the "
-    "table before entries were corrupted.",
-    real_entries.outcomes,
-)
-
-
 def write_benchmark(
-    rows: Sequence[ScoreRow], run_record: dict[str, Any], folder: Path, report: Report = SAMPLES
-) -> tuple[list[str], list[Path]]:
-    """Write all files; return the notes of the tables, and the paths, the page first."""
-    outcomes = report.outcomes(rows)
+    rows: Sequence[ScoreRow],
+    outcomes: Sequence[Outcome],
+    run_record: dict[str, Any],
+    folder: Path,
+    study: Study,
+) -> list[Path]:
+    """Write all files of a study; return their paths, the page first."""
     behind = "Every score behind these numbers:", "scores.csv", scores_csv(rows)
-    paths = write_outcomes(report.title, report.lead, outcomes, run_record, behind, folder)
-    return notes_of(outcomes), paths
+    return write_outcomes(study.title, study.lead, outcomes, run_record, behind, folder)
 
 
 def scores_csv(rows: Sequence[ScoreRow]) -> bytes:

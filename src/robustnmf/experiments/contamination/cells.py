@@ -1,29 +1,24 @@
-"""Cells of a benchmark, their summaries by band and part, and goals, for both benchmarks."""
+"""Cells of a study, their summaries by band and part, and whether goals are met."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from robustnmf.experiments.contamination.benchmark import Plan
 from robustnmf.experiments.contamination.judge import Score
 from robustnmf.experiments.contamination.scenario import Scenario
-from robustnmf.experiments.contamination.store import ScenarioStore
+from robustnmf.experiments.contamination.study import Row
 from robustnmf.experiments.outcome import Cell, Grid
 
 ROUNDING = 5e-4
 """Numbers are equal if they differ less: half a unit of the third digit."""
 
-Row = tuple[Scenario, Score]
-Value = Callable[[Scenario, Score], float]
-"""Returns a number of a score; NaN if there is none."""
-
-Parts = Mapping[str, Callable[[Scenario], bool]]
-"""Returns whether a scenario belongs to a part, by the name of the part."""
+Value = str | Callable[[Scenario, Score], float]
+"""Name of a score, or a function that returns a number of a score; NaN if there is none."""
 
 
 class Place(NamedTuple):
@@ -39,18 +34,24 @@ class Place(NamedTuple):
         return f"{self.dataset}, {self.corruption}, {self.share:.0%}{rank}"
 
 
-class CellBand(Protocol):
-    """Some cells of a benchmark, with goals for their summary."""
+Cells = Mapping[Place, float]
+"""Mean over the seeds of a number, by cell."""
 
-    @property
-    def title(self) -> str: ...
 
-    @property
-    def goals(self) -> dict[str, float]:
-        """Return the goals by the name of the number."""
+class Band(NamedTuple):
+    """Some cells of a study, with goals for their summary by the name of the number."""
 
-    def contains(self, place: Place) -> bool:
-        """Return whether a cell belongs to the band."""
+    title: str
+    contains: Callable[[Place], bool]
+    goals: Mapping[str, float] = {}
+
+    def of(self, cells: Cells) -> dict[Place, float]:
+        """Return the cells that belong to the band."""
+        return {place: value for place, value in cells.items() if self.contains(place)}
+
+    def __str__(self) -> str:
+        goals = ", ".join(f"{name} {goal:g}" for name, goal in self.goals.items())
+        return f"{self.title} (goal: {goals})" if goals else self.title
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ class Summary:
     at: Place
 
     @classmethod
-    def of(cls, cells: Mapping[Place, float]) -> Summary:
+    def of(cls, cells: Cells) -> Summary:
         """Summarise at least one cell."""
         values, at = list(cells.values()), max(cells, key=lambda place: cells[place])
         return cls(float(np.mean(values)), float(np.percentile(values, 95)), cells[at], at)
@@ -73,64 +74,88 @@ class Summary:
         """Return the numbers by name, as in goals."""
         return {"mean": self.mean, "95th percentile": self.percentile, "worst": self.worst}
 
-    def meets(self, goals: Mapping[str, float]) -> bool:
-        """Return whether no goal is exceeded."""
-        return all(self.figures[name] <= goal for name, goal in goals.items())
+
+@dataclass(frozen=True)
+class Layout:
+    """How the cells of a study are compared.
+
+    Tuned datasets and seeds are those that the rules of the library were derived from; all others
+    are held out.
+    """
+
+    ours: str  # the method with goals
+    order: Callable[[str], int]  # place of a method in the tables; equal ones are as in the scores
+    tuned_datasets: Collection[str]
+    tuned_seeds: Collection[int]
+    bands: tuple[Band, ...]
+    error: Value  # the error that has the goals
+    baselines: tuple[str, ...]  # methods that ours has to be better than
+    oracle: str = ""  # a method that uses the true bad samples, compared separately
+
+    def part_of(self, scenario: Scenario) -> str:
+        """Return the part of a scenario."""
+        if scenario.dataset not in self.tuned_datasets:
+            return "held out"
+        return "tuned" if scenario.seed in self.tuned_seeds else "other draws"
+
+    def parts(self, rows: Iterable[Row]) -> dict[str, list[Row]]:
+        """Split rows into tuned, other draws and held out, without empty parts."""
+        parts: dict[str, list[Row]] = {"tuned": [], "other draws": [], "held out": []}
+        for row in rows:
+            parts[self.part_of(row[0])].append(row)
+        return {part: part_rows for part, part_rows in parts.items() if part_rows}
+
+    def methods(self, rows: Sequence[Row]) -> list[str]:
+        """Return all methods in the order of the tables."""
+        return sorted(dict.fromkeys(score.method for _, score in rows), key=self.order)
+
+    def by_method(self, rows: Sequence[Row], value: Value) -> dict[str, dict[Place, float]]:
+        """Return the cells of a value by method."""
+        return {name: means(rows, name, value) for name in self.methods(rows)}
+
+    def banded(
+        self, rows: Sequence[Row], value: Value, bands: Sequence[Band], form: str = ".3f"
+    ) -> list[Grid]:
+        """Tabulate a value by method and band, part by part: mean / 95th percentile / worst."""
+        return [
+            part_grid(part, part_rows, [str(band) for band in bands], [
+                [Cell(method), *(_band_cell(cells, band, form) for band in bands)]
+                for method, cells in self.by_method(part_rows, value).items() if cells
+            ])
+            for part, part_rows in self.parts(rows).items()
+        ]  # fmt: skip
+
+    def error_notes(self, part: str, rows: Sequence[Row]) -> list[str]:
+        """Describe whether the goals of a part are met, and whether ours is ahead of baselines."""
+        cells = {m: means(rows, m, self.error) for m in (self.ours, self.oracle, *self.baselines)}
+        notes = [verdict(self.ours, part, cells[self.ours], b) for b in self.bands if b.goals]
+        for band in self.bands:
+            in_band = {method: band.of(values) for method, values in cells.items()}
+            ours, oracle = in_band.pop(self.ours), in_band.pop(self.oracle)
+            text = _comparison(part, band.title, ours, in_band)
+            behind = _figures_behind(ours, oracle) if text else None
+            notes.append(f"{text} Behind the oracle: {', '.join(behind)}." if behind else text)
+        return notes
 
 
-def rows_of(run_plan: Plan, store: ScenarioStore) -> list[Row]:
-    """Return the finished scores of a plan, each with its scenario."""
-    return [
-        (scenario, score)
-        for scenario in run_plan.scenarios
-        for group in run_plan.groups_of(scenario)
-        for score in store.scores(scenario, group)
-    ]
-
-
-def split_by(tuned_datasets: Collection[str], tuned_seeds: Collection[int]) -> Parts:
-    """Return the parts: tuned, other draws of the tuned tables, and held out tables."""
-    return {
-        "tuned": lambda s: s.dataset in tuned_datasets and s.seed in tuned_seeds,
-        "other draws": lambda s: s.dataset in tuned_datasets and s.seed not in tuned_seeds,
-        "held out": lambda s: s.dataset not in tuned_datasets,
-    }
-
-
-def split_rows(rows: Sequence[Row], parts: Parts) -> dict[str, list[Row]]:
-    """Split rows into parts without empty parts."""
-    by_part = {part: [row for row in rows if belongs(row[0])] for part, belongs in parts.items()}
-    return {part: part_rows for part, part_rows in by_part.items() if part_rows}
-
-
-def means_of(rows: Iterable[Row], method: str, value_of: Value) -> dict[Place, float]:
+def means(rows: Iterable[Row], method: str, value: Value) -> dict[Place, float]:
     """Return the mean over the seeds of one value of one method, by cell."""
     values: dict[Place, list[float]] = defaultdict(list)
     for scenario, score in rows:
         if score.method != method:
             continue
-        value = value_of(scenario, score)
-        if np.isfinite(value):
+        number = getattr(score, value) if isinstance(value, str) else value(scenario, score)
+        if np.isfinite(number):
             kind = scenario.corruption if scenario.share else "none"
             place = Place(scenario.dataset, kind, scenario.share, scenario.rank)
-            values[place].append(value)
+            values[place].append(number)
     return {place: float(np.mean(seeds)) for place, seeds in values.items()}
 
 
-def cells_in(cells: Mapping[Place, float], band: CellBand) -> dict[Place, float]:
-    """Return the cells that belong to a band."""
-    return {place: value for place, value in cells.items() if band.contains(place)}
-
-
-def band_cell(cells: Mapping[Place, float], band: CellBand, form: str = ".3f") -> Cell:
-    """Format the numbers of a band, marked if its goals are met; empty without cells."""
-    band_cells = cells_in(cells, band)
-    if not band_cells:
-        return Cell("")
-    summary = Summary.of(band_cells)
-    meets_goals = bool(band.goals) and summary.meets(band.goals)
-    text = " / ".join(format(value, form) for value in summary.figures.values())
-    return Cell(text, summary.mean, ("best",) if meets_goals else (), f"worst: {summary.at}")
+def averages(cells: Cells, name: str, columns: Iterable[Any]) -> list[float]:
+    """Return the means over the cells whose field ``name`` has each of some values; NaN if none."""
+    groups = [[v for p, v in cells.items() if getattr(p, name) == column] for column in columns]
+    return [float(np.mean(values)) if values else np.nan for values in groups]
 
 
 def part_grid(
@@ -143,6 +168,18 @@ def part_grid(
     return Grid(title, ("method", *header), table, suffix="_" + part.replace(" ", "_"))
 
 
+def _band_cell(cells: Cells, band: Band, form: str) -> Cell:
+    """Format the numbers of a band, marked if its goals are met; empty without cells."""
+    band_cells = band.of(cells)
+    if not band_cells:
+        return Cell("")
+    summary = Summary.of(band_cells)
+    meets_goals = all(summary.figures[name] <= goal for name, goal in band.goals.items())
+    marks = ("best",) if band.goals and meets_goals else ()
+    text = " / ".join(format(value, form) for value in summary.figures.values())
+    return Cell(text, summary.mean, marks, f"worst: {summary.at}")
+
+
 def number_cell(value: float | None, form: str, marks: tuple[str, ...] = ()) -> Cell:
     """Format a number; NaN is an empty cell."""
     if value is None or not np.isfinite(value):
@@ -150,14 +187,25 @@ def number_cell(value: float | None, form: str, marks: tuple[str, ...] = ()) -> 
     return Cell(format(value, form), value, marks)
 
 
-def goals_text(band: CellBand) -> str:
-    """Return the goals of a band as text."""
-    return f"goal: {', '.join(f'{name} {goal:g}' for name, goal in band.goals.items())}"
+def number_cells(values: Iterable[float | None], form: str) -> list[Cell]:
+    """Format numbers."""
+    return [number_cell(value, form) for value in values]
 
 
-def verdict(method: str, part: str, cells: Mapping[Place, float], band: CellBand) -> str:
+def place_cells(place: Place) -> list[Cell]:
+    """Return dataset, corruption and share of a cell."""
+    share = Cell(f"{place.share:.0%}", place.share)
+    return [Cell(place.dataset), Cell(place.corruption), share]
+
+
+def met(is_met: bool) -> str:
+    """Return the word for a goal."""
+    return "met" if is_met else "missed"
+
+
+def verdict(method: str, part: str, cells: Cells, band: Band) -> str:
     """Describe the results of a method in a band and whether goals are met; empty without cells."""
-    band_cells = cells_in(cells, band)
+    band_cells = band.of(cells)
     if not band_cells:
         return ""
     summary = Summary.of(band_cells)
@@ -167,15 +215,12 @@ def verdict(method: str, part: str, cells: Mapping[Place, float], band: CellBand
         if name == "worst":
             text += f" at {summary.at}"
         if name in band.goals:
-            goal = band.goals[name]
-            text += f" (goal {goal:g}, {'met' if value <= goal else 'missed'})"
+            text += f" (goal {band.goals[name]:g}, {met(value <= band.goals[name])})"
         texts.append(text)
     return f"{method}, {part}, {band.title}: {', '.join(texts)}."
 
 
-def figures_behind(
-    ours: Mapping[Place, float], baseline: Mapping[Place, float]
-) -> list[str] | None:
+def _figures_behind(ours: Cells, baseline: Cells) -> list[str] | None:
     """List where our mean and worst are behind a baseline's; None without common cells."""
     common = ours.keys() & baseline.keys()
     if not common:
@@ -188,14 +233,9 @@ def figures_behind(
     ]  # fmt: skip
 
 
-def comparison(
-    part: str,
-    title: str,
-    ours: Mapping[Place, float],
-    baselines: Mapping[str, Mapping[Place, float]],
-) -> str:
+def _comparison(part: str, title: str, ours: Cells, baselines: Mapping[str, Cells]) -> str:
     """Describe whether our mean and worst are better than every baseline; empty without any."""
-    behind = {name: figures_behind(ours, cells) for name, cells in baselines.items()}
+    behind = {name: _figures_behind(ours, cells) for name, cells in baselines.items()}
     if all(figures is None for figures in behind.values()):
         return ""
     losses = [f"{name} ({', '.join(figures)})" for name, figures in behind.items() if figures]

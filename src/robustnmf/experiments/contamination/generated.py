@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from robustnmf.corruptions.entries import Shape
+
 SAMPLES = 900
 """Number of samples of a generated table."""
 
@@ -14,24 +16,25 @@ FEW, VERY_FEW = 60, 36
 """The same for tables with few samples; two thirds of them are for training."""
 
 
-class GeneratedTable(NamedTuple):
-    """A table, its true components if they are known, and its number of components."""
+class Table(NamedTuple):
+    """All samples of a table, its true components if known, its rank, and the shape of images."""
 
     X: np.ndarray
     parts: np.ndarray | None
     rank: int
+    shape: Shape = None
 
 
-Rule = Callable[[np.random.Generator], GeneratedTable]
+Rule = Callable[[np.random.Generator], Table]
 
 
-def synthetic(rng: np.random.Generator) -> GeneratedTable:
+def synthetic(rng: np.random.Generator) -> Table:
     """Generate samples of ten known components, with noise of a tenth of the mean."""
     parts = rng.gamma(0.3, size=(10, 60))
     parts /= np.linalg.norm(parts, axis=1, keepdims=True)
     exact = rng.gamma(0.5, size=(SAMPLES, 10)) @ parts
     noise = 0.1 * exact.mean() * rng.standard_normal(exact.shape)
-    return GeneratedTable(np.maximum(exact + noise, 0.0), parts, 10)
+    return Table(np.maximum(exact + noise, 0.0), parts, 10)
 
 
 def clusters(
@@ -47,7 +50,7 @@ def clusters(
     With ``apart``, the profiles have disjoint features, otherwise all features.
     """
 
-    def rule(rng: np.random.Generator) -> GeneratedTable:
+    def rule(rng: np.random.Generator) -> Table:
         count = len(shares)
         labels = np.repeat(np.arange(count), _sizes(shares, samples))
         if apart:
@@ -56,41 +59,41 @@ def clusters(
             profiles = rng.gamma(0.5, size=(count, features))
         sizes = 0.5 + rng.random((len(labels), 1))
         factors = np.exp(noise * rng.standard_normal((len(labels), features)))
-        return GeneratedTable(sizes * profiles[labels] * factors, profiles, count)
+        return Table(sizes * profiles[labels] * factors, profiles, count)
 
     return rule
 
 
-def rare_features(rng: np.random.Generator) -> GeneratedTable:
+def rare_features(rng: np.random.Generator) -> Table:
     """Generate six continuous features of three components, and twelve rare binary features."""
     parts = rng.gamma(1.0, size=(3, 6))
     continuous = rng.gamma(1.0, size=(SAMPLES, 3)) @ parts
     continuous = continuous / continuous.max(axis=0)
     continuous = continuous * np.exp(0.1 * rng.standard_normal(continuous.shape))
     binary = rng.random((SAMPLES, 12)) < np.geomspace(0.005, 0.15, 12)
-    return GeneratedTable(np.hstack([continuous, binary.astype(float)]), None, 5)
+    return Table(np.hstack([continuous, binary.astype(float)]), None, 5)
 
 
-def heavy_tailed(rng: np.random.Generator) -> GeneratedTable:
+def heavy_tailed(rng: np.random.Generator) -> Table:
     """Generate samples of five components with log-normal codes and multiplicative noise."""
     parts = rng.gamma(0.5, size=(5, 40))
     exact = rng.lognormal(sigma=1.2, size=(SAMPLES, 5)) @ parts
-    return GeneratedTable(exact * np.exp(0.2 * rng.standard_normal(exact.shape)), parts, 5)
+    return Table(exact * np.exp(0.2 * rng.standard_normal(exact.shape)), parts, 5)
 
 
-def counts(rng: np.random.Generator) -> GeneratedTable:
+def counts(rng: np.random.Generator) -> Table:
     """Generate sparse counts of six topics over 120 words; most samples have one or two topics."""
     topics = rng.dirichlet(np.full(120, 0.1), size=6)
     mixtures = rng.dirichlet(np.full(6, 0.15), size=SAMPLES)
     lengths = rng.integers(40, 200, size=(SAMPLES, 1))
-    return GeneratedTable(rng.poisson(lengths * (mixtures @ topics)).astype(float), topics, 6)
+    return Table(rng.poisson(lengths * (mixtures @ topics)).astype(float), topics, 6)
 
 
-def few_samples(rng: np.random.Generator) -> GeneratedTable:
+def few_samples(rng: np.random.Generator) -> Table:
     """Generate a few samples of three components with multiplicative noise."""
     parts = rng.gamma(0.5, size=(3, 20))
     exact = rng.gamma(1.0, size=(FEW, 3)) @ parts
-    return GeneratedTable(exact * np.exp(0.1 * rng.standard_normal(exact.shape)), parts, 3)
+    return Table(exact * np.exp(0.1 * rng.standard_normal(exact.shape)), parts, 3)
 
 
 def _sizes(shares: Sequence[float], samples: int) -> np.ndarray:

@@ -1,22 +1,31 @@
-"""Scores of bases and detectors on the data of a scenario."""
+"""Scores of bases and of rankings of samples on the data of a scenario."""
 
 from __future__ import annotations
 
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from robustnmf.estimators import RobustNMF
-from robustnmf.experiments.contamination.detection import Detection
 from robustnmf.experiments.contamination.scenario import Data
 from robustnmf.metrics import match_components, squared_errors
 
 NO_WEIGHT = 0.1
 """A sample has lost its weight if its importance is below this share of the mean importance."""
 
+BEST_DESCRIBED = 0.9
+"""Share of the held-back samples that ``best_described_error`` is for."""
+
 EXACT = 1e-6
 """Samples are described exactly if their squared error over their squared norm is smaller."""
+
+
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -67,38 +76,69 @@ class Score:
     failure: str = ""
 
 
-class Reference:
-    """Errors of held-back samples with a basis, relative to plain NMF of the clean data.
+class Detection(NamedTuple):
+    """Outlyingness and mask of flagged samples (n_samples,), and the time in seconds."""
+
+    outlyingness: np.ndarray
+    flagged: np.ndarray | None = None
+    seconds: float = np.nan
+
+
+class Judge:
+    """Scores bases on the data of a scenario; errors are relative to plain NMF of the clean data.
 
     Parameters
     ----------
-    clean : ndarray (n_samples, n_features)
-    held_back : ndarray (n_held_back, n_features)
-    rank : int
-    parts : ndarray (n_parts, n_features), optional
-        True components, if they are known.
+    data : Data
+    floor : float
+        Share of the mean squared norm of held-back samples that is added to all errors.
+    device : str, optional
+        Device on which weights of entries are fitted.
 
     Attributes
     ----------
     reference_basis : ndarray (rank, n_features)
         Basis of plain NMF of the clean samples, the reference of all errors.
+    detections : dict
+        Cache of the detections by name, shared by the groups of methods.
     """
 
-    floor_share = 0.0
-    """Share of the mean squared norm of held-back samples that is added to all errors."""
+    def __init__(self, data: Data, floor: float = 0.0, device: str | None = None):
+        self.data = data
+        self.device = device
+        self.detections: dict[str, Detection] = {}
+        self.reference_basis = plain_basis(data.clean, data.rank)
+        self._reference_errors = self.errors(self.reference_basis)
+        norms = (data.held_back**2).sum(axis=1)
+        self._floor = floor * float(norms.mean())
+        self._exact = np.maximum(EXACT * norms, 1e-300)
 
-    def __init__(
-        self, clean: np.ndarray, held_back: np.ndarray, rank: int, parts: np.ndarray | None
-    ):
-        self.reference_basis = plain_basis(clean, rank)
-        self._parts = parts
-        self._reference_errors = squared_errors(held_back, self.reference_basis)
-        self._floor = self.floor_share * float((held_back**2).sum(axis=1).mean())
-        self._exact = np.maximum(EXACT * (held_back**2).sum(axis=1), 1e-300)
+    def basis(self, method: str, basis: np.ndarray, **scores: Any) -> Score:
+        """Score a basis (rank, n_features) by its errors and its distance from true components."""
+        errors = self.errors(basis)
+        return Score(
+            method, self.relative_error(errors), self.geometric_error(errors),
+            parts_distance=self._distance(basis), **scores,
+        )  # fmt: skip
 
-    def relative_error(self, errors: np.ndarray) -> float:
-        """Return the mean squared error of held-back samples relative to the reference."""
-        return float((errors.mean() + self._floor) / (self._reference_errors.mean() + self._floor))
+    def best_of(self, bases: Sequence[np.ndarray]) -> int:
+        """Return the index of the basis with the smallest error."""
+        return int(np.argmin([self.relative_error(self.errors(basis)) for basis in bases]))
+
+    def errors(self, basis: np.ndarray) -> np.ndarray:
+        """Return the squared errors (n_held_back,) of held-back samples."""
+        return squared_errors(self.data.held_back, basis)
+
+    def relative_error(self, errors: np.ndarray, share: float = 1.0) -> float:
+        """Return the mean squared error of held-back samples relative to the reference.
+
+        With a ``share``, both means are of the samples with the smallest errors.
+        """
+        ours, reference = (
+            (e if share == 1.0 else np.sort(e)[: math.ceil(share * len(e))]).mean() + self._floor
+            for e in (errors, self._reference_errors)
+        )
+        return float(ours / reference)
 
     def geometric_error(self, errors: np.ndarray) -> float:
         """Return the geometric mean of squared errors of held-back samples over the reference's.
@@ -107,45 +147,6 @@ class Reference:
         """
         ratios = np.maximum(errors, self._exact) / np.maximum(self._reference_errors, self._exact)
         return float(np.exp(np.log(ratios).mean()))
-
-    def distance(self, basis: np.ndarray) -> float:
-        """Return one minus the mean cosine between true components and their matches in a basis."""
-        if self._parts is None:
-            return np.nan
-        _, _, cosines = match_components(self._parts, basis)
-        return float(1.0 - cosines.mean())
-
-
-class Judge(Reference):
-    """Scores bases and detectors on the data of a scenario.
-
-    Parameters
-    ----------
-    data : Data
-    device : str, optional
-        Device on which weights of entries are fitted.
-
-    Attributes
-    ----------
-    detections : dict
-        Cache of the detections by name, shared by the groups of methods.
-    """
-
-    def __init__(self, data: Data, device: str | None = None):
-        super().__init__(data.clean, data.held_back, data.rank, data.parts)
-        self.data = data
-        self.device = device
-        self.detections: dict[str, Detection] = {}
-
-    def basis(self, method: str, basis: np.ndarray, **scores: float) -> Score:
-        """Score a basis; training samples are ranked by their squared errors."""
-        ranking = self.ranking(method, squared_errors(self.data.dirty, basis))
-        errors = squared_errors(self.data.held_back, basis)
-        return Score(
-            method, self.relative_error(errors), self.geometric_error(errors),
-            parts_distance=self.distance(basis), auroc=ranking.auroc, precision=ranking.precision,
-            failure="", **scores,
-        )  # fmt: skip
 
     def lost(self, dropped: np.ndarray) -> float:
         """Return the share of good samples, without zero rows, that a mask (n_samples,) drops."""
@@ -156,16 +157,47 @@ class Judge(Reference):
         """Return the share of the good samples whose importance (n_samples,) is near zero."""
         return self.lost(importances * len(importances) < NO_WEIGHT)
 
-    def ranking(self, method: str, outlyingness: np.ndarray, **scores: float) -> Score:
+    def ranking(self, outlyingness: np.ndarray) -> dict[str, Any]:
         """Score the ranking of the training samples by their outlyingness (n_samples,)."""
         bad = self.data.bad
         if not bad.any():
-            return Score(method, failure="", **scores)
-        return Score(
-            method, auroc=float(roc_auc_score(bad, outlyingness)),
-            precision=float(average_precision_score(bad, outlyingness)), failure="",
-            **scores,
-        )  # fmt: skip
+            return {}
+        precision = float(average_precision_score(bad, outlyingness))
+        return {"auroc": area(bad, outlyingness), "precision": precision}
+
+    def _distance(self, basis: np.ndarray) -> float:
+        """Return one minus the mean cosine between true components and their matches in a basis."""
+        if self.data.parts is None:
+            return np.nan
+        _, _, cosines = match_components(self.data.parts, basis)
+        return float(1.0 - cosines.mean())
+
+
+Groups = Mapping[str, Callable[[Judge], Iterator[Score]]]
+"""Functions that score all methods of a group, by the name of the group."""
+
+
+def area(bad: np.ndarray, outlyingness: np.ndarray) -> float:
+    """Return the area under the ROC curve; NaN if nothing or everything is bad."""
+    if not bad.any() or bad.all():
+        return np.nan
+    return float(roc_auc_score(bad, outlyingness))
+
+
+def attempt(name: str, score: Callable[[], Score], errors: type[Exception] = ValueError) -> Score:
+    """Score a method; if it raises an error, store it as the failure of the score."""
+    try:
+        return score()
+    except errors as error:  # LinAlgError is a ValueError
+        reason = next(iter(str(error).splitlines()), "")
+        return Score(name, failure=f"{type(error).__name__}: {reason}")
+
+
+def timed(call: Callable[..., Result], *arguments: Any) -> tuple[Result, float]:
+    """Call a function; return its result and the time in seconds."""
+    begin = time.perf_counter()
+    result = call(*arguments)
+    return result, time.perf_counter() - begin
 
 
 def plain_basis(X: np.ndarray, rank: int) -> np.ndarray:

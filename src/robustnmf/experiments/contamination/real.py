@@ -1,220 +1,59 @@
-"""The benchmark of bad samples on real tables: every suitable table of R, spoiled in several ways.
+"""The studies of real tables: every suitable table of R, with bad samples or with bad entries.
 
-RobustNMF is compared with plain NMF and with plain NMF after an outlier detector.
+RobustNMF is compared with plain NMF and with plain NMF after an outlier detector, and
+``loss="truncated"`` with two-step baselines and with published methods.
 """
 
 from __future__ import annotations
 
-import math
-import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Sequence
 from functools import partial
-from pathlib import Path
 
 import numpy as np
-from sklearn.metrics import roc_auc_score
 
 from robustnmf.datasets._base import DataDir
-from robustnmf.estimators import RobustNMFDetector
-from robustnmf.experiments.contamination.benchmark import Plan
-from robustnmf.experiments.contamination.cells import Row, failures, number_cell
-from robustnmf.experiments.contamination.detection import FACTOR, FOREST, OUR_DETECTOR
-from robustnmf.experiments.contamination.judge import Judge, Score, plain_basis
-from robustnmf.experiments.contamination.methods import OURS
-from robustnmf.experiments.contamination.real_grids import (
+from robustnmf.experiments.contamination import entry_methods, real_tables, sample_methods
+from robustnmf.experiments.contamination.cells import failures, met, number_cells
+from robustnmf.experiments.contamination.real_tables import (
+    ENTRY_KINDS,
+    FLOOR,
+    MAIN,
+    SAMPLE_KINDS,
     Kind,
-    Values,
-    behind,
-    charts_of,
-    error_grid,
-    title_of,
-    values_of,
+    Kinds,
 )
-from robustnmf.experiments.contamination.real_tables import load_table, names_of, rank_of
-from robustnmf.experiments.contamination.scenario import Data, Scenario
-from robustnmf.experiments.contamination.store import ScenarioStore
-from robustnmf.experiments.contamination.two_step import (
-    FACTOR_FIRST,
-    FOREST_FIRST,
-    attempt,
-    detect,
-)
-from robustnmf.experiments.outcome import Cell, Grid, Outcome
-from robustnmf.metrics import squared_errors
+from robustnmf.experiments.contamination.sample_methods import RANKED_BY, REAL_FIRST
+from robustnmf.experiments.contamination.scenario import Scenario
+from robustnmf.experiments.contamination.study import Plan, Row, Study
+from robustnmf.experiments.outcome import Cell, Chart, Grid, Line, Outcome
 
 SEED = 3
-FLOOR = 1e-4
-"""Share of the mean squared norm that is added to errors, as ratios of tiny errors mean nothing."""
-
-PLAIN, GIVEN_FIRST = "plain NMF", f"{FOREST} given the share of bad samples, plain NMF"
-DETECTORS = {FOREST_FIRST: FOREST, FACTOR_FIRST: FACTOR}
-METHODS = (OURS, PLAIN, *DETECTORS, GIVEN_FIRST)
-RANKED_BY = {OURS: OUR_DETECTOR, **DETECTORS}
-"""Detectors whose order of the samples is scored, by the method that they are a part of."""
 
 AUROC_GOAL, GOAL_SHARE = 0.985, 0.15
 """Least mean AUROC of our detector, and the share of bad samples that it is for."""
 
+BEHIND = 0.01
+"""A note lists cells where the geometric mean of RobustNMF is worse by more than this."""
+
 GROUP = "methods"
 
-Spoiler = Callable[[np.ndarray, np.ndarray, np.random.Generator], np.ndarray]
-"""Returns bad samples for the rows (n_bad,) of a table (n_samples, n_features)."""
+Values = dict[Kind, dict[str, list[float]]]
+"""A number of every table, by kind and method."""
 
 
-def clean(X: np.ndarray, rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Return the samples as they are."""
-    return X[rows]
-
-
-def noise(X: np.ndarray, rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Return uniform noise up to the maximum of the table; 1.5 times that if it is rare."""
-    factor = 1.5 if len(rows) < 0.2 * len(X) else 1.0
-    return rng.random((len(rows), X.shape[1])) * X.max() * factor
-
-
-def shuffled(X: np.ndarray, rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Permute the features of every sample, and double it."""
-    return 2 * np.array([rng.permutation(row) for row in X[rows]])
-
-
-def swapped(X: np.ndarray, rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Join halves of two random samples in the wrong order, times 1.5."""
-    half = X.shape[1] // 2
-    first, second = (X[rng.integers(0, len(X), len(rows))] for _ in range(2))
-    return 1.5 * np.hstack([first[:, half:], second[:, :half]])
-
-
-def scaled(X: np.ndarray, rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Multiply every sample by a random factor between 5 and 20."""
-    return X[rows] * rng.uniform(5, 20, (len(rows), 1))
-
-
-def saturated(X: np.ndarray, rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Set a random half of the entries to the maximum of the table."""
-    return np.where(rng.random((len(rows), X.shape[1])) < 0.5, X.max(), X[rows])
-
-
-SPOILERS: dict[str, Spoiler] = {
-    "clean": clean, "noise": noise, "shuffled": shuffled, "swapped": swapped, "scaled": scaled,
-    "saturated": saturated,
-}  # fmt: skip
-
-ORDER = tuple(SPOILERS)
-
-MAIN: tuple[Kind, ...] = (
-    ("clean", 0.0), ("noise", 0.15), ("shuffled", 0.15), ("swapped", 0.15), ("noise", 0.35),
-)  # fmt: skip
-KINDS = (
-    *MAIN, ("scaled", 0.15), ("saturated", 0.15), *((name, 0.05) for name in list(SPOILERS)[1:]),
-    *((name, 0.4) for name in list(SPOILERS)[2:]),
-)  # fmt: skip
-"""Corruptions in the order in which they use the random numbers of a table: add new ones last."""
-
-
-@dataclass(frozen=True)
-class RealScenario(Scenario):
-    """A real table, the way to spoil it, the share of bad samples, and the seed."""
-
-    def data(self, data_dir: DataDir = None) -> Data:
-        """Hold back a quarter of the samples, and spoil a share of the others."""
-        X = load_table(self.dataset, data_dir)
-        rng = np.random.default_rng(self.seed)
-        order = rng.permutation(len(X))
-        held_back, X = X[order[: len(X) // 4]], X[order[len(X) // 4 :]]
-        for kind, share in KINDS[: KINDS.index((self.corruption, self.share)) + 1]:
-            rows = rng.permutation(len(X))[: int(share * len(X))]
-            bad_samples = SPOILERS[kind](X, rows, rng)
-        dirty, bad = X.copy(), np.zeros(len(X), dtype=bool)
-        dirty[rows], bad[rows] = bad_samples, True
-        return Data(dirty, bad, held_back, rank_of(X))
-
-
-def plan(half: str = "even", *, quick: bool = False, data_dir: DataDir = None) -> Plan:
+def plan(
+    kinds: Kinds, half: str = "even", *, quick: bool = False, data_dir: DataDir = None
+) -> Plan:
     """Plan a run on the tables at even or at odd positions; every eighth of them if quick."""
-    names = names_of(half, quick=quick, data_dir=data_dir)
-    scenarios = tuple(RealScenario(name, *kind, SEED) for name in names for kind in KINDS)
+    names = real_tables.names_of(half, quick=quick, data_dir=data_dir)
+    scenarios = tuple(Scenario(name, *kind, SEED) for name in names for kind in kinds)
     return Plan(scenarios, (GROUP,), quick=quick)
 
 
-def open_store(path: str | Path) -> ScenarioStore:
-    """Open the store of the scores of this benchmark."""
-    return ScenarioStore(path, ("contamination/real.py", "contamination/real_tables.py"))
-
-
-class RealJudge(Judge):
-    """Scores bases on a real table; a small part of the squared norms is added to all errors."""
-
-    floor_share = FLOOR
-
-    def score(
-        self,
-        method: str,
-        basis: np.ndarray,
-        dropped: np.ndarray,
-        outlyingness: np.ndarray | None = None,
-    ) -> Score:
-        """Score a basis (rank, n_features) and the mask (n_samples,) of samples left out.
-
-        ``outlyingness`` (n_samples,) is that of the detector behind the method, if there is one.
-        """
-        errors = squared_errors(self.data.held_back, basis)
-        best, reference = (
-            np.sort(e)[: math.ceil(0.9 * len(e))].mean() + self._floor
-            for e in (errors, self._reference_errors)
-        )
-        bad = self.data.bad
-        is_ranked = outlyingness is not None and bad.any()
-        return Score(
-            method, self.relative_error(errors), self.geometric_error(errors), self.lost(dropped),
-            auroc=float(roc_auc_score(bad, outlyingness)) if is_ranked else np.nan,
-            found=float(dropped[bad].mean()) if bad.any() else np.nan,
-            best_described_error=float(best / reference),
-        )  # fmt: skip
-
-
-def _score(judge: RealJudge, method: str) -> Score:
-    data = judge.data
-    if method == OURS:
-        detector = RobustNMFDetector(data.rank, random_state=0).fit(data.dirty)
-        model = detector.estimator_  # the one that RobustNMF would have fitted
-        outlyingness = -detector.score_samples(data.dirty)
-        return judge.score(method, model.components_, model.outliers_, outlyingness)
-    dropped = left_out(judge, method)
-    basis = plain_basis(data.dirty[~dropped], data.rank)
-    detector_name = DETECTORS.get(method)
-    ranked = detect(judge, detector_name).outlyingness if detector_name else None
-    return judge.score(method, basis, dropped, ranked)
-
-
-def left_out(judge: Judge, method: str) -> np.ndarray:
-    """Return the mask (n_samples,) that a baseline leaves out; none if too few would be left."""
-    bad = judge.data.bad
-    dropped = np.zeros_like(bad)
-    if method == GIVEN_FIRST:
-        order = np.argsort(-detect(judge, FOREST).outlyingness, kind="stable")
-        dropped[order[: bad.sum()]] = True
-    elif method in DETECTORS:
-        flagged = detect(judge, DETECTORS[method]).flagged
-        assert flagged is not None
-        dropped = flagged
-    return dropped if np.sum(~dropped) > max(judge.data.rank + 1, 10) else np.zeros_like(bad)
-
-
-def score_groups(
-    data: Data, groups: tuple[str, ...], device: str | None = None
-) -> dict[str, list[Score]]:
-    """Score all methods on the data of a scenario."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the tables show how many samples are left out
-        judge = RealJudge(data)
-        return {GROUP: [attempt(name, partial(_score, judge, name)) for name in METHODS]}
-
-
-def outcomes(rows: Sequence[Row]) -> list[Outcome]:
-    """Build all tables of the benchmark, and the charts of errors against shares."""
+def sample_outcomes(rows: Sequence[Row]) -> list[Outcome]:
+    """Build all tables of the study of bad samples, and the charts of errors against shares."""
     errors, best, found, lost = (
-        values_of(rows, name, ORDER, METHODS)
+        values_of(rows, name, SAMPLE_KINDS, sample_methods.REAL_METHODS)
         for name in ("relative_error", "best_described_error", "found", "lost")
     )
     means = (("mean of the main five", MAIN), ("mean of all", tuple(errors)))
@@ -225,16 +64,35 @@ def outcomes(rows: Sequence[Row]) -> list[Outcome]:
     )
     return [
         Outcome("errors", "Error on good samples", caption, [error_grid("errors", errors, means)],
-                notes=[*failures(rows), *behind(errors, OURS, tuple(DETECTORS))]),
+                notes=[*failures(rows), *behind(errors, sample_methods.OURS, REAL_FIRST)]),
         Outcome("best_described", "Error on the best-described samples",
                 f"The 90% of the held-out samples that each method describes best. {caption}",
                 [error_grid("errors on the best-described 90%", best, means)]),
         Outcome("left_out", "Samples left out",
                 "Share of bad / of good samples that are left out, mean over tables.",
                 [_left_out_grid(found, lost)]),
-        _auroc_outcome(values_of(rows, "auroc", ORDER, tuple(RANKED_BY))),
+        _auroc_outcome(values_of(rows, "auroc", SAMPLE_KINDS, tuple(RANKED_BY))),
         Outcome("shares", "Error against the share of bad samples", "Geometric mean over tables.",
-                charts=charts_of(errors, ORDER[1:])),
+                charts=charts_of(errors, list(dict(SAMPLE_KINDS))[1:])),
+    ]  # fmt: skip
+
+
+def entry_outcomes(rows: Sequence[Row]) -> list[Outcome]:
+    """Build the tables of the study of bad entries."""
+    errors, seconds = (
+        values_of(rows, name, ENTRY_KINDS, entry_methods.REAL_METHODS)
+        for name in ("relative_error", "seconds")
+    )
+    count = len({scenario.dataset for scenario, _ in rows})
+    means = [("mean of all", tuple(errors))]
+    notes = behind(errors, entry_methods.OURS, entry_methods.REAL_RIVALS)
+    return [
+        Outcome("errors", "Error on good samples",
+                f"Squared error of held-out samples of {count} tables over that of plain NMF of "
+                "the table before it was spoiled: geometric mean / 97th percentile over tables.",
+                [error_grid("errors", errors, means)], notes=[*failures(rows), *notes]),
+        Outcome("seconds", "Seconds", "Time of a fit on one core, with its first step: geometric "
+                "mean / 97th percentile over tables.", [error_grid("seconds", seconds, [])]),
     ]  # fmt: skip
 
 
@@ -247,7 +105,7 @@ def _left_out_grid(found: Values, lost: Values) -> Grid:
                                for method, shares in by_method.items())]
         for kind, by_method in lost.items()
     ]  # fmt: skip
-    return Grid("bad / good samples left out", ("scenario", *METHODS), table)
+    return Grid("bad / good samples left out", ("scenario", *sample_methods.REAL_METHODS), table)
 
 
 def _auroc_outcome(areas: Values) -> Outcome:
@@ -259,17 +117,112 @@ def _auroc_outcome(areas: Values) -> Outcome:
     notes = []
     if numbers and all(title in numbers for title in goals):
         ours, *others = numbers["mean of 15%"] = np.mean([numbers[g] for g in goals], axis=0)
-        verdict = "met" if ours >= max(AUROC_GOAL, *others) else "missed"
         notes = [
             f"Goal: a mean AUROC of {AUROC_GOAL} or more with 15% of bad samples, and no other "
-            f"detector ahead: {verdict}."
+            f"detector ahead: {met(ours >= max(AUROC_GOAL, *others))}."
         ]
-    table = [
-        [Cell(title), *(number_cell(float(number), ".4f") for number in row)]
-        for title, row in numbers.items()
-    ]
+    table = [[Cell(title), *number_cells(row.tolist(), ".4f")] for title, row in numbers.items()]
     return Outcome(
         "auroc", "Finding the bad samples",
         "Area under the ROC curve of the order of the samples by each detector, mean over tables.",
         [Grid("AUROC", ("scenario", *RANKED_BY.values()), table)], notes=notes,
     )  # fmt: skip
+
+
+def values_of(rows: Sequence[Row], name: str, kinds: Kinds, methods: Sequence[str]) -> Values:
+    """Collect a score of all tables by kind and method; kinds are sorted by name and share."""
+    order = list(dict(kinds))
+    found = {(scenario.corruption, scenario.share) for scenario, _ in rows}
+    values: Values = {
+        kind: {method: [] for method in methods}
+        for kind in sorted(found, key=lambda kind: (order.index(kind[0]), kind[1]))
+    }
+    for scenario, score in rows:
+        by_method = values[scenario.corruption, scenario.share]
+        if score.method in by_method and np.isfinite(number := getattr(score, name)):
+            by_method[score.method].append(number)
+    return values
+
+
+def title_of(kind: Kind) -> str:
+    """Name a kind with its share."""
+    return f"{kind[0]} {kind[1]:.0%}" if kind[1] else kind[0]
+
+
+def geometric_mean(errors: Sequence[float]) -> float:
+    """Compute a geometric mean; NaN without errors."""
+    return float(np.exp(np.mean(np.log(errors)))) if errors else np.nan
+
+
+def error_grid(
+    title: str, values: Values, means_over: Iterable[tuple[str, Collection[Kind]]]
+) -> Grid:
+    """Tabulate geometric mean and 97th percentile by kind, and means over available kinds."""
+    means = {kind: list(map(geometric_mean, v.values())) for kind, v in values.items()}
+    table = [
+        [Cell(title_of(kind)), *(
+            Cell(f"{mean:.3f} / {np.quantile(errors, 0.97):.2f}", mean) if errors else Cell("")
+            for mean, errors in zip(means[kind], by_method.values(), strict=True)
+        )]
+        for kind, by_method in values.items()
+    ]  # fmt: skip
+    for name, kinds in means_over:
+        if all(kind in means for kind in kinds):
+            numbers = np.mean([means[kind] for kind in kinds], axis=0)
+            table.append([Cell(name), *number_cells(numbers.tolist(), ".3f")])
+    return Grid(title, ("scenario", *next(iter(values.values()))), table)
+
+
+def behind(values: Values, ours: str, rivals: Sequence[str]) -> list[str]:
+    """Describe where our method is worse than the best of the others."""
+    notes = []
+    for kind, by_method in values.items():
+        means = {method: geometric_mean(errors) for method, errors in by_method.items()}
+        best = min(rivals, key=lambda method: means[method])
+        if means[ours] > means[best] + BEHIND:
+            notes.append(
+                f"{title_of(kind)}: {ours} ({means[ours]:.3f}) is behind {best} "
+                f"({means[best]:.3f})."
+            )
+    return notes
+
+
+def charts_of(values: Values, names: Iterable[str]) -> list[Chart]:
+    """Draw the error of each method against the share, for each way to spoil a table."""
+    charts = []
+    for name in names:
+        by_share = {100 * kind[1]: v for kind, v in values.items() if kind[0] in ("clean", name)}
+        lines = [
+            Line(method, list(by_share), [geometric_mean(v[method]) for v in by_share.values()])
+            for method in next(iter(by_share.values()))
+        ]
+        charts.append(Chart(name, "bad samples in percent", "relative error", lines))
+    return charts
+
+
+REAL = Study(
+    "contamination-real",
+    "Real tables: what each method learns from them, clean and with bad samples",
+    "Every method learns components from a real table with bad samples, and is judged by how well "
+    "they describe good samples that were held out. A score of one equals that of plain NMF of the "
+    "good samples.",
+    partial(plan, SAMPLE_KINDS),
+    real_tables.draw_samples,
+    {GROUP: sample_methods.real_methods},
+    sample_outcomes,
+    ("sample_methods.py", "real_tables.py"),
+    FLOOR,
+)
+REAL_ENTRIES = Study(
+    "contamination-real-entries",
+    "Real tables: what each method learns from them, clean and with bad entries",
+    "Every method learns components from a real table with bad entries, and is judged by how well "
+    "they describe samples that were held out. A score of one equals that of plain NMF of the "
+    "table before entries were corrupted.",
+    partial(plan, ENTRY_KINDS),
+    real_tables.draw_entries,
+    {GROUP: entry_methods.real_methods},
+    entry_outcomes,
+    ("entry_methods.py", "real_tables.py"),
+    FLOOR,
+)

@@ -1,9 +1,10 @@
-"""The real tables of the benchmark: every suitable table of R, prepared once and kept in a file."""
+"""Real tables: every suitable table of R, prepared once and kept in a file; how to corrupt it."""
 
 from __future__ import annotations
 
 import os
 import zipfile
+from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +14,7 @@ from sklearn.datasets import get_data_home
 
 from robustnmf.archive import whole_file
 from robustnmf.datasets._base import DataDir
+from robustnmf.experiments.contamination.scenario import Data, Scenario, with_bad_entries
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -106,3 +108,97 @@ def rank_of(X: np.ndarray) -> int:
 def _load(name: str, data_dir: str | None) -> np.ndarray:
     with _open(tables_file(data_dir)) as tables:
         return tables[name]
+
+
+FLOOR = 1e-4
+"""Share of the mean squared norm that is added to errors, as ratios of tiny errors mean nothing."""
+
+Kind = tuple[str, float]
+"""A way to corrupt a table, and the share of bad samples or entries."""
+
+Kinds = tuple[Kind, ...]
+
+Spoiler = Callable[[np.ndarray, np.ndarray, np.random.Generator], np.ndarray]
+"""Returns bad samples for the rows (n_bad,) of a table (n_samples, n_features)."""
+
+
+def clean(X: np.ndarray, rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Return the samples as they are."""
+    return X[rows]
+
+
+def noise(X: np.ndarray, rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Return uniform noise up to the maximum of the table; 1.5 times that if it is rare."""
+    factor = 1.5 if len(rows) < 0.2 * len(X) else 1.0
+    return rng.random((len(rows), X.shape[1])) * X.max() * factor
+
+
+def shuffled(X: np.ndarray, rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Permute the features of every sample, and double it."""
+    return 2 * np.array([rng.permutation(row) for row in X[rows]])
+
+
+def swapped(X: np.ndarray, rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Join halves of two random samples in the wrong order, times 1.5."""
+    half = X.shape[1] // 2
+    first, second = (X[rng.integers(0, len(X), len(rows))] for _ in range(2))
+    return 1.5 * np.hstack([first[:, half:], second[:, :half]])
+
+
+def scaled(X: np.ndarray, rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Multiply every sample by a random factor between 5 and 20."""
+    return X[rows] * rng.uniform(5, 20, (len(rows), 1))
+
+
+def saturated(X: np.ndarray, rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Set a random half of the entries to the maximum of the table."""
+    return np.where(rng.random((len(rows), X.shape[1])) < 0.5, X.max(), X[rows])
+
+
+SPOILERS: dict[str, Spoiler] = {
+    "clean": clean, "noise": noise, "shuffled": shuffled, "swapped": swapped, "scaled": scaled,
+    "saturated": saturated,
+}  # fmt: skip
+
+MAIN: Kinds = (
+    ("clean", 0.0), ("noise", 0.15), ("shuffled", 0.15), ("swapped", 0.15), ("noise", 0.35),
+)  # fmt: skip
+SAMPLE_KINDS: Kinds = (
+    *MAIN, ("scaled", 0.15), ("saturated", 0.15), *((name, 0.05) for name in list(SPOILERS)[1:]),
+    *((name, 0.4) for name in list(SPOILERS)[2:]),
+)  # fmt: skip
+"""Corruptions in the order in which they use the random numbers of a table: add new ones last."""
+
+
+LARGEST_ENTRIES = 1200
+"""Maximum number of samples of a table with bad entries: the published methods are slow."""
+
+ENTRY_KINDS: Kinds = (
+    ("clean", 0.0), ("large", 0.03), ("large", 0.1), ("extreme", 0.08), ("missing", 0.1),
+    ("mixed", 0.1),
+)  # fmt: skip
+"""Ways to corrupt entries, and shares; "missing" also removes a tenth of all entries, and "mixed"
+also replaces a tenth of the samples by noise."""
+
+
+def draw_samples(scenario: Scenario, data_dir: DataDir = None) -> Data:
+    """Hold back a quarter of the samples of a real table, and corrupt a share of the others."""
+    X = load_table(scenario.dataset, data_dir)
+    rng = np.random.default_rng(scenario.seed)
+    order = rng.permutation(len(X))
+    held_back, X = X[order[: len(X) // 4]], X[order[len(X) // 4 :]]
+    last = SAMPLE_KINDS.index((scenario.corruption, scenario.share))
+    for kind, share in SAMPLE_KINDS[: last + 1]:
+        rows = rng.permutation(len(X))[: int(share * len(X))]
+        bad_samples = SPOILERS[kind](X, rows, rng)
+    dirty, bad = X.copy(), np.zeros(len(X), dtype=bool)
+    dirty[rows], bad[rows] = bad_samples, True
+    return Data(dirty, bad, held_back, rank_of(X))
+
+
+def draw_entries(scenario: Scenario, data_dir: DataDir = None) -> Data:
+    """Hold back a quarter of the samples of a real table, and corrupt entries of the others."""
+    X = load_table(scenario.dataset, data_dir)
+    X = X[np.random.default_rng(scenario.seed).permutation(len(X))[:LARGEST_ENTRIES]]
+    held_back, X = X[: len(X) // 4], X[len(X) // 4 :]
+    return with_bad_entries(scenario, X, held_back, scenario.rank or rank_of(X))

@@ -5,8 +5,6 @@ Starts are random unless one is given. Missing values (NaN) have no weight.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from robustnmf.metrics import best_codes
@@ -33,24 +31,17 @@ TO_SIGMA = 1.4826
 """Ratio of the standard deviation and the median absolute value of Gaussian noise."""
 
 
-class PeerFit(NamedTuple):
-    """Basis (rank, n_features), codes (n_samples, rank), and the objective after each iteration."""
-
-    basis: np.ndarray
-    codes: np.ndarray
-    objectives: list[float]
-
-
-def sparse_outlier_nmf(X: np.ndarray, rank: int, penalty: float, seed: int = 0) -> PeerFit:
+def sparse_outlier_nmf(X: np.ndarray, rank: int, penalty: float) -> tuple[np.ndarray, list[float]]:
     """Fit ``X ~ codes basis + R`` with nonnegative outliers R and a penalty on their row norms.
 
     Minimises half the squared error plus ``penalty`` times the sum of the norms of the rows of R.
     Févotte and Dobigeon, *Nonlinear hyperspectral unmixing with robust nonnegative matrix
     factorization*, IEEE Trans. Image Process. 24(12), 2015, with beta = 2 and without their
-    sum-to-one constraint, which belongs to abundances.
+    sum-to-one constraint, which belongs to abundances. Returns the basis (rank, n_features) and the
+    objective after each iteration.
     """
     V, known = _known_values(X)
-    codes, basis, rng = _random_start(V, known, rank, seed)
+    codes, basis, rng = _random_start(V, known, rank)
     tiny = TINY * V.max()
     outliers = rng.random(V.shape) * V.mean() * known
     objectives = []
@@ -68,7 +59,7 @@ def sparse_outlier_nmf(X: np.ndarray, rank: int, penalty: float, seed: int = 0) 
         objectives.append(float(0.5 * error + penalty * norm))
         if len(objectives) > 1 and objectives[-2] - objectives[-1] <= TOLERANCE * objectives[-1]:
             break
-    return PeerFit(basis, codes, objectives)
+    return basis, objectives
 
 
 def penalty_of_noise(differences: np.ndarray) -> float:
@@ -81,28 +72,18 @@ def penalty_of_noise(differences: np.ndarray) -> float:
     return float(sigma * np.sqrt(differences.shape[1]))
 
 
-def truncated_cauchy_nmf(
-    X: np.ndarray, rank: int, start: np.ndarray | None = None, seed: int = 0
-) -> PeerFit:
-    """Fit NMF with the truncated Cauchy loss ``log(1 + (r / scale)**2)`` of entries.
+def truncated_cauchy_nmf(X: np.ndarray, rank: int, start: np.ndarray | None = None) -> np.ndarray:
+    """Return the basis of NMF with the truncated Cauchy loss ``log(1 + (r / scale)**2)``.
 
     Guan, Liu, Zhang, Tao and Davis, *Truncated Cauchy non-negative matrix factorization*, IEEE
     Trans. Pattern Anal. Mach. Intell. 41(1), 2019: half-quadratic weights, the scale by Nagy's
     algorithm, truncation by the three-sigma rule feature by feature, all of them before every sweep
     of weighted HALS. The loss is not truncated in the first half of the sweeps, because a random
     start would otherwise decide which entries are good; this was better on all tables we tried.
-    Objectives use the current scale and truncation and cannot be compared with each other.
-
-    Parameters
-    ----------
-    X : ndarray (n_samples, n_features)
-    rank : int
-    start : ndarray (rank, n_features), optional
-        First basis; by default random, as published.
-    seed : int
+    ``start`` is the first basis (rank, n_features); by default it is random, as published.
     """
     V, known = _known_values(X)
-    codes, basis, _ = _random_start(V, known, rank, seed)
+    codes, basis, _ = _random_start(V, known, rank)
     tiny = TINY * V.max()
     if start is not None:
         basis = start.copy()
@@ -110,17 +91,14 @@ def truncated_cauchy_nmf(
     sizes = np.where(known, np.abs(V - codes @ basis), np.nan)
     scale = max(float(np.nanmedian(sizes)), tiny)
     updates = UPDATES[X.size > LARGE]
-    objectives = []
     for update in range(updates):
         scale = max(cauchy_scale(sizes[known], scale), tiny)
         cutoffs = truncation(sizes) if 2 * update >= updates else np.full(V.shape[1], np.inf)
         weights = 1.0 / (1.0 + (sizes / scale) ** 2)
         weights[~(sizes < cutoffs)] = 0.0
-        losses = np.log1p((np.minimum(sizes, cutoffs) / scale) ** 2)
-        objectives.append(float(np.nansum(losses)))
         differences = weighted_sweep(V, weights, codes, basis)
         sizes = np.where(known, np.abs(differences), np.nan)
-    return PeerFit(basis, codes, objectives)
+    return basis
 
 
 def weighted_sweep(
@@ -173,10 +151,10 @@ def _known_values(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _random_start(
-    V: np.ndarray, known: np.ndarray, rank: int, seed: int
+    V: np.ndarray, known: np.ndarray, rank: int
 ) -> tuple[np.ndarray, np.ndarray, np.random.Generator]:
     """Return uniform codes and basis whose product has the size of a typical entry."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     size = np.sqrt(max(float(np.median(V[known])), TINY * V.max(), 0.1 * V.mean()) / rank)
     codes = size * (0.5 + rng.random((len(V), rank)))
     basis = size * (0.5 + rng.random((rank, V.shape[1])))
