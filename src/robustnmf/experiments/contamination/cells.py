@@ -92,17 +92,13 @@ class Layout:
     baselines: tuple[str, ...]  # methods that ours has to be better than
     oracle: str = ""  # a method that uses the true bad samples, compared separately
 
-    def part_of(self, scenario: Scenario) -> str:
-        """Return the part of a scenario."""
-        if scenario.dataset not in self.tuned_datasets:
-            return "held out"
-        return "tuned" if scenario.seed in self.tuned_seeds else "other draws"
-
     def parts(self, rows: Iterable[Row]) -> dict[str, list[Row]]:
         """Split rows into tuned, other draws and held out, without empty parts."""
         parts: dict[str, list[Row]] = {"tuned": [], "other draws": [], "held out": []}
-        for row in rows:
-            parts[self.part_of(row[0])].append(row)
+        for scenario, score in rows:
+            tuned = "tuned" if scenario.seed in self.tuned_seeds else "other draws"
+            part = tuned if scenario.dataset in self.tuned_datasets else "held out"
+            parts[part].append((scenario, score))
         return {part: part_rows for part, part_rows in parts.items() if part_rows}
 
     def methods(self, rows: Sequence[Row]) -> list[str]:

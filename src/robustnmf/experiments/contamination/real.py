@@ -14,14 +14,7 @@ import numpy as np
 from robustnmf.datasets._base import DataDir
 from robustnmf.experiments.contamination import entry_methods, real_tables, sample_methods
 from robustnmf.experiments.contamination.cells import failures, met, number_cells
-from robustnmf.experiments.contamination.real_tables import (
-    ENTRY_KINDS,
-    FLOOR,
-    MAIN,
-    SAMPLE_KINDS,
-    Kind,
-    Kinds,
-)
+from robustnmf.experiments.contamination.real_tables import ENTRY_KINDS, MAIN, SAMPLE_KINDS, Kind
 from robustnmf.experiments.contamination.sample_methods import RANKED_BY, REAL_FIRST
 from robustnmf.experiments.contamination.scenario import Scenario
 from robustnmf.experiments.contamination.study import Plan, Row, Study
@@ -42,7 +35,7 @@ Values = dict[Kind, dict[str, list[float]]]
 
 
 def plan(
-    kinds: Kinds, half: str = "even", *, quick: bool = False, data_dir: DataDir = None
+    kinds: Sequence[Kind], half: str = "even", *, quick: bool = False, data_dir: DataDir = None
 ) -> Plan:
     """Plan a run on the tables at even or at odd positions; every eighth of them if quick."""
     names = real_tables.names_of(half, quick=quick, data_dir=data_dir)
@@ -129,7 +122,9 @@ def _auroc_outcome(areas: Values) -> Outcome:
     )  # fmt: skip
 
 
-def values_of(rows: Sequence[Row], name: str, kinds: Kinds, methods: Sequence[str]) -> Values:
+def values_of(
+    rows: Sequence[Row], name: str, kinds: Sequence[Kind], methods: Sequence[str]
+) -> Values:
     """Collect a score of all tables by kind and method; kinds are sorted by name and share."""
     order = list(dict(kinds))
     found = {(scenario.corruption, scenario.share) for scenario, _ in rows}
@@ -211,7 +206,7 @@ REAL = Study(
     {GROUP: sample_methods.real_methods},
     sample_outcomes,
     ("sample_methods.py", "real_tables.py"),
-    FLOOR,
+    real_tables.FLOOR,
 )
 REAL_ENTRIES = Study(
     "contamination-real-entries",
@@ -224,5 +219,5 @@ REAL_ENTRIES = Study(
     {GROUP: entry_methods.real_methods},
     entry_outcomes,
     ("entry_methods.py", "real_tables.py"),
-    FLOOR,
+    real_tables.FLOOR,
 )

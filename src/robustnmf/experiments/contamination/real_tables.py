@@ -116,8 +116,6 @@ FLOOR = 1e-4
 Kind = tuple[str, float]
 """A way to corrupt a table, and the share of bad samples or entries."""
 
-Kinds = tuple[Kind, ...]
-
 Spoiler = Callable[[np.ndarray, np.ndarray, np.random.Generator], np.ndarray]
 """Returns bad samples for the rows (n_bad,) of a table (n_samples, n_features)."""
 
@@ -160,10 +158,10 @@ SPOILERS: dict[str, Spoiler] = {
     "saturated": saturated,
 }  # fmt: skip
 
-MAIN: Kinds = (
+MAIN: tuple[Kind, ...] = (
     ("clean", 0.0), ("noise", 0.15), ("shuffled", 0.15), ("swapped", 0.15), ("noise", 0.35),
 )  # fmt: skip
-SAMPLE_KINDS: Kinds = (
+SAMPLE_KINDS: tuple[Kind, ...] = (
     *MAIN, ("scaled", 0.15), ("saturated", 0.15), *((name, 0.05) for name in list(SPOILERS)[1:]),
     *((name, 0.4) for name in list(SPOILERS)[2:]),
 )  # fmt: skip
@@ -173,7 +171,7 @@ SAMPLE_KINDS: Kinds = (
 LARGEST_ENTRIES = 1200
 """Maximum number of samples of a table with bad entries: the published methods are slow."""
 
-ENTRY_KINDS: Kinds = (
+ENTRY_KINDS: tuple[Kind, ...] = (
     ("clean", 0.0), ("large", 0.03), ("large", 0.1), ("extreme", 0.08), ("missing", 0.1),
     ("mixed", 0.1),
 )  # fmt: skip

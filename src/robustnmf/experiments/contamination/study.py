@@ -17,10 +17,9 @@ import numpy as np
 from joblib import Parallel, delayed, parallel_config
 
 from robustnmf.datasets._base import DataDir
-from robustnmf.experiments import database
 from robustnmf.experiments.contamination.judge import Groups, Judge, Score
 from robustnmf.experiments.contamination.scenario import EMBEDDED, Data, Draw, Scenario
-from robustnmf.experiments.database import Database, digest_of
+from robustnmf.experiments.database import Database, code_version, digest_of
 from robustnmf.experiments.outcome import Outcome
 from robustnmf.experiments.reproduce import is_available
 from robustnmf.experiments.trial import IDLE_SECONDS, machine_of
@@ -128,7 +127,7 @@ class ScenarioStore(Database):
 
     def __init__(self, path: str | Path, code: tuple[str, ...]):
         super().__init__(path)
-        self.code = database.code_version(*(f"experiments/contamination/{name}" for name in code))
+        self.code = code_version(*(f"experiments/contamination/{name}" for name in code))
 
     def key_of(self, scenario: Scenario, group: str) -> str:
         """Return the digest of all that the scores of a group depend on."""
