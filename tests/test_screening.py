@@ -355,3 +355,14 @@ def test_a_majority_covers_half_of_the_samples_whatever_their_energies():
     fitted = SimpleNamespace(penalised_energies=energies, weighting=Trimmed(1.0, 1.0, 8.0, 0.0))
     majority = Majority(fitted, ones, ones, 1.0)
     assert majority.accepted.sum() >= 20
+
+
+def test_rows_of_a_large_table_decide_as_if_drawn_from_all_of_it():
+    """Rejected rows are drawn again, more of them than of the others; that must not weigh them."""
+    rng = np.random.default_rng(2)
+    shares = [0.5, 0.25, 0.12, 0.06, 0.03, 0.02, 0.015, 0.005]
+    labels = rng.choice(8, 10_000, p=shares)
+    clusters = np.kron(np.eye(8), np.ones(10)) * rng.gamma(2.0, 0.5, size=(8, 80))
+    sizes, noise = rng.gamma(9.0, 1 / 9, size=(10_000, 1)), rng.standard_normal((10_000, 80))
+    model = RobustNMF(8, random_state=0).fit(clusters[labels] * sizes * np.exp(0.1 * noise))
+    assert model.outliers_.mean() < 0.01

@@ -116,7 +116,7 @@ def warn_of_outliers(plan: FitPlan, screening: Screening, result: FitResult) -> 
         what = f"{left_out:.0f} of {total:.0f} samples, which can be a group of good ones"
     else:
         return
-    facts = "" if np.isnan(gain) else f" The others are predicted {gain:.0%} better without them."
+    facts = f" The others are predicted {gain:.0%} better without them." if gain > 0 else ""
     if decision.isolated:
         facts += " Samples far from all others were not used to learn the components."
     enough = enough_components(screening.sample, plan.problem, rank, engine.scale)

@@ -5,13 +5,13 @@ component fits such a group better than it fits the other rows. Here no row has 
 row of median norm (a row of norm r has the weight :math:`\min(1, (r_{med} / r)^2)`). The subspace
 grows from one dimension to k, and meanwhile only the majority of the rows, whose distances from it
 are similar, has weight. The interval of distances with weight grows from round to round; a round
-computes the same two products as a pass.
+computes the same two products as a pass. Of a large X, a few thousand rows are enough.
 """
 
 from __future__ import annotations
 
-from robustnmf.arrays import Array, Block, at_least, eps, namespace
-from robustnmf.engine import Engine
+from robustnmf.arrays import Array, Block, at_least, eps, floored, namespace, on_device_of
+from robustnmf.engine import Engine, draw_rows
 from robustnmf.inits.plain import (
     Counts,
     fill_zeros,
@@ -28,8 +28,29 @@ FIRST, GROWING, LAST = 2, 10, 2
 """Rounds without robust weights, with a growing subspace, and with all dimensions."""
 
 
+ROWS, ROWS_PER_COMPONENT = 3000, 10
+"""Number of rows that are drawn from X if it has more than twice as many, and the least number for
+each component."""
+
+
 def robust(engine: Engine, k: int, seed: int) -> tuple[list[Array], Array]:
     """Compute codes (rows, k) by block and basis (k, m) from a robust SVD, zeros filled."""
+    count = max(ROWS, ROWS_PER_COMPONENT * k)
+    if engine.shape[0] <= 2 * count or engine.mean() == 0:
+        return _from_all_rows(engine, k, seed)
+    drawn = draw_rows(engine, count).engine(engine.scale, like=engine.like)
+    basis = on_device_of(engine.like, _from_all_rows(drawn, k, seed)[1], engine.like.dtype)
+    xp = namespace(basis)
+    sizes = k * floored(xp.sqrt(xp.sum(basis**2, axis=1)))
+
+    def divide(block: Block, _: None) -> tuple[Array, None]:
+        return xp.astype(block.sq_norms**0.5, basis.dtype)[:, None] / sizes, None
+
+    return _encode(engine, engine.map_blocks(divide, data=False)[0], basis), basis
+
+
+def _from_all_rows(engine: Engine, k: int, seed: int) -> tuple[list[Array], Array]:
+    """Compute codes and basis from a robust SVD of all rows."""
     typical = engine.typical_size()
 
     def cap(block: Block, _: None) -> tuple[Array, None]:

@@ -107,13 +107,18 @@ def decide(
     if min((candidates[-1] & half).sum() for half in halves) < fewest / 4:
         return Decision(is_accepted)  # one huge entry makes all keys equal
     errors, ratio = _errors(table, chosen, problem, rank, candidates, halves)
-    best = 0 if (1.0 - GAIN) * errors[0] < errors[1] and ratio < DESCRIBED else 1
+    is_harmless = (1.0 - GAIN) * errors[0] < errors[1] and ratio < DESCRIBED
+    # A group without which the core is described worse is of its kind.
+    is_group = np.count_nonzero(~keep) >= SMALLEST
+    is_needed = is_group and bool(errors[0] < (1.0 - GAIN) * errors[1])
+    best = 0 if is_harmless or is_needed else 1
     for i in range(2, len(candidates)):
         if errors[i] < (1.0 - GAIN) * errors[best]:
             best = i
     gain = 1.0 - errors[best] / errors[0]
     if best == 0:
-        accepted[:most] = True  # cutoffs that cover these cover others of their kind
+        # If they are only harmless, a few: cutoffs that cover these cover others of their kind.
+        accepted[: None if is_needed else most] = True
         return Decision(accepted[place], gain, ratio, everyone=True)
     if best == 1:
         return Decision(is_accepted, gain, ratio)

@@ -128,18 +128,21 @@ def _screen(
     table = sample.without_repeats().engine(engine.scale, fill, engine.like)
     majority = fit_majority(table, problem, rank)
     good, rejected = sample.take(majority.accepted), sample.take(~majority.accepted)
+    all_good, all_rejected = good, rejected  # the same rows with weights that sum to those of X
     if sample.total > float(sample.weight.sum()) * (1 + 1e-9):  # there are more rows than drawn
-        is_rejected = _rejection_rule(engine, problem, majority)
-        good = good.representative()
-        rejected = draw_rows(engine, ROWS, is_rejected).representative()
+        rejected = draw_rows(engine, ROWS, _rejection_rule(engine, problem, majority))
+        all_good = sample.representative().take(majority.accepted)
+        all_rejected = rejected.representative()
     typical = majority.cutoffs.lower_cutoffs(STRICTER, majority.unit)
     groups = find_groups(rejected, good, problem, majority.fitted.basis, engine.scale, typical)
     pool, is_member = good.joined(rejected), np.zeros(len(good) + len(rejected), dtype=bool)
     is_member[len(good) :] = groups.members
     is_accepted = is_member.copy()
     is_accepted[: len(good)] = True
+    # The rows with the smallest keys, by which it is decided, are drawn equally from all of X.
     decision = decide(pool, is_accepted, is_member, problem, rank, engine.scale)
-    table = pool.take(decision.kept).engine(engine.scale, fill, engine.like)
+    kept = all_good.joined(all_rejected).take(decision.kept)
+    table = kept.engine(engine.scale, fill, engine.like)
     coverage = WITHOUT_ISOLATED if decision.isolated else USUAL
     if decision.everyone:
         coverage = EVERYONE
@@ -147,7 +150,7 @@ def _screen(
         table, problem, rank, init, seeds, int(decision.kept[: len(good)].sum()), coverage,
         majority.fitted.basis,
     )  # fmt: skip
-    similar = float(rejected.weight[groups.similar].sum())
+    similar = float(all_rejected.weight[groups.similar].sum())
     return Screening(_start(engine, problem, bases), cutoffs, similar, sample, decision)
 
 
