@@ -15,8 +15,8 @@ MODELS = {
     "trimmed": RobustNMF(4),
     "random": RobustNMF(4, init="random"),
     "several starts": RobustNMF(4, weighting="entropy", init="random", n_init=3, tol=1e-3),
-    "multiplicative": RobustNMF(4, solver="mu", init="random"),
-    "extrapolated": RobustNMF(4, loss="kullback-leibler", init="random"),
+    "multiplicative": RobustNMF(4, solver="mu", weighting="l21", init="random"),
+    "extrapolated": RobustNMF(4, loss="kullback-leibler", weighting="l21", init="random"),
     "entries": HuberRNMF(4),
 }
 
@@ -33,18 +33,36 @@ def table(tmp_path):
     return path
 
 
+@pytest.fixture
+def slots(monkeypatch):
+    """How many slots a block has after each of its visits."""
+    counts = []
+    put = stored.CodesStore._put
+
+    def counted(self, block, *arguments):
+        handle = put(self, block, *arguments)
+        counts.append(len(self.taken[block]))
+        return handle
+
+    monkeypatch.setattr(stored.CodesStore, "_put", counted)
+    return counts
+
+
 @ignore_warnings
 @pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("name", MODELS)
-def test_codes_equal_codes_in_memory(name, table, tmp_path):
-    model = MODELS[name].set_params(random_state=0, max_iter=60)
+def test_codes_equal_codes_in_memory_and_take_at_most_three_slots(name, table, tmp_path, slots):
+    """Codes of a pass, of the pass before, and new codes; starts need no more."""
+    model = MODELS[name].set_params(random_state=0, max_iter=30)
     expected, components = model.fit_transform(table), model.components_
+    assert not slots
     codes = model.fit_transform(table, codes_path=tmp_path / "codes.npy")
     assert isinstance(codes, np.memmap)
     np.testing.assert_allclose(model.components_, components, rtol=1e-10)
     np.testing.assert_allclose(codes, expected, rtol=1e-10)
     np.testing.assert_array_equal(np.load(tmp_path / "codes.npy"), codes)
     assert sorted(os.listdir(tmp_path)) == ["codes.npy", "x.npy"]
+    assert 1 < max(slots) <= 3
 
 
 @ignore_warnings
@@ -86,25 +104,6 @@ def test_slots_are_reused(tmp_path):
     assert store(0, codes + 2).slot == 0
     np.testing.assert_array_equal(places.loaded(new), codes + 1)
     places.close()
-
-
-@ignore_warnings
-@pytest.mark.usefixtures("small_blocks")
-@pytest.mark.parametrize("name", MODELS)
-def test_a_fit_uses_at_most_three_slots(name, table, tmp_path, monkeypatch):
-    """Codes of a pass, of the pass before, and new codes; starts need no more."""
-    counts = []
-    put = stored.CodesStore._put
-
-    def counted(self, block, *arguments):
-        handle = put(self, block, *arguments)
-        counts.append(len(self.taken[block]))
-        return handle
-
-    monkeypatch.setattr(stored.CodesStore, "_put", counted)
-    model = MODELS[name].set_params(random_state=0, max_iter=60)
-    model.fit(table, codes_path=tmp_path / "codes.npy")
-    assert 1 < max(counts) <= 3
 
 
 @ignore_warnings

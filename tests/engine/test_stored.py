@@ -1,6 +1,7 @@
 """X that is read block by block: same numbers as in memory, one read per pass, clear errors."""
 
 import os
+from functools import cache
 
 import numpy as np
 import pytest
@@ -69,10 +70,10 @@ MODELS = {
     "trimmed": RobustNMF(4),
     "entropy": RobustNMF(4, weighting="entropy"),
     "several starts": RobustNMF(4, weighting="entropy", init="random", n_init=2),
-    "divergence": RobustNMF(4, loss="kullback-leibler", init="nndsvda"),
+    "divergence": RobustNMF(4, loss="kullback-leibler", weighting="l21", init="nndsvda"),
     "entries": HuberRNMF(4),
     "mixtures": ConvexNMF(4),
-    "orthogonal": RobustNMF(4, structure="orthogonal", init="random"),
+    "orthogonal": RobustNMF(4, structure="orthogonal", weighting="l21", init="random"),
 }
 
 
@@ -86,12 +87,18 @@ def test_one_huge_entry_gives_the_same_units_and_fit_as_in_memory(loss):
     np.testing.assert_allclose(stored.components_, model.components_, rtol=1e-6)
 
 
+@cache
+def fit_in_memory():
+    return RobustNMF(4, random_state=0, max_iter=12, tol=0).fit(X)
+
+
+@pytest.mark.xdist_group("kinds of storage")
 @ignore_warnings
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_fit_is_the_same_for_every_kind_of_storage(kind, tmp_path):
-    expected = RobustNMF(4, random_state=0, max_iter=25, tol=0).fit(X)
+    expected = fit_in_memory()
     stored = kept(kind, X, tmp_path)
-    model = RobustNMF(4, random_state=0, max_iter=25, tol=0)
+    model = RobustNMF(4, random_state=0, max_iter=12, tol=0)
     codes = model.fit_transform(stored)
     np.testing.assert_allclose(model.components_, expected.components_, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(model.energies_, expected.energies_, rtol=1e-8)
@@ -107,7 +114,7 @@ def test_every_method_reads_stored_data(name, tmp_path):
     weights = np.random.default_rng(0).integers(0, 3, 600).astype(float)
     path = npy(X, tmp_path)
     fits = [
-        MODELS[name].set_params(random_state=0, max_iter=30, tol=0).fit(data, sample_weight=weights)
+        MODELS[name].set_params(random_state=0, max_iter=12, tol=0).fit(data, sample_weight=weights)
         .components_
         for data in (X, path)
     ]  # fmt: skip

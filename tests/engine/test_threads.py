@@ -75,10 +75,10 @@ def test_blas_threads_are_restored_also_after_an_error():
 
 def test_fits_in_several_threads_restore_blas_threads():
     results = {}
+    arguments = {"weighting": "entropy", "init": "random", "max_iter": 10, "tol": 0}
 
     def fit(seed):
-        model = RobustNMF(3, init="random", random_state=seed, max_iter=20, tol=0).fit(X)
-        results[seed] = model.components_
+        results[seed] = RobustNMF(3, random_state=seed, **arguments).fit(X).components_
 
     with threadpool_limits(2):
         before = blas_threads()
@@ -89,7 +89,7 @@ def test_fits_in_several_threads_restore_blas_threads():
             worker.join()
         assert blas_threads() == before
         for seed in range(2):
-            alone = RobustNMF(3, init="random", random_state=seed, max_iter=20, tol=0).fit(X)
+            alone = RobustNMF(3, random_state=seed, **arguments).fit(X)
             np.testing.assert_allclose(results[seed], alone.components_, rtol=1e-10)
 
 

@@ -6,24 +6,28 @@ import signal
 import subprocess
 import sys
 import time
+from functools import cache
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.utils._testing import ignore_warnings
 
 from robustnmf import ConvexNMF, HuberRNMF, RobustNMF
 from robustnmf.loop.checkpoint import Checkpoint
-from tests.problems import noisy_low_rank
+from tests.problems import law_over, noisy_low_rank
 
 X = noisy_low_rank(300, 20, 3, outliers=10)
 MODELS = {
     "trimmed": RobustNMF(3, max_iter=60, tol=0),
     "entropy": RobustNMF(3, weighting="entropy", max_iter=60),
     "several starts": RobustNMF(3, weighting="entropy", init="random", n_init=4, max_iter=200),
-    "extrapolated": RobustNMF(3, solver="mu-extrapolated", loss="kullback-leibler", max_iter=60),
+    "extrapolated": RobustNMF(
+        3, solver="mu-extrapolated", loss="kullback-leibler", weighting="l21", max_iter=60
+    ),
     "entries": HuberRNMF(3, max_iter=40),
     "mixtures": ConvexNMF(3, max_iter=40),
-    "penalties": RobustNMF(3, alpha_W=0.01, max_iter=40),
+    "penalties": RobustNMF(3, weighting="entropy", alpha_W=0.01, max_iter=40),
 }
 
 
@@ -44,24 +48,32 @@ def interrupt(monkeypatch, at):
     return lambda: monkeypatch.setattr(Checkpoint, "offer", offer)
 
 
+@cache
+def uninterrupted(name):
+    """A model of this name, fitted in one go, and its codes."""
+    model = clone(MODELS[name]).set_params(random_state=0)
+    return model, model.fit_transform(X)
+
+
 @ignore_warnings
-@pytest.mark.parametrize(
-    "at", [0, 25, *(pytest.param(at, marks=pytest.mark.extra) for at in (7, 38))]
+@law_over(
+    "name, at",
+    [(name, at) for name in MODELS for at in (0, 25, 7, 38)],
+    extra=lambda name, at: at in (7, 38),
+    group=lambda name, at: f"checkpoint {name}",
 )
-@pytest.mark.parametrize("name", MODELS)
 def test_a_resumed_fit_is_the_fit(name, at, tmp_path, monkeypatch):
     path = tmp_path / "fit.ckpt"
-    model = MODELS[name].set_params(random_state=0)
-    expected = model.fit_transform(X)
-    history, components = model.objective_history_, model.components_
+    whole, expected = uninterrupted(name)
+    model = clone(whole)
     stop = interrupt(monkeypatch, at)
     with pytest.raises(Interrupted):
         model.fit(X, checkpoint=path, checkpoint_every=0)
     stop()
     assert path.exists()
     codes = model.fit_transform(X, checkpoint=path, checkpoint_every=1000)
-    np.testing.assert_allclose(model.objective_history_, history, rtol=1e-12)
-    np.testing.assert_allclose(model.components_, components, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(model.objective_history_, whole.objective_history_, rtol=1e-12)
+    np.testing.assert_allclose(model.components_, whole.components_, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(codes, expected, rtol=1e-9, atol=1e-12)
     assert not path.exists()
 

@@ -134,7 +134,7 @@ def test_degenerate_data_give_finite_answers(name, data, rank):
 def test_exactly_low_rank_data_are_fitted(name, data):
     X = DEGENERATE[data]
     k = np.linalg.matrix_rank(X)
-    model = ESTIMATORS[name](k, random_state=0, max_iter=3000, tol=1e-7)
+    model = ESTIMATORS[name](k, random_state=0, max_iter=300, tol=1e-5)
     if hasattr(model, "cutoff"):
         model.set_params(cutoff=10.0)
     quiet(model, X)
@@ -262,7 +262,7 @@ def error_of_good_samples(X, huge, loss, container=np.asarray):
 
 @pytest.mark.parametrize("loss", DIVERGENCES, ids=str)
 def test_one_huge_entry_does_not_matter_to_divergences(loss):
-    X = 0.1 + noisy_low_rank(200, 20, 3, noise=0.05)
+    X = 0.1 + noisy_low_rank(80, 12, 3, noise=0.05)
     usual = error_of_good_samples(X, 1e3, loss)
     for huge in (1e40, 1e140):
         assert error_of_good_samples(X, huge, loss) == pytest.approx(usual, rel=0.05)
@@ -274,7 +274,7 @@ def test_one_huge_entry_does_not_matter_to_divergences(loss):
     ids=str,
 )
 def test_one_huge_entry_does_not_matter_to_divergences_in_float32(loss):
-    X = (0.1 + noisy_low_rank(200, 20, 3, noise=0.05)).astype(np.float32)
+    X = (0.1 + noisy_low_rank(80, 12, 3, noise=0.05)).astype(np.float32)
     usual = error_of_good_samples(X, 1e3, loss)
     assert error_of_good_samples(X, 1e20, loss) == pytest.approx(usual, rel=0.05)
 

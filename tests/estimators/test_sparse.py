@@ -3,10 +3,12 @@
 import itertools
 import tracemalloc
 import warnings
+from functools import cache
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.base import clone
 from sklearn.decomposition import NMF
 from sklearn.exceptions import ConvergenceWarning
 
@@ -37,12 +39,25 @@ def _quiet():
         yield
 
 
-@law_over("form, loss, init", itertools.product(FORMATS, SPARSE_LOSSES, ("random", "nndsvda")))
-def test_every_format_gives_the_numbers_of_dense_data(form, loss, init):
-    form, loss = getattr(sp, form), SPARSE_LOSSES[loss]
-    arguments = {"loss": loss, "init": init, "random_state": 0, "max_iter": 60}
-    dense, sparse = RobustNMF(3, **arguments), RobustNMF(3, **arguments)
-    codes = dense.fit_transform(X)
+@cache
+def dense_fit(loss, weighting, init):
+    """A model that is fitted to X as a dense table, and its codes."""
+    options = {"weighting": weighting, "init": init, "random_state": 0, "max_iter": 25}
+    model = RobustNMF(3, loss=SPARSE_LOSSES[loss], **options)
+    return model, model.fit_transform(X)
+
+
+@law_over(
+    "form, loss, how",
+    itertools.product(
+        FORMATS, SPARSE_LOSSES, (("trimmed", "random"), ("l21", "random"), ("l21", "nndsvda"))
+    ),
+    group=lambda form, loss, how: f"sparse {loss} {how}",
+)
+def test_every_format_gives_the_numbers_of_dense_data(form, loss, how):
+    form = getattr(sp, form)
+    dense, codes = dense_fit(loss, *how)
+    sparse = clone(dense)
     # Factors that run on carry the rounding of one pass further into the next.
     close = {"rtol": 1e-7, "atol": 1e-8}
     np.testing.assert_allclose(sparse.fit_transform(form(X)), codes, **close)
@@ -165,18 +180,23 @@ def test_losses_that_are_not_linear_at_zero_read_a_few_dense_rows(beta, structur
     assert 0 < max(sizes) < 60
 
 
-@pytest.mark.parametrize("beta", [-1.2, 0.0])
-def test_sparse_x_that_stores_no_zero_is_read_as_dense(beta):
+@pytest.mark.parametrize(("beta", "weighting"), [(-1.2, "l21"), (0.0, "trimmed")])
+def test_sparse_x_that_stores_no_zero_is_read_as_dense(beta, weighting):
     whole = X + 0.1
-    options = {"loss": Beta(beta), "random_state": 0, "max_iter": 15, "tol": 0}
+    options = {"loss": Beta(beta), "weighting": weighting, "max_iter": 15, "tol": 0}
+    options |= {"random_state": 0}
     dense, sparse = (RobustNMF(3, **options).fit(table) for table in (whole, sp.csr_array(whole)))
     np.testing.assert_allclose(sparse.components_, dense.components_, rtol=1e-6, atol=1e-9)
-    huber = [HuberRNMF(3, random_state=0).fit(table) for table in (whole, sp.csc_array(whole))]
-    np.testing.assert_allclose(huber[1].components_, huber[0].components_, rtol=1e-6, atol=1e-9)
     table = sp.csr_array(whole)
     table.data[5] = 0.0
     with pytest.raises(ValueError, match="needs X > 0"):
         RobustNMF(3, loss=Beta(beta)).fit(table)
+
+
+def test_weights_of_entries_read_sparse_x_that_stores_no_zero_as_dense():
+    model = HuberRNMF(3, random_state=0, max_iter=20)
+    dense, sparse = (clone(model).fit(table) for table in (X + 0.1, sp.csc_array(X + 0.1)))
+    np.testing.assert_allclose(sparse.components_, dense.components_, rtol=1e-6, atol=1e-9)
 
 
 def test_ranks_of_sparse_x_are_compared_for_losses_that_are_not_linear_at_zero():

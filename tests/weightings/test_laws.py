@@ -12,44 +12,44 @@ every = pytest.mark.parametrize("weighting", ALL_VARIANTS, ids=repr)
 ENERGIES = st.lists(st.floats(1e-6, 1e6), min_size=1, max_size=30).map(np.array)
 
 
-@every
 @given(z=st.lists(st.floats(1e-3, 1e3), min_size=1, max_size=30).map(np.array))
-def test_weights_are_the_gradient_of_value(weighting, z):
-    # The slope of a concave function lies between the forward and the backward difference
-    # for any step. Rounding errors of a difference are n eps * size / step, with the size of
-    # the terms of phi (parameters are at most 33 here).
-    weights, value = weighting.weights(z), weighting.value(z)
-    size = abs(value) + weights @ z + 33
-    step = 1e-5 * z
-    for i in range(len(z)):
-        up, down = z.copy(), z.copy()
-        up[i] += step[i]
-        down[i] -= step[i]
-        slack = 3e-15 * len(z) * size / step[i] + 1e-12 * weights[i]
-        forward = (weighting.value(up) - value) / step[i]
-        backward = (value - weighting.value(down)) / step[i]
-        assert forward - slack <= weights[i] <= backward + slack
+def test_weights_are_the_gradient_of_value(z):
+    for weighting in ALL_VARIANTS:
+        # The slope of a concave function lies between the forward and the backward difference
+        # for any step. Rounding errors of a difference are n eps * size / step, with the size of
+        # the terms of phi (parameters are at most 33 here).
+        weights, value = weighting.weights(z), weighting.value(z)
+        size = abs(value) + weights @ z + 33
+        step = 1e-5 * z
+        for i in range(len(z)):
+            up, down = z.copy(), z.copy()
+            up[i] += step[i]
+            down[i] -= step[i]
+            slack = 3e-15 * len(z) * size / step[i] + 1e-12 * weights[i]
+            forward = (weighting.value(up) - value) / step[i]
+            backward = (value - weighting.value(down)) / step[i]
+            assert forward - slack <= weights[i] <= backward + slack, weighting
 
 
-@every
 @given(z=ENERGIES, seed=st.integers(0, 99))
-def test_value_is_concave_and_increasing(weighting, z, seed):
-    other = z * np.random.default_rng(seed).lognormal(0, 2, size=len(z))
-    values = weighting.value(z), weighting.value(other)
-    slack = 1e-12 * (max(map(abs, values)) + weighting.weights(z) @ z)
-    assert weighting.value((z + other) / 2) >= np.mean(values) - slack
-    assert weighting.value(np.maximum(z, other)) >= max(values) - slack
+def test_value_is_concave_and_increasing(z, seed):
+    for weighting in ALL_VARIANTS:
+        other = z * np.random.default_rng(seed).lognormal(0, 2, size=len(z))
+        values = weighting.value(z), weighting.value(other)
+        slack = 1e-12 * (max(map(abs, values)) + weighting.weights(z) @ z)
+        assert weighting.value((z + other) / 2) >= np.mean(values) - slack, weighting
+        assert weighting.value(np.maximum(z, other)) >= max(values) - slack, weighting
 
 
-@every
 @given(z=ENERGIES)
-def test_importances_sum_to_one_and_fall_with_the_energy(weighting, z):
-    importances = weighting.importances(z)
-    assert importances.sum() == pytest.approx(1.0, abs=1e-12)
-    assert np.all(importances >= 0)
-    assert np.all(np.diff(importances[np.argsort(z)]) <= 1e-15)
-    size = effective_sample_size(importances)
-    assert 1 - 1e-9 <= size <= len(z) * (1 + 1e-9)
+def test_importances_sum_to_one_and_fall_with_the_energy(z):
+    for weighting in ALL_VARIANTS:
+        importances = weighting.importances(z)
+        assert importances.sum() == pytest.approx(1.0, abs=1e-12), weighting
+        assert np.all(importances >= 0), weighting
+        assert np.all(np.diff(importances[np.argsort(z)]) <= 1e-15), weighting
+        size = effective_sample_size(importances)
+        assert 1 - 1e-9 <= size <= len(z) * (1 + 1e-9), weighting
 
 
 @every
@@ -79,33 +79,34 @@ def test_equal_energies_have_equal_importances(weighting):
     assert np.ptp(weighting.importances(np.full(7, 0.3))) == 0
 
 
-@every
 @given(z=ENERGIES, factor=st.floats(1e-3, 1e3))
-def test_rescaled_energies_give_an_equivalent_weighting(weighting, z, factor):
-    rescaled = weighting.rescaled(factor)
-    expected = factor**weighting.degree * weighting.value(z)
-    slack = 1e-10 * abs(expected) + 1e-12 * factor
-    assert abs(rescaled.value(factor * z) - expected) <= slack
-    np.testing.assert_allclose(
-        rescaled.importances(factor * z), weighting.importances(z), rtol=1e-9, atol=1e-15
-    )
+def test_rescaled_energies_give_an_equivalent_weighting(z, factor):
+    for weighting in ALL_VARIANTS:
+        rescaled = weighting.rescaled(factor)
+        expected = factor**weighting.degree * weighting.value(z)
+        slack = 1e-10 * abs(expected) + 1e-12 * factor
+        assert abs(rescaled.value(factor * z) - expected) <= slack, weighting
+        np.testing.assert_allclose(
+            rescaled.importances(factor * z), weighting.importances(z), rtol=1e-9, atol=1e-15,
+            err_msg=repr(weighting),
+        )  # fmt: skip
 
 
-@every
 @given(z=ENERGIES, cut=st.integers(0, 30))
-def test_objective_sums_of_blocks_merge_to_those_of_all_rows(weighting, z, cut):
-    def objective_sums(part):
+def test_objective_sums_of_blocks_merge_to_those_of_all_rows(z, cut):
+    def objective_sums(weighting, part):
         return weighting.weigh(part[None], np.ones(len(part))).objective_sums
 
     cut = cut % len(z)
-    whole = objective_sums(z)
-    merged = objective_sums(z[:cut]).merge(objective_sums(z[cut:])) if cut else whole
-    # A soft minimum can be almost zero, with terms as large as its parameter (about 1).
-    values = weighting.value_of(merged), weighting.value_of(whole)
-    np.testing.assert_allclose(*values, rtol=1e-12, atol=1e-13)
-    np.testing.assert_allclose(
-        weighting.shifted_value_of(merged), weighting.shifted_value_of(whole), rtol=1e-9
-    )
+    for weighting in ALL_VARIANTS:
+        whole = merged = objective_sums(weighting, z)
+        if cut:
+            merged = objective_sums(weighting, z[:cut]).merge(objective_sums(weighting, z[cut:]))
+        # A soft minimum can be almost zero, with terms as large as its parameter (about 1).
+        values = weighting.value_of(merged), weighting.value_of(whole)
+        np.testing.assert_allclose(*values, rtol=1e-12, atol=1e-13, err_msg=repr(weighting))
+        values = weighting.shifted_value_of(merged), weighting.shifted_value_of(whole)
+        np.testing.assert_allclose(*values, rtol=1e-9, err_msg=repr(weighting))
 
 
 @every
