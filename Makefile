@@ -101,7 +101,7 @@ installed:
 # The oldest releases that are allowed, and nothing optional.
 oldest:
 	rm -rf $(VENV)/oldest && $(PYTHON) -m venv $(VENV)/oldest
-	$(VENV)/oldest/bin/python -m pip install --quiet --editable ".[test-core]" $(OLDEST)
+	$(VENV)/oldest/bin/python -m pip install --quiet --no-compile --editable ".[test-core]" $(OLDEST)
 	$(ALONE) $(VENV)/oldest/bin/python -m pytest $(SHARED) -m "not extra" $(OF_OLDEST)
 
 # One stamp per set of extras, renewed when the project file changes. Python compiles what it imports; to
@@ -115,19 +115,19 @@ $(VENV)/.test: pyproject.toml | $(VENV)/bin/python
 	@touch $@
 
 $(VENV)/.check: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --editable ".[check]"
+	$(BIN)/python -m pip install --quiet --no-compile --editable ".[check]"
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --editable ".[dev]"
+	$(BIN)/python -m pip install --quiet --no-compile --editable ".[dev]"
 	@touch $@
 
 $(VENV)/.bench: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --editable ".[dev,bench]"
+	$(BIN)/python -m pip install --quiet --no-compile --editable ".[dev,bench]"
 	@touch $@
 
 $(VENV)/.docs: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --editable ".[docs]"
+	$(BIN)/python -m pip install --quiet --no-compile --editable ".[docs]"
 	@touch $@
 
 $(VENV)/bin/python:
