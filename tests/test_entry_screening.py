@@ -1,6 +1,7 @@
 """Bad entries: found, ignored, repaired; and good tables stay as they are."""
 
 import warnings
+from functools import cache
 
 import numpy as np
 import pytest
@@ -24,6 +25,16 @@ def spoiled(share=0.05, n=200, m=24, seed=0, factor=8.0):
 
 def fitted(X, loss="truncated", **options):
     return RobustNMF(3, loss=loss, **{"random_state": 0} | options).fit(X)
+
+
+@cache
+def shared_fit(share=0.05, loss="truncated"):
+    """A table with this share of bad entries, and a model that several tests look at."""
+    dirty = spoiled(share)[1]
+    return dirty, fitted(dirty, loss)
+
+
+sharing = pytest.mark.xdist_group("fits to bad entries")
 
 
 @pytest.mark.parametrize("weighting", ["uniform", "l21", "trimmed"])
@@ -63,10 +74,10 @@ def test_clusters_are_not_taken_for_bad_entries():
     assert (model.entry_weights(X) < 0.1).mean() < 0.02
 
 
+@sharing
 def test_the_objective_is_fixed_and_never_rises():
-    _, dirty, _ = spoiled(0.1)
     for loss in ("truncated", "huber"):
-        history = fitted(dirty, loss).objective_history_
+        history = shared_fit(0.1, loss)[1].objective_history_
         assert np.all(np.diff(history) <= 1e-9 * history[0])
 
 
@@ -92,9 +103,10 @@ def test_missing_values_and_bad_entries_together():
     assert np.median(np.abs(repaired - clean)[unknown]) < 0.05 * clean.std()
 
 
+@sharing
 def test_units_of_x_do_not_matter():
-    _, dirty, _ = spoiled(0.1)
-    one, other = fitted(dirty), fitted(1024 * dirty)
+    dirty, one = shared_fit(0.1)
+    other = fitted(1024 * dirty)
     np.testing.assert_allclose(other.loss_.cutoff, 1024 * one.loss_.cutoff, rtol=1e-6)
     np.testing.assert_allclose(
         other.inverse_transform(other.transform(1024 * dirty)),
@@ -111,12 +123,12 @@ def test_weights_of_samples_count_as_repetitions():
     np.testing.assert_allclose(weighted.components_, repeated.components_, rtol=1e-4, atol=1e-4)
 
 
+@sharing
 def test_files_and_dask_agree_with_memory(tmp_path):
     da = pytest.importorskip("dask.array", reason="Dask is not installed")
-    _, dirty, _ = spoiled(0.1)
+    dirty, memory = shared_fit(0.1)
     path = tmp_path / "table.npy"
     np.save(path, dirty)
-    memory = fitted(dirty)
     for X in (path, da.from_array(dirty, chunks=(64, -1))):
         model = fitted(X)
         np.testing.assert_allclose(model.components_, memory.components_, rtol=1e-8, atol=1e-10)
@@ -146,13 +158,17 @@ def test_cutoffs_may_be_given_and_models_saved(cutoff, tmp_path):
     assert np.array_equal(again.entry_weights(dirty), model.entry_weights(dirty))
 
 
-def test_a_saved_model_keeps_automatic_cutoffs(tmp_path):
-    _, dirty, _ = spoiled(0.05)
-    model = fitted(dirty, "huber")
+@sharing
+@pytest.mark.parametrize("loss", ["huber", "truncated"])
+def test_a_saved_model_keeps_automatic_cutoffs_and_usual_values(loss, tmp_path):
+    dirty, model = shared_fit(loss=loss)
+    if loss == "truncated":
+        assert np.asarray(model.loss_.usual).shape == (2, dirty.shape[1])
     model.save(tmp_path / "model.rnmf")
     again = robustnmf.load(tmp_path / "model.rnmf")
     assert np.array_equal(again.loss_.cutoff, model.loss_.cutoff)
     assert np.array_equal(again.transform(dirty), model.transform(dirty))
+    np.testing.assert_array_equal(again.entry_weights(dirty), model.entry_weights(dirty))
 
 
 def test_entry_weights_need_parts_that_weigh_entries():
@@ -175,7 +191,7 @@ def test_sparse_x_is_refused_with_the_reason():
 
 
 def test_the_rank_is_found_in_spite_of_bad_entries():
-    _, dirty, _ = spoiled(0.05)
+    _, dirty, _ = spoiled(0.05, n=120)
     selection = select_rank(
         dirty, [1, 2, 3, 4], loss="truncated", weighting="uniform", n_folds=2, random_state=0
     )
@@ -247,10 +263,10 @@ def test_outliers_are_found_under_losses_that_bad_entries_cannot_raise(loss):
         np.testing.assert_array_equal(RobustNMF(4, loss=loss).fit(X).outliers_, bad)
 
 
+@sharing
 @pytest.mark.parametrize("loss", ["truncated", "huber"])
 def test_a_few_gross_entries_make_no_row_an_outlier(loss):
-    _, dirty, _ = spoiled(0.05)
-    assert fitted(dirty, loss).outliers_.mean() <= 0.02
+    assert shared_fit(loss=loss)[1].outliers_.mean() <= 0.02
 
 
 @pytest.mark.parametrize("loss", [TruncatedLoss(1e6), HuberLoss(1e6)], ids=str)
@@ -268,15 +284,6 @@ def test_good_entries_of_features_that_nothing_predicts_stay():
     X = np.column_stack([X / X.max(axis=0), rng.random(300) < 0.2])
     weights = RobustNMF(2, loss="truncated", random_state=0).fit(X).entry_weights(X)
     assert (weights[:, -1] > 0.9).all()
-
-
-def test_usual_values_are_kept_in_a_saved_model(tmp_path):
-    _, dirty, _ = spoiled(0.05)
-    model = fitted(dirty, "truncated")
-    assert np.asarray(model.loss_.usual).shape == (2, dirty.shape[1])
-    model.save(tmp_path / "model.rnmf")
-    again = robustnmf.load(tmp_path / "model.rnmf")
-    np.testing.assert_array_equal(again.entry_weights(dirty), model.entry_weights(dirty))
 
 
 def warnings_of(X, rank):
@@ -299,9 +306,9 @@ def test_users_are_warned_of_scattered_bad_entries_although_their_samples_are_le
     assert "far above" not in warnings_of(noise, 2)
 
 
+@sharing
 def test_drawn_rows_may_be_several_blocks(monkeypatch):
-    X = spoiled()[1]
-    expected = fitted(X)
+    X, expected = shared_fit()
     monkeypatch.setattr(memory, "BLOCK_BYTES", X.nbytes // 3)
     monkeypatch.setattr(memory, "WORTH_A_BLOCK", 1)
     np.testing.assert_allclose(fitted(X).components_, expected.components_, rtol=1e-6)
