@@ -82,7 +82,7 @@ def test_every_estimator_takes_nan(name):
 @pytest.mark.parametrize("weighting", ["uniform", pytest.param("entropy", marks=pytest.mark.extra)])
 def test_hidden_entries_of_low_rank_data_are_recovered(loss, weighting):
     rng = np.random.default_rng(0)
-    whole = rng.gamma(1.0, size=(80, 3)) @ rng.gamma(1.0, size=(3, 24))
+    whole = rng.gamma(1.0, size=(60, 3)) @ rng.gamma(1.0, size=(3, 20))
     hidden = rng.random(whole.shape) < 0.3
     model = RobustNMF(3, loss=loss, weighting=weighting, max_iter=2000, tol=1e-4)
     codes = quiet(model.fit_transform, np.where(hidden, np.nan, whole))
