@@ -30,7 +30,7 @@ def test_fit_transform_score_and_objective_agree(loss, weighting, structure, dat
     if option == "sample weights":
         weights = np.random.default_rng(0).integers(1, 4, size=len(X))
     model = RobustNMF(
-        3, loss=loss, weighting=weighting, structure=structure, random_state=0, max_iter=30,
+        3, loss=loss, weighting=weighting, structure=structure, random_state=0, max_iter=60,
         **(PENALTIES if option == "penalties" else {}),
     )  # fmt: skip
     with warnings.catch_warnings():
