@@ -94,7 +94,9 @@ def decide(
     )  # fmt: skip
     near, measured = Neighbourhood.of(chosen, table.blocks[0])
     limits = []
-    if 2.0 * weight[measured.is_usual].sum() >= weight.sum():
+    # Among fewer rows, those of a small cluster are as far from each other as outliers are.
+    are_enough = most >= 2 * SMALLEST
+    if are_enough and 2.0 * weight[measured.is_usual].sum() >= weight.sum():
         limits = [factor * near.limit for factor in FACTORS]
     candidates = [np.ones_like(keep), keep]
     in_group = member[:most] & measured.is_cohesive
