@@ -28,9 +28,10 @@ class RobustNMFDetector(SaveMixin, OutlierMixin, BaseEstimator):
     r"""Detect outliers: samples that components do not describe, or that are far from others.
 
     :class:`RobustNMF` learns components from the majority of the samples. A sample does not fit if
-    its reconstruction error :math:`z_i` is above the cutoffs of the fit (t, or r times the squared
-    norm of the sample). With few features, components describe almost any sample, so samples are
-    also compared with each other. The score sums three terms, and outliers have negative scores.
+    its reconstruction error :math:`z_i` is above one of the two cutoffs of the fit: t, or r times
+    the squared norm of the sample. With few features, components describe almost any sample, so
+    samples are also compared with each other. The score sums three terms, and outliers have
+    negative scores.
 
     Parameters
     ----------
@@ -38,8 +39,8 @@ class RobustNMFDetector(SaveMixin, OutlierMixin, BaseEstimator):
         Number of components, as in :class:`RobustNMF`. None: ten, or one third of the number of
         features for narrow tables. "auto": chosen from the data.
     contamination : "auto" or float in (0, 0.5], default="auto"
-        Share of outliers in the training data: samples with the lowest scores are outliers. "auto":
-        samples with negative scores are outliers.
+        Share of outliers in the training data. This share of the samples, with the lowest scores,
+        are outliers. "auto": samples with negative scores are outliers.
     loss : str or Loss, default="frobenius"
         As in :class:`RobustNMF`.
     max_iter : int, default=1000
@@ -77,16 +78,17 @@ class RobustNMFDetector(SaveMixin, OutlierMixin, BaseEstimator):
 
     .. math:: s_i = -\ln \frac{D_i^2}{(1.7 \Lambda)^2} - \max(e_i, 0) - m\, g_i.
 
-    1. :math:`D_i` is the Mahalanobis distance of the sample from the *core*: samples that fit and
-       that an isolation forest accepts, or that are a close group. :math:`\Lambda` is the 95th
-       percentile of the leave-one-out distances of the core. A ridge allows more features than
-       samples.
+    1. :math:`D_i` is the Mahalanobis distance of the sample from the *core*. Samples of the core
+       fit, and an isolation forest accepts them or they form a close group. :math:`\Lambda` is
+       the 95th percentile of the leave-one-out distances of the core. A ridge allows more features
+       than samples.
     2. :math:`e_i = \max(\ln (z_i / t), \ln (z_i / (r |x_i|^2)))` compares the reconstruction
        error with the cutoffs.
-    3. :math:`g_i = \ln (d_i / (1.7\, \ell)) + 20 (f_i - \frac12)`, with the distance :math:`d_i`
-       to the fifth nearest of up to 500 samples, the 95th percentile :math:`\ell` of these
-       distances for usual samples, and the score :math:`f_i` of the isolation forest. The factor m
-       is the share of artificial outliers (samples with permuted features) that fit.
+    3. :math:`g_i = \ln (d_i / (1.7\, \ell)) + 20 (f_i - \frac12)` compares the sample with its
+       neighbours. :math:`d_i` is its distance to the fifth nearest of up to 500 samples,
+       :math:`\ell` is the 95th percentile of these distances for usual samples, and :math:`f_i`
+       is the score of the isolation forest. The factor m is the share of artificial outliers
+       (samples with permuted features) that fit.
 
     Features with negative values are shifted to start at zero (squared error only). If new data
     are below zero after the shift, the squares of these values are added to the reconstruction
