@@ -35,7 +35,8 @@ def pytest_collection_modifyitems(items):
         names = {*code.co_names, *code.co_consts} if code else set()
         imported = vars(item.module).values() if hasattr(item, "module") else ()
         names |= {value.__name__ for value in imported if inspect.ismodule(value)}
-        if "torch" in item.nodeid or "tensor" in item.nodeid:
+        names |= {package for package in NOT_IN_TEST if package in item.nodeid}
+        if "tensor" in item.nodeid:
             names.add("torch")
         for package in names.intersection(NOT_IN_TEST):
             item.add_marker(pytest.mark.torch if package == "torch" else pytest.mark.extra)
