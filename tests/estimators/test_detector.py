@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse
+from sklearn import config_context
 from sklearn.datasets import load_wine
 from sklearn.ensemble import IsolationForest
 from sklearn.metrics import roc_auc_score
@@ -210,3 +211,17 @@ def test_outliers_of_textbooks_are_found(name, outliers, rank):
     is_bad = np.isin(np.arange(len(table)), list(outliers))
     assert found[is_bad].all()
     assert found[~is_bad].sum() <= by_forest[~is_bad].sum()
+
+
+@pytest.mark.parametrize("shift", [0.0, 0.5])
+def test_an_explanation_is_a_frame_with_the_names_of_features_if_that_is_configured(shift):
+    pytest.importorskip("pandas")
+    X = load_wine(as_frame=True).data
+    X = X / X.max() - shift
+    detector = RobustNMFDetector(3, random_state=0).fit(X)
+    array = detector.explain(X[20:25])
+    with config_context(transform_output="pandas"):
+        frame = detector.explain(X[20:25])
+    assert list(frame.columns) == list(X.columns)
+    assert list(frame.index) == list(X.index[20:25])
+    np.testing.assert_array_equal(frame.to_numpy(), array)

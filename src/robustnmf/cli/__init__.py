@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 import sys
 from collections.abc import Sequence
@@ -38,6 +39,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         add(commands)
     options = parser.parse_args(arguments)
     options.arguments = list(sys.argv[1:] if arguments is None else arguments)
+    if sys.stderr.isatty():
+        logging.basicConfig(format="%(message)s")
+        logging.getLogger("robustnmf").setLevel(logging.INFO)
     try:
         return options.run(options)
     except ModuleNotFoundError as error:

@@ -8,13 +8,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse
+from sklearn import config_context
 from sklearn.base import BaseEstimator, OutlierMixin
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from robustnmf.arrays import as_float64, namespace, on_device_of, to_numpy, weighted_quantile
-from robustnmf.estimators.encoding import check_same_namespace
+from robustnmf.estimators.encoding import as_frame_if_asked, check_same_namespace
 from robustnmf.estimators.robust import RobustNMF
 from robustnmf.estimators.saving import SaveMixin
 from robustnmf.fitting import RankSelection, Seed, check_weights
@@ -223,7 +224,7 @@ class RobustNMFDetector(SaveMixin, OutlierMixin, BaseEstimator):
         xp = namespace(scores)
         return 1 - 2 * xp.astype(scores < 0, xp.int64)
 
-    def explain(self, X: Any) -> np.ndarray:
+    def explain(self, X: Any) -> Any:
         """Compute the contribution of every feature to the reconstruction error of every sample.
 
         See :meth:`RobustNMF.explain`.
@@ -234,11 +235,15 @@ class RobustNMFDetector(SaveMixin, OutlierMixin, BaseEstimator):
 
         Returns
         -------
-        contributions : ndarray (n_samples, n_features)
+        contributions : ndarray or DataFrame (n_samples, n_features)
+            A data frame after ``sklearn.set_config(transform_output="pandas")``.
         """
         inside, below = _shifted(self._checked(X), self.shift_)
-        contributions = self.estimator_.explain(inside)
-        return contributions if below is None else contributions - self._squared_unit * below**2
+        with config_context(transform_output="default"):
+            contributions = self.estimator_.explain(inside)
+        if below is not None:
+            contributions = contributions - self._squared_unit * below**2
+        return as_frame_if_asked(self, contributions, X)
 
     @property
     def components_(self) -> Any:

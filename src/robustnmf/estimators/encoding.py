@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -168,11 +169,7 @@ class EncodingMixin(TransformerMixin):
         """
         source = self._checked(X)
         contributions = explain_rows(self, source.dense_rows())
-        library = _get_output_config("transform", self)["dense"]
-        if library == "default":
-            return source.give_back(contributions)
-        adapter = ADAPTERS_MANAGER.adapters[library]
-        return adapter.create_container(contributions, X, columns=_check_feature_names_in(self))
+        return as_frame_if_asked(self, contributions, X, source.give_back)
 
     @available_if(_weighs_entries)
     def entry_weights(self, X: Any) -> np.ndarray:
@@ -329,6 +326,17 @@ def find_outliers(model: EncodingMixin, energies: np.ndarray, sizes: np.ndarray)
     # Compare with the weights of the fit, as all new samples can be outliers.
     weights = weighting.weights(np.concatenate([fitted, energies]))
     return weights[len(fitted) :] < LOST * weights[: len(fitted)].mean()
+
+
+def as_frame_if_asked(
+    model: Any, table: Any, X: Any, otherwise: Callable[[Any], Any] = lambda table: table
+) -> Any:
+    """Return a table (samples, features) as ``set_output`` or the configuration asks for it."""
+    library = _get_output_config("transform", model)["dense"]
+    if library == "default":
+        return otherwise(table)
+    adapter = ADAPTERS_MANAGER.adapters[library]
+    return adapter.create_container(table, X, columns=_check_feature_names_in(model))
 
 
 def explain_rows(model: EncodingMixin, rows: np.ndarray) -> np.ndarray:

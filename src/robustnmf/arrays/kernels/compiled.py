@@ -10,7 +10,9 @@ says what is in it, and there is no index.
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +56,18 @@ class _Cache(FunctionCache):
         self._cache_file = _NamedFiles(
             self._cache_path, self._impl.filename_base, self._impl.locator.get_source_stamp()
         )
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        loaded = super().load_overload(sig, target_context)
+        if loaded is None:
+            _announce()
+        return loaded
+
+
+@cache
+def _announce() -> None:
+    """Log that loops are compiled, in the first call."""
+    logging.getLogger("robustnmf").info("compiling, once; this takes a few seconds")
 
 
 def _digest(key: Any) -> str:
