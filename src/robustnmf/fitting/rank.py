@@ -237,18 +237,24 @@ def _errors(
     fixed = settings.fixed_components
     least = 1 if fixed is None else len(fixed)
     of_samples = np.empty((n_folds, 0, table.shape[0]))
-    size = SMALL_BATCH_RANKS if (table.nnz if is_sparse else table.size) <= SMALL else BATCH_RANKS
+    is_small = _is_small(table)
+    size = SMALL_BATCH_RANKS if is_small else BATCH_RANKS
     for batch in _batches(ranks, size):
         settings = replace(settings, n_components=max(int(batch[-1]), least))
-        more = run_fits(
-            partial(_errors_of_fold, settings, settled, batch, seed), enumerate(compute)
-        )
+        of_fold = partial(_errors_of_fold, settings, settled, batch, seed)
+        folds = enumerate(compute)  # threads would only wait for each other in a small table
+        more = [of_fold(fold) for fold in folds] if is_small else run_fits(of_fold, folds)
         of_samples = np.concatenate([of_samples, np.stack(more)], axis=1)
         errors = capped_mean(of_samples)
         _say(settings, f"errors of {ranks[0]} to {batch[-1]} components, of up to {ranks[-1]}")
         if has_risen(errors):
             break
     return errors
+
+
+def _is_small(table: Any) -> bool:
+    """Return whether calls cost more than the arithmetic."""
+    return bool((table.nnz if scipy.sparse.issparse(table) else table.size) <= SMALL)
 
 
 def _errors_of_fold(
@@ -381,7 +387,7 @@ def _fit_ranks(
     weightings = [settings.spec.weighting.rescaled(1.0 / plan.unit)] * len(ranks)
     fitted = fit(
         engine, problem, weightings, _stacked(starts), max_iter=settings.max_iter, tol=settings.tol,
-        solve_codes=False,
+        solve_codes=_is_small(X),
     )  # fmt: skip
     return plan, fitted
 
