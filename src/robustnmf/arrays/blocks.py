@@ -242,7 +242,7 @@ class Block:
 
     def divergence(self, name: str | None, approximation: Array, *, per_row: bool) -> Array | None:
         """Compute a divergence by a compiled loop (:meth:`Kernels.divergence`), if there is one."""
-        if name is None or not (self.is_complete_table or self.zeros_apart):
+        if name is None:
             return None
         return self.kernels.divergence(name, self.rows, self.unit, approximation, per_row)
 
@@ -425,11 +425,9 @@ class MaskedBlock(Block):
         return self.xp.matrix_transpose(codes) @ self.observed(part, codes)
 
     def divergence(self, name: str | None, approximation: Array, *, per_row: bool) -> Array | None:
-        if name is None:
-            return None
-        if per_row:  # loops know no missing entries, and where both tables agree the sum is zero
+        if name is not None and per_row:  # loops sum over all entries: equal ones add zero
             approximation = self.xp.where(self.known, approximation, self.values())
-        return self.kernels.divergence(name, self.rows, self.unit, approximation, per_row)
+        return super().divergence(name, approximation, per_row=per_row)
 
     def grams(self, curvature: Array, basis: Array) -> Array:
         return super().grams(self.observed(curvature, curvature), basis)

@@ -124,13 +124,13 @@ class Threads:
             yield pending.popleft().result()
 
 
-def run_fits(function: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
-    """Call a function that fits, for all items in parallel, each on a single thread."""
+def run_fits(fits: Iterable[Callable[[], Result]]) -> list[Result]:
+    """Call functions that fit in parallel, each on a single thread."""
 
-    def alone(item: Item) -> Result:
+    def alone(fit: Callable[[], Result]) -> Result:
         with one_of_many():
-            return function(item)
+            return fit()
 
     threads = Threads()
     with threads.open():
-        return list(threads.each(alone, items))
+        return list(threads.each(alone, fits))

@@ -241,9 +241,12 @@ def _errors(
     size = SMALL_BATCH_RANKS if is_small else BATCH_RANKS
     for batch in _batches(ranks, size):
         settings = replace(settings, n_components=max(int(batch[-1]), least))
-        of_fold = partial(_errors_of_fold, settings, settled, batch, seed)
-        folds = enumerate(compute)  # threads would only wait for each other in a small table
-        more = [of_fold(fold) for fold in folds] if is_small else run_fits(of_fold, folds)
+        folds = [
+            partial(of_fold, replace(settings, random_state=seed + fold), settled, ranks=batch)
+            for fold, of_fold in enumerate(compute)
+        ]
+        # Threads would only wait for each other in a small table.
+        more = [fold() for fold in folds] if is_small else run_fits(folds)
         of_samples = np.concatenate([of_samples, np.stack(more)], axis=1)
         errors = capped_mean(of_samples)
         _say(settings, f"errors of {ranks[0]} to {batch[-1]} components, of up to {ranks[-1]}")
@@ -255,18 +258,6 @@ def _errors(
 def _is_small(table: Any) -> bool:
     """Return whether calls cost more than the arithmetic."""
     return bool((table.nnz if scipy.sparse.issparse(table) else table.size) <= SMALL)
-
-
-def _errors_of_fold(
-    settings: FitSettings,
-    settled: Settled,
-    ranks: np.ndarray,
-    seed: int,
-    fold: tuple[int, Callable[..., np.ndarray]],
-) -> np.ndarray:
-    """Compute errors (ranks, samples) of a fold, given by its number and a function."""
-    number, compute = fold
-    return compute(replace(settings, random_state=seed + number), settled, ranks=ranks)
 
 
 def _batches(ranks: np.ndarray, size: int) -> list[np.ndarray]:

@@ -28,7 +28,7 @@ from robustnmf.loop.state import Fitted, State
 def finish(
     engine: Engine, problem: Problem, state: State, n_iter: int, tol: float, solve_codes: bool
 ) -> dict[int, Fitted]:
-    """Build the results of finished members, with the best codes for their basis if asked for.
+    """Build the results of finished members, with the best codes for their basis or the last.
 
     Importances belong to the last pass of the fit: the final codes can fit a sample exactly that
     had no more weight than others when the basis was learned.

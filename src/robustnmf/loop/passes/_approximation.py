@@ -226,8 +226,8 @@ class ApproximationPass(Pass):
                 return trial, cache, values, slopes
             step = xp.where(rises, 0.5 * step, step)
         step = xp.where(rises, 0 * step, step)
-        unchanged = codes + step[:, None] * (target - codes)
-        return unchanged, *self._at(block, unchanged, weighting)
+        moved = codes + step[:, None] * (target - codes)
+        return moved, *self._at(block, moved, weighting)
 
     def _at(
         self, block: Block, codes: Array, weighting: Batch
