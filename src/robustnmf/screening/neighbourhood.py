@@ -6,19 +6,29 @@ forest, and the Mahalanobis distance from usual samples.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
-from robustnmf.arrays import Array, Block, as_dense, on_device_of, to_numpy, weighted_quantile
+from robustnmf.arrays import (
+    Array,
+    Block,
+    arange_like,
+    as_dense,
+    on_device_of,
+    to_numpy,
+    weighted_quantile,
+)
 from robustnmf.arrays.forest import USUAL, IsolationForest
 from robustnmf.engine import Engine, InMemory, RowSample, draw_rows
 from robustnmf.loop.passes import BlockState
 
 REFERENCES, REFERENCE_NUMBERS = 500, 1_000_000
-"""Maximum numbers of rows to which distances are measured, and of entries of these rows."""
+"""Maximum numbers of rows to which distances are measured, and of entries of rows that are
+measured together."""
 
 NEIGHBOUR = 5
 """The isolation of a sample is its distance to the fifth nearest reference row."""
@@ -135,11 +145,21 @@ class Neighbourhood:
 
         Samples of a close group are much closer to each other than to usual samples.
         """
+        parts = [self._measure(part) for part in self._parts(block)]
+        return Measured(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
+
+    def _measure(self, block: Block) -> Measured:
         squares = _without_copies(self._sq_distances(block), block)
         isolation = _to_neighbour(squares)
         squares[:, self._unusual] = np.inf
         is_cohesive = isolation < COHESIVE * _to_neighbour(squares)
         return Measured(isolation, self._scores(block), is_cohesive)
+
+    def _parts(self, block: Block) -> Iterator[Block]:
+        """Yield the rows of a block in parts that need little memory."""
+        step = max(1, REFERENCE_NUMBERS // max(self.references.shape))
+        for at in range(0, len(block), step):
+            yield block.part(arange_like(min(at + step, len(block)), block.sq_norms, at))
 
     def _sq_distances(self, block: Block) -> np.ndarray:
         """Compute the squared distances (rows, references) of the rows of a block."""
@@ -156,14 +176,19 @@ class Neighbourhood:
         This is the log of the squared Mahalanobis distance over its limit, plus ``share`` times the
         log of the isolation over its limit and the score of the forest above that of usual rows.
         """
+        ellipsoid = self._ellipsoid
 
-        def visit(block: Block, _: None) -> tuple[BlockState, None]:
-            squares, ellipsoid = self._sq_distances(block), self._ellipsoid
+        def measured(block: Block) -> np.ndarray:
+            squares = self._sq_distances(block)
             found = _log(ellipsoid.sq_distances(squares)) - np.log(FAR**2 * ellipsoid.limit)
             if share > 0:
                 isolation = _to_neighbour(_without_copies(squares, block))
                 isolated = _log(isolation / (FAR * self.limit))
                 found += share * (isolated + SCORE_UNIT * (self._scores(block) - USUAL))
+            return found
+
+        def visit(block: Block, _: None) -> tuple[BlockState, None]:
+            found = np.concatenate([measured(part) for part in self._parts(block)])
             return BlockState(on_device_of(block.sq_norms, found)[None, :, None]), None
 
         states, _ = engine.map_blocks(visit)
