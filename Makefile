@@ -68,9 +68,6 @@ bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/solvers.py
 	@$(BIN)/python benchmarks/targets.py
 	$(BIN)/python benchmarks/starts.py
-	$(BIN)/python benchmarks/exactness.py
-	$(BIN)/python benchmarks/product.py
-	$(BIN)/python benchmarks/contamination.py
 	$(BIN)/python benchmarks/cost.py
 	$(BIN)/python benchmarks/defaults.py
 	$(BIN)/python benchmarks/missing.py
