@@ -54,9 +54,11 @@ def add(commands: Commands) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Read the model and the table, compute codes and energies, write them, print a summary."""
+    import numpy as np
+
     from robustnmf.estimators import load
     from robustnmf.report.files import output_file
-    from robustnmf.report.fitted import encode_samples, read_summary, write_codes
+    from robustnmf.report.fitted import column_names, encode_samples, read_summary, write_csv
 
     to_stdout = is_stdout(options.output)
     if to_stdout and options.json:
@@ -85,7 +87,8 @@ def run(options: argparse.Namespace) -> int:
         codes, energies, outliers = encode_samples(model, data)
     sys.stdout.flush()
     with nullcontext(sys.stdout.buffer) if to_stdout else output_file(options.output) as file:
-        write_codes(file, table.ids, codes, energies, outliers)
+        columns = [*column_names(codes.shape[1]), "energy"]
+        write_csv(file, "id", table.ids, columns, np.column_stack([codes, energies]), outliers)
     sys.stdout.flush()
     samples, features = table.data.shape
     if options.json:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from sklearn.metrics import roc_auc_score
 
 from robustnmf.corruptions import spoil
 from robustnmf.estimators import ESTIMATORS, EucNMF, RobustNMF
+from robustnmf.estimators.base import BaseRobustNMF
 from robustnmf.exceptions import WeightCollapseWarning
 from robustnmf.metrics import match_components, squared_errors
 
@@ -54,18 +55,14 @@ SCIKIT_LEARN, PLAIN, ROBUST = "scikit-learn NMF", "RobustNMF, uniform", "RobustN
 
 @dataclass(frozen=True)
 class Row:
-    """Scores, basis, importances and history of one method."""
+    """A fitted method, its scores, the seconds of its fit, and the messages of its warnings."""
 
     method: str
+    model: BaseRobustNMF
     relative_error: float
     auroc: float
-    effective_sample_size: float
     seconds: float
-    iterations: int
-    basis: np.ndarray = field(repr=False)
-    importances: np.ndarray = field(repr=False)
-    history: np.ndarray = field(repr=False)
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -90,20 +87,8 @@ def run(progress: Callable[[list[str]], Iterator[str]] = iter) -> Demo:
         seconds, messages = _fit(model, good if is_reference else spoiled)
         error = float(squared_errors(good, model.components_).sum())
         reference_error = error if is_reference else reference_error
-        rows.append(
-            Row(
-                name,
-                error / reference_error,
-                roc_auc_score(bad, -model.score_samples(spoiled)),
-                model.effective_sample_size_,
-                seconds,
-                model.n_iter_,
-                model.components_,
-                model.sample_importances_,
-                model.objective_history_,
-                messages,
-            )
-        )
+        auroc = roc_auc_score(bad, -model.score_samples(spoiled))
+        rows.append(Row(name, model, error / reference_error, auroc, seconds, messages))
     return Demo(rows, bad, spoiled)
 
 
@@ -172,9 +157,9 @@ def _limb(row: int, side: int, degrees: float) -> np.ndarray:
     return image.ravel()
 
 
-def fit_figures(seed: int = FIGURES_SEED) -> tuple[Figures, list[Learned]]:
+def fit_figures() -> tuple[Figures, list[Learned]]:
     """Fit scikit-learn's NMF, plain NMF and the default to figures with noise."""
-    figures = draw_figures(seed)
+    figures = draw_figures()
     rank = len(figures.parts)
     models = {
         SCIKIT_LEARN: NMF(rank, random_state=0, max_iter=1000),

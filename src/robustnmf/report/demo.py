@@ -48,9 +48,9 @@ def cells(row: Row) -> tuple[str, ...]:
         row.method,
         f"{row.relative_error:.3f}",
         f"{row.auroc:.3f}",
-        f"{row.effective_sample_size:.0f}",
+        f"{row.model.effective_sample_size_:.0f}",
         f"{row.seconds:.2f}",
-        f"{row.iterations}",
+        f"{row.model.n_iter_}",
     )
 
 
@@ -92,11 +92,12 @@ def picture(demo: Demo) -> bytes:
     _images(figure.add_subplot(grid[0, 1:]), demo.spoiled[~demo.bad][::180], "clean samples")
     for i, row in enumerate(demo.rows, start=1):
         title = f"{row.method}: clean error {row.relative_error:.3f}"
-        _images(figure.add_subplot(grid[i, 0]), row.basis, title)
-        only_clean = len(row.importances) != len(demo.bad)
-        bad = np.zeros(len(row.importances), dtype=bool) if only_clean else demo.bad
-        _importances(figure.add_subplot(grid[i, 1]), row, bad, legend=i == 2)
-        _objective(figure.add_subplot(grid[i, 2]), row)
+        _images(figure.add_subplot(grid[i, 0]), row.model.components_, title)
+        importances, history = row.model.sample_importances_, row.model.objective_history_
+        only_clean = len(importances) != len(demo.bad)
+        bad = np.zeros(len(importances), dtype=bool) if only_clean else demo.bad
+        _importances(figure.add_subplot(grid[i, 1]), importances, bad, legend=i == 2)
+        _objective(figure.add_subplot(grid[i, 2]), history)
     return figure_bytes(figure)
 
 
@@ -137,9 +138,9 @@ def _images(axes: Axes, rows: np.ndarray, title: str) -> None:
     axes.set_axis_off()
 
 
-def _importances(axes: Axes, row: Row, bad: np.ndarray, *, legend: bool) -> None:
+def _importances(axes: Axes, importances: np.ndarray, bad: np.ndarray, *, legend: bool) -> None:
     """Draw the histogram of importances relative to an equal share."""
-    relative = np.log10(np.maximum(row.importances * len(row.importances), 1e-6))
+    relative = np.log10(np.maximum(importances * len(importances), 1e-6))
     bins = np.linspace(min(-1.0, relative.min()), max(0.5, relative.max()), 41).tolist()
     for mask, color, label in ((~bad, "tab:blue", "clean"), (bad, "tab:red", "spoiled")):
         if mask.any():
@@ -151,9 +152,9 @@ def _importances(axes: Axes, row: Row, bad: np.ndarray, *, legend: bool) -> None
         axes.legend(fontsize=7, frameon=False)
 
 
-def _objective(axes: Axes, row: Row) -> None:
+def _objective(axes: Axes, history: np.ndarray) -> None:
     """Draw the objective less its last value, so that every method fits one scale."""
-    above = row.history - row.history[-1]
+    above = history - history[-1]
     axes.semilogy(np.maximum(above[:-1] / max(above[0], 1e-300), 1e-8), color="tab:green")
     axes.set_title("objective above its end", fontsize=8, loc="left")
     axes.tick_params(labelsize=7)

@@ -7,7 +7,7 @@ import os
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from io import BytesIO, TextIOWrapper
+from io import StringIO
 from pathlib import Path
 from typing import IO
 
@@ -63,17 +63,6 @@ def write_whole(path: Path, content: bytes) -> None:
 
 def comma_separated(header: Sequence[str], rows: Iterable[Sequence[object]]) -> bytes:
     """Return rows as CSV."""
-    buffer = BytesIO()
-    write_comma_separated(buffer, header, rows)
-    return buffer.getvalue()
-
-
-def write_comma_separated(
-    file: IO[bytes], header: Sequence[str], rows: Iterable[Sequence[object]]
-) -> None:
-    """Write rows as CSV to a binary file, one after the other."""
-    text = TextIOWrapper(file, encoding="utf-8", newline="")
-    writer = csv.writer(text)
-    writer.writerow(header)
-    writer.writerows(rows)
-    text.detach()  # flushes, and leaves the file open
+    text = StringIO(newline="")
+    csv.writer(text).writerows([header, *rows])
+    return text.getvalue().encode()

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import chain, repeat
 from typing import IO, Any
 
 import numpy as np
@@ -17,12 +16,8 @@ from robustnmf.arrays import to_numpy
 from robustnmf.estimators import RankSelection, RobustNMF
 from robustnmf.estimators.base import BaseRobustNMF
 from robustnmf.estimators.encoding import find_outliers
-from robustnmf.report.files import write_comma_separated
 from robustnmf.report.page import display_name, format_percent
 from robustnmf.tables import Table, count_missing, divide, is_number
-
-CSV_ROWS = 4096
-"""Rows of an array that are converted to numbers of Python at a time."""
 
 
 @dataclass(frozen=True)
@@ -195,33 +190,27 @@ def _scale_of(model: Any) -> np.ndarray | None:
     return scale
 
 
-def write_codes(
+def write_csv(
     file: IO[bytes],
-    ids: Sequence[str],
-    codes: np.ndarray,
-    energies: np.ndarray,
-    outliers: np.ndarray,
+    label: str,
+    names: Iterable[str],
+    columns: Sequence[str],
+    array: np.ndarray,
+    outliers: np.ndarray | None = None,
 ) -> None:
-    """Write codes (n, k), energies and outliers (n,) of new samples as CSV to a binary file."""
-    header = ["id", *column_names(codes.shape[1]), "energy", "outlier"]
-    rows = csv_rows(map(escape_formula, ids), np.column_stack([codes, energies]), outliers)
-    write_comma_separated(file, header, rows)
+    """Write rows as CSV: a name (headed by ``label``), numbers (n, m), whether it is an outlier.
 
-
-def csv_rows(
-    names: Iterable[str], array: np.ndarray, flags: np.ndarray | None = None
-) -> Iterator[list[str | float]]:
-    """Yield the rows of a CSV file: a name, the numbers of a row of the array (n, m), a flag.
-
-    They have as many digits as their precision needs, and are converted in blocks.
+    Numbers have as many digits as their precision needs.
     """
+    import pandas
+
     array = np.asarray(array)
-    blocks = (array[start : start + CSV_ROWS] for start in range(0, len(array), CSV_ROWS))
-    rows = chain.from_iterable(block.tolist() for block in blocks)
-    ends = repeat([], len(array)) if flags is None else ([int(flag)] for flag in flags.tolist())
-    for name, row, end in zip(names, rows, ends, strict=True):
-        numbers = (f"{x:.9g}" for x in row) if array.dtype == np.float32 else row
-        yield [name, *numbers, *end]
+    index = pandas.Index([escape_formula(name) for name in names], name=label)
+    frame = pandas.DataFrame(array, index, [escape_formula(name) for name in columns])
+    if outliers is not None:
+        frame["outlier"] = outliers.astype(int)
+    digits = "%.9g" if array.dtype == np.float32 else None
+    frame.to_csv(file, na_rep="nan", float_format=digits, lineterminator="\r\n")
 
 
 def column_names(count: int) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +15,8 @@ from robustnmf._version import __version__
 from robustnmf.arrays import as_dense
 from robustnmf.estimators import RankSelection, top_features
 from robustnmf.report import fitted_plots as plots
-from robustnmf.report.files import FIT_FILES, output_file, write_comma_separated, write_whole
-from robustnmf.report.fitted import Fit, column_names, csv_rows, escape_formula
+from robustnmf.report.files import FIT_FILES, output_file, write_whole
+from robustnmf.report.fitted import Fit, column_names, write_csv
 from robustnmf.report.page import (
     MAX_NOTE,
     Bullets,
@@ -49,23 +49,16 @@ BAD_ENTRY, MAX_BAD_ENTRIES = 0.1, 5
 
 def write(fit: Fit, folder: Path, run_record: dict[str, Any] | None = None) -> dict[str, Path]:
     """Write all files of a fit, the record of its run among them; return their paths by name."""
-    names = column_names(fit.model.components_.shape[0])
     table, model = fit.table, fit.model
-    ids = [escape_formula(name) for name in table.ids]
+    names = column_names(model.components_.shape[0])
     numbers = np.column_stack([model.sample_importances_, model.energies_])
-    features = [escape_formula(name) for name in table.features]
     paths = {name: folder / name for name in FIT_FILES}
-    tables: dict[str, tuple[list[str], Iterable[Sequence[object]]]] = {
-        "basis.csv": (["component", *features], csv_rows(names, fit.components)),
-        "codes.csv": (["id", *names], csv_rows(ids, fit.codes)),
-        "samples.csv": (
-            ["id", "importance", "energy", "outlier"],
-            csv_rows(ids, numbers, fit.outliers),
-        ),
-    }
-    for name, (header, rows) in tables.items():
-        with output_file(paths[name]) as file:
-            write_comma_separated(file, header, rows)
+    with output_file(paths["basis.csv"]) as file:
+        write_csv(file, "component", names, table.features, fit.components)
+    with output_file(paths["codes.csv"]) as file:
+        write_csv(file, "id", table.ids, names, fit.codes)
+    with output_file(paths["samples.csv"]) as file:
+        write_csv(file, "id", table.ids, ["importance", "energy"], numbers, fit.outliers)
     model.save(paths["model.rnmf"])
     title = f"robustnmf: {display_name(fit.name)}"
     record = run_record or {}
