@@ -21,12 +21,7 @@ from typing import Any
 from robustnmf._version import __version__
 from robustnmf.exceptions import warn
 from robustnmf.experiments.contamination.cells import failures
-from robustnmf.experiments.contamination.sample_methods import (
-    OURS,
-    PLAIN,
-    SCIKIT,
-    score_estimators,
-)
+from robustnmf.experiments.contamination.sample_methods import OURS, PLAIN, SCIKIT, score_estimators
 from robustnmf.experiments.contamination.samples import SAMPLES, outcomes
 from robustnmf.experiments.contamination.study import Row
 from robustnmf.experiments.outcome import Outcome

@@ -7,17 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from robustnmf.experiments.demo import (
-    FOUND,
-    RANK,
-    SHAPE,
-    SHARE,
-    SIDE,
-    Demo,
-    Figures,
-    Learned,
-    Row,
-)
+from robustnmf.experiments.demo import FOUND, RANK, SHAPE, SHARE, SIDE, Demo, Figures, Learned, Row
 from robustnmf.report.files import write_whole
 from robustnmf.report.page import Content, Paragraph, Picture, Table, figure_bytes, page
 

@@ -5,13 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from robustnmf.sources._base import Source, in_memory_engine
-from robustnmf.sources.array import (
-    ArraySource,
-    ArrowSource,
-    SparseSource,
-    TensorSource,
-    library_of,
-)
+from robustnmf.sources.array import ArraySource, ArrowSource, SparseSource, TensorSource, library_of
 from robustnmf.sources.dask import DaskSource
 from robustnmf.sources.stored import FileReader, StoredSource, npy_reader, reader_of
 

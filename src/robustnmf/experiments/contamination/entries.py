@@ -21,13 +21,7 @@ from robustnmf.experiments.contamination.cells import (
     place_cells,
     verdict,
 )
-from robustnmf.experiments.contamination.entry_methods import (
-    CEILING,
-    GROUPS,
-    OURS,
-    PLAIN,
-    TWO_STEP,
-)
+from robustnmf.experiments.contamination.entry_methods import CEILING, GROUPS, OURS, PLAIN, TWO_STEP
 from robustnmf.experiments.contamination.generated import SYNTHETIC
 from robustnmf.experiments.contamination.judge import Score
 from robustnmf.experiments.contamination.scenario import IRIS, Scenario, draw_entries
