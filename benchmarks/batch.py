@@ -17,18 +17,23 @@
 
 from __future__ import annotations
 
-import argparse
 import json
-import subprocess
-import sys
-import warnings
 
 import numpy as np
-from machine import memory, reset_peak, seconds, write_result
+from harness import (
+    in_own_process,
+    memory,
+    met,
+    parse,
+    reset_peak,
+    seconds,
+    spread,
+    table,
+    write_result,
+)
 from peers import images, low_rank, sq_error, start
 from sklearn.datasets import load_digits
 from sklearn.decomposition import NMF
-from targets import met
 from tests.oracles import paper
 
 from robustnmf import EWRNMF, Entropy, RobustNMF, fit_path
@@ -166,9 +171,7 @@ def memories(shapes: list) -> list[dict]:
     figures = []
     for n, m, k in shapes:
         for weighting in ("uniform", "entropy"):
-            command = [sys.executable, __file__, "--child", str(n), str(m), str(k), weighting]
-            done = subprocess.run(command, check=True, capture_output=True, text=True)
-            result = json.loads(done.stdout)
+            result = in_own_process(__file__, n, m, k, weighting)
             allowed = 64 + 3 * result["codes_mb"]
             what = f"MB above X and result, {n} x {m}, k = {k}, {weighting}"
             target = f"<= {allowed:.0f} (64 + 3 copies of codes)"
@@ -177,34 +180,28 @@ def memories(shapes: list) -> list[dict]:
 
 
 def figure(what: str, target: str, values: np.ndarray, best: float | None = None, **more) -> dict:
-    """Print one line of the table, and return it as an entry of the result file."""
-    middle = float(np.median(values)) if best is None else best
+    """Return an entry of the result file, and print what was measured."""
     more = more if best is None else {"best": best, **more}
-    good = met(target, middle)
-    spread = f"{values.min():.2f} to {values.max():.2f}"
-    print(f"| {what} | {target} | {middle:.2f} | {spread} | {'met' if good else 'MISSED'} |")
+    good = met(target, float(np.median(values)) if best is None else best)
+    print(f"{what}: {spread(values)}", flush=True)
     return {"figure": what, "target": target, "values": values.tolist(), "met": good, **more}
 
 
 def main() -> None:
     """Run the benchmark, print its table and write the result file."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="small tables, two repeats")
-    parser.add_argument("--child", nargs=4, metavar=("N", "M", "K", "WEIGHTING"))
-    arguments = parser.parse_args()
-    warnings.simplefilter("ignore")
-    if arguments.child:
-        *shape, weighting = arguments.child
+    options = parse(__doc__, quick="small tables, two repeats", child={"nargs": 4})
+    if options.child:
+        *shape, weighting = options.child
         child(*map(int, shape), weighting)
         return
-    quick = arguments.quick
+    quick = options.quick
     repeats = 2 if quick else 7
     shapes = [(n // 10, m, k) for n, m, k in SHAPES] if quick else SHAPES
-    print("| figure | target | measured (median) | range | |\n|---|---|---|---|---|")
     figures = memories(shapes)
     figures += cost_of_weights(repeats, shapes)
     figures += literal(min(repeats, 3), 100 if quick else LITERAL)
     figures += restarts(min(repeats, 5))
+    print(table(figures))
     if not quick:
         write_result("batch.json", {"figures": figures})
 

@@ -25,7 +25,7 @@ from typing import Any
 import anndata
 import numpy as np
 import scipy.sparse
-from machine import RESULTS, describe_run, write_result
+from harness import RESULTS, describe_run, write_result
 from sklearn.metrics import adjusted_rand_score
 
 from robustnmf.metrics import match_components

@@ -12,13 +12,10 @@ repeat, and their median is shown.
 
 from __future__ import annotations
 
-import argparse
-import sys
-import warnings
 from collections.abc import Callable
 
 import numpy as np
-from machine import seconds_per_pass, write_result
+from harness import in_turns, parse, seconds_per_pass, spread, write_result
 from peers import low_rank, start
 from tests.oracles import paper
 
@@ -56,22 +53,17 @@ def contenders(X: np.ndarray, k: int) -> dict[str, Callable[[int], None]]:
 
 def main() -> None:
     """Run the benchmark, print its table and write the result file."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="a small table, two repeats")
-    quick = parser.parse_args().quick
-    warnings.simplefilter("ignore")
+    quick = parse(__doc__, quick="a small table, two repeats").quick
     n, m, k = (2_000, 100, 10) if quick else (20_000, 500, 20)
     repeats, short, long = (2, 2, 12) if quick else (9, 2, 32)
     X = low_rank(n, m, k)
     runs = contenders(X, k)
-    times: dict[str, list[float]] = {name: [] for name in runs}
     for run in runs.values():
         run(1)  # warm-up of memory and threads is not timed
-    for repeat in range(repeats):
-        for name, run in runs.items():
-            slow = name.startswith(("literal", "Huber"))
-            times[name].append(seconds_per_pass(run, short, short + 6 if slow else long))
-        print(f"repeat {repeat + 1} of {repeats}", file=sys.stderr)
+    slow = runs["literal algorithm 2"], runs["HuberRNMF"]
+    times = in_turns(
+        runs, repeats, lambda run: seconds_per_pass(run, short, short + 6 if run in slow else long)
+    )
     plain, robust = np.array(times["EucNMF"]), np.array(times["EWRNMF"])
     figures = {
         "EWRNMF over EucNMF": robust / plain,
@@ -88,10 +80,7 @@ def report(n: int, m: int, k: int, times: dict, figures: dict, *, write: bool) -
         print(f"  {name:22s} best {best:8.2f}   worst {worst:8.2f}")
     targets = {"EWRNMF over EucNMF": "<= 1.10", "literal over EWRNMF": ">= 4"}
     for name, ratios in figures.items():
-        print(
-            f"  {name:22s} median {np.median(ratios):6.3f}   "
-            f"range {ratios.min():.3f} to {ratios.max():.3f}   target {targets[name]}"
-        )
+        print(f"  {name:22s} {spread(ratios)}, target {targets[name]}")
     if write:
         content = {
             "shape": [n, m],

@@ -11,16 +11,13 @@ again stay in the result file.
 
 from __future__ import annotations
 
-import argparse
-import json
-import warnings
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
 import numpy as np
 import scipy.sparse
-from machine import RESULTS, seconds, write_result
+from harness import in_turns, parse, read_result, seconds, write_result
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 from sklearn.decomposition import NMF
 
@@ -108,12 +105,9 @@ def compare(name: str, repeats: int) -> dict[str, Any]:
         "plain": RobustNMF(k, loss=loss, weighting="uniform", random_state=0),
         "scikit-learn": NMF(k, random_state=0, **peer),
     }
-    times: dict[str, list[float]] = {which: [] for which in models}
     for model in models.values():
         model.fit(X)  # compiles
-    for _ in range(repeats):
-        for which, model in models.items():
-            times[which].append(seconds(model.fit, X))
+    times = in_turns({name: partial(model.fit, X) for name, model in models.items()}, repeats)
     row: dict[str, Any] = {"table": name, "rank": k, "repeats": repeats}
     for which, values in times.items():
         row[f"{which}, s"] = round(float(np.median(values)), 4)
@@ -201,21 +195,20 @@ def on_gpu(repeats: int) -> list[dict[str, Any]]:
 
 def main() -> None:
     """Run the benchmark, print its rows and write the result file."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--gpu", action="store_true")
-    parser.add_argument("--tables", nargs="*", default=list(TABLES), choices=list(TABLES))
-    options = parser.parse_args()
-    warnings.simplefilter("ignore")
+    names = list(TABLES)
+    options = parse(
+        __doc__,
+        repeats={"type": int, "default": 5},
+        gpu={"action": "store_true"},
+        tables={"nargs": "*", "default": names, "choices": names},
+    )
     if options.gpu:
         import torch
 
         gpu = torch.cuda.get_device_name()
         write_result("defaults_gpu.json", {"gpu": gpu, "rows": on_gpu(options.repeats)})
         return
-    path = RESULTS / "defaults.json"
-    earlier = json.loads(path.read_text())["rows"] if path.exists() else []
-    rows = {row["table"]: row for row in earlier}
+    rows = {row["table"]: row for row in read_result("defaults.json").get("rows", [])}
     reads = count_reads()
     print(reads)
     for name in options.tables:

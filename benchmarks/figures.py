@@ -9,10 +9,8 @@ scikit-learn's NMF of the good figures alone; an isolation forest before it is w
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
-from machine import write_result
+from harness import parse, write_result
 from sklearn.decomposition import NMF
 from sklearn.ensemble import IsolationForest
 
@@ -40,7 +38,7 @@ def components_by_method(figures: Figures) -> dict[str, np.ndarray]:
 
 def main() -> None:
     """Print and write how many limbs are found in every draw."""
-    warnings.simplefilter("ignore")
+    parse(__doc__)
     found: dict[str, list[int]] = {}
     cosines: dict[str, list[float]] = {}
     for seed in range(DRAWS):

@@ -13,11 +13,8 @@ time of a pass. Beside it, what share of the machine's rate for square products 
 
 from __future__ import annotations
 
-import argparse
-import warnings
-
 import numpy as np
-from machine import RESULTS, seconds, write_result
+from harness import parse, seconds, write_plot, write_result
 from peers import low_rank, sparse_counts, start
 from threadpoolctl import threadpool_limits
 
@@ -106,9 +103,10 @@ def profile(n: int, m: int, k: int, dtype: str, repeats: int) -> dict:
     W, H = start(X, k, dtype)
     engine = InMemory(X, columns=k)
     gram = (H @ H.T)[None]
+    ends = np.cumsum([len(block) for block in engine.blocks]).tolist()
     rows = [
-        (block, W[first : first + len(block)][None])
-        for first, block in _blocks_with_offsets(engine)
+        (block, W[end - len(block) : end][None])
+        for block, end in zip(engine.blocks, ends, strict=True)
     ]
     projections, kernels = [block.project(H[None]) for block, _ in rows], kernels_for(H)
     square = np.random.default_rng(0).random((1500, 1500)).astype(dtype)
@@ -156,20 +154,9 @@ def profile(n: int, m: int, k: int, dtype: str, repeats: int) -> dict:
     return result
 
 
-def _blocks_with_offsets(engine: InMemory):
-    """Yield the blocks of rows, each with the index of its first row."""
-    offset = 0
-    for block in engine.blocks:
-        yield offset, block
-        offset += len(block)
-
-
 def main() -> None:
     """Run the benchmark, print its tables, write the result file and plot it."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="small tables, two repeats")
-    quick = parser.parse_args().quick
-    warnings.simplefilter("ignore")
+    quick = parse(__doc__, quick="small tables, two repeats").quick
     repeats, size = (2, 8) if quick else (5, 1)
     profiles = [
         profile(n // size, m, k, dtype, repeats)
@@ -177,11 +164,6 @@ def main() -> None:
         for dtype in ("float64", "float32")
     ]
     results = growth(repeats, size)
-    print("\n| figure | target | measured | |\n|---|---|---|---|")
-    for name in ("samples", "stored entries"):
-        power = results[name]["slope"]
-        met = "met" if 0.95 <= power <= 1.05 else "MISSED"
-        print(f"| slope of seconds per pass against {name} | 0.95 to 1.05 | {power:.3f} | {met} |")
     if not quick:
         write_result("growth.json", {"profiles": profiles, "growth": results})
         plot(results)
@@ -202,8 +184,7 @@ def plot(results: dict[str, dict]) -> None:
         axis.set_xlabel(name)
     panels[0].set_ylabel("ms per pass")
     figure.tight_layout()
-    figure.savefig(RESULTS / "growth.svg", metadata={"Date": None})
-    print("written: benchmarks/results/growth.svg")
+    write_plot("growth.svg", figure)
 
 
 if __name__ == "__main__":

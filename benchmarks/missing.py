@@ -9,11 +9,8 @@ turns; ratios are taken within a repeat, and their median and range are shown.
 
 from __future__ import annotations
 
-import argparse
-import warnings
-
 import numpy as np
-from machine import seconds_per_pass, write_result
+from harness import parse, seconds_per_pass, spread, write_result
 
 from robustnmf import Entropy, RobustNMF
 
@@ -35,10 +32,7 @@ def pass_seconds(X: np.ndarray, W: np.ndarray, H: np.ndarray, gamma: float, pass
 
 def main() -> None:
     """Print the ratios for each shape, share and dtype, and write them."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="the two small shapes, two repeats")
-    quick = parser.parse_args().quick
-    warnings.simplefilter("ignore")
+    quick = parse(__doc__, quick="the two small shapes, two repeats").quick
     repeats = 2 if quick else 4
     rows = []
     print("seconds per pass over complete data, median (range); target <= 2.5\n")
@@ -59,9 +53,8 @@ def main() -> None:
                 [[pass_seconds(t, W, H, float(m), passes) for t in tables] for _ in range(repeats)]
             )
             ratios = times[:, 1:] / times[:, :1]
-            texts = [f"{np.median(r):.2f} ({r.min():.2f} to {r.max():.2f})" for r in ratios.T]
             head = f"{n} x {m}, k={k} | {dtype} | {1e3 * times[:, 0].min():.2f}"
-            print(f"| {head} | {' | '.join(texts)} |", flush=True)
+            print(f"| {head} | {' | '.join(map(spread, ratios.T))} |", flush=True)
             row = {"shape": [n, m, k], "dtype": dtype}
             rows.append({**row, "shares": SHARES, "seconds": times.tolist()})
     if not quick:

@@ -13,16 +13,14 @@ results of an earlier version: a result file that this script has written with i
 
 from __future__ import annotations
 
-import argparse
 import json
 import time
-import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse
-from machine import RESULTS, write_result
+from harness import RESULTS, parse, read_result, write_result
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 
 from robustnmf import select_rank
@@ -179,17 +177,17 @@ def lines_of_kinds(rows: list[dict]) -> list[str]:
 
 def main() -> None:
     """Run the benchmark, print its rows and write the result files."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--before", help="result file of an earlier version")
-    parser.add_argument("--no-wide", action="store_true", help="leave out the table of 5000 x 500")
-    parser.add_argument("--kinds-only", action="store_true", help="leave out the 50 tables")
-    options = parser.parse_args()
-    warnings.simplefilter("ignore")
+    options = parse(
+        __doc__,
+        before={"help": "result file of an earlier version"},
+        no_wide={"action": "store_true", "help": "leave out the table of 5000 x 500"},
+        kinds_only={"action": "store_true", "help": "leave out the 50 tables"},
+    )
     begin = time.perf_counter()
     choose(planted_table("gamma", 2, 99)[:, :16])  # compile
     content: dict[str, Any] = {}
     if options.kinds_only:
-        earlier = json.loads((RESULTS / "rank_selection.json").read_text())
+        earlier = read_result("rank_selection.json")
         content |= {name: earlier[name] for name in ("right", "of", "rows")}
     else:
         rows = compare_by_errors()

@@ -19,17 +19,13 @@ passes. The file is written to a folder of its own (``--folder``) and deleted ag
 
 from __future__ import annotations
 
-import argparse
-import json
 import tempfile
 import time
-import warnings
 from pathlib import Path
 
 import numpy as np
-from machine import RESULTS, seconds_per_pass, write_result
+from harness import RESULTS, parse, read_result, seconds_per_pass, table, write_result
 from scale_files import FEATURES, SHORT, files, low_rank
-from targets import met
 
 from robustnmf import RobustNMF
 
@@ -141,33 +137,16 @@ def stream(rows: int) -> list[dict]:
              "target": ">= 3", "values": ratios}]  # fmt: skip
 
 
-def table(figures: list[dict]) -> str:
-    """Return the figures as a table in Markdown."""
-    rows = ["| figure | target | measured (median) | range | |", "|---|---|---|---|---|"]
-    for figure in figures:
-        values = np.array(figure["values"])
-        middle = float(np.median(values))
-        spread = f"{values.min():.3g} to {values.max():.3g}" if len(values) > 1 else ""
-        verdict = ""
-        if figure["target"] != "reported":
-            verdict = "met" if met(figure["target"], middle) else "**missed**"
-        cells = (figure["figure"], figure["target"], f"{middle:.4g}", spread, verdict)
-        rows.append("| " + " | ".join(cells) + " |")
-    return "\n".join(rows) + "\n"
-
-
 def main() -> None:
     """Run the benchmark, write the result files and print the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--gigabytes", type=float, default=16.0)
-    parser.add_argument("--repeats", type=int, default=5, help="of the measurements on Dask")
-    parser.add_argument("--folder", type=Path, help="where the file goes")
-    parser.add_argument("--only", nargs="+", choices=["files", "dask", "equal", "stream"])
-    options = parser.parse_args()
-    warnings.simplefilter("ignore")
-    path = RESULTS / "scale.json"
-    earlier = json.loads(path.read_text()) if path.is_file() else {"parts": {}}
-    parts = dict(earlier["parts"])
+    options = parse(
+        __doc__,
+        gigabytes={"type": float, "default": 16.0},
+        repeats={"type": int, "default": 5, "help": "of the measurements on Dask"},
+        folder={"type": Path, "help": "where the file goes"},
+        only={"nargs": "+", "choices": ["files", "dask", "equal", "stream"]},
+    )
+    parts = read_result("scale.json").get("parts", {})
     with tempfile.TemporaryDirectory(dir=options.folder) as name:
         folder = Path(name)
         measurements = {
@@ -181,10 +160,8 @@ def main() -> None:
             command = "make bench-scale (or: python benchmarks/scale.py)"
             write_result("scale.json", {"command": command, "parts": parts})
     figures = [figure for part in measurements if part in parts for figure in parts[part]]
-    gpu = RESULTS / "scale_gpu.json"
-    if gpu.is_file():
-        figures += json.loads(gpu.read_text())["figures"]
-    text = table(figures)
+    figures += read_result("scale_gpu.json").get("figures", [])
+    text = table(figures, ".4g", ".3g")
     (RESULTS / "scale.md").write_text(text)
     print(text)
 

@@ -4,32 +4,18 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from threading import Event, Thread
 
 import numpy as np
+from harness import in_own_process, memory, parse, seconds
+
+from robustnmf import RobustNMF
 
 FEATURES = 1000
 SHORT, LONG = 3, 8
-
-CHILD = """
-import json, re, sys, time, warnings
-import numpy as np
-from robustnmf import RobustNMF
-warnings.simplefilter("ignore")
-path, passes = sys.argv[1], int(sys.argv[2])
-begin = time.perf_counter()
-RobustNMF(20, weighting="entropy", init="random", random_state=0, max_iter=passes, tol=0).fit(path)
-seconds = time.perf_counter() - begin
-# Not ru_maxrss, which begins with what the process that started this one had.
-peak = re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())
-print(json.dumps([seconds, int(peak[1]) / 1024]))
-"""
 
 
 def low_rank(rows: int, seed: int, features: int = FEATURES, k: int = 20) -> np.ndarray:
@@ -52,15 +38,15 @@ def files(gigabytes: float, folder: Path) -> list[dict]:
     table.flush()
     del table
     print()
-    memory: list[float] = []
+    peaks: list[float] = []
     ratios: dict[str, list[float]] = {"from disk": [], "from the system's cache": []}
     for where in [place for place in ratios for _ in range(2)]:
         with _outside_cache(path) if where == "from disk" else nullcontext():
-            read_seconds = min(_read_through(path) for _ in range(2))
-            (short, _), (long, peak) = (_child(path, n) for n in (SHORT, LONG))
+            read_seconds = min(seconds(_read_through, path) for _ in range(2))
+            (short, _), (long, peak) = (in_own_process(__file__, path, n) for n in (SHORT, LONG))
         pass_seconds = (long - short) / (LONG - SHORT)
         ratios[where].append(pass_seconds / read_seconds)
-        memory.append(peak)
+        peaks.append(peak)
         print(
             f"{where}: read {read_seconds:.2f} s, pass {pass_seconds:.2f} s, peak {peak:.0f} MB",
             flush=True,
@@ -70,7 +56,7 @@ def files(gigabytes: float, folder: Path) -> list[dict]:
     path.unlink()
     return [
         {"figure": f"file of {size:.1f} GB, k = 20: MB at the peak ({codes:.0f} of them codes)",
-         "target": f"<= {1024 + codes:.0f}", "values": memory},
+         "target": f"<= {1024 + codes:.0f}", "values": peaks},
         *({"figure": f"seconds of a pass over reading the file through, {where}",
            "target": "<= 1.5", "values": values} for where, values in ratios.items()),
     ]  # fmt: skip
@@ -98,21 +84,24 @@ def _outside_cache(path: Path) -> Iterator[None]:
         thread.join()
 
 
-def _read_through(path: Path) -> float:
-    """Return the seconds of reading a file from one end to the other."""
-    begin = time.perf_counter()
+def _read_through(path: Path) -> None:
+    """Read a file from one end to the other."""
     with path.open("rb", buffering=0) as file:
         buffer = bytearray(8 * 2**20)
         while file.readinto(buffer):
             pass
-    return time.perf_counter() - begin
 
 
-def _child(path: Path, passes: int) -> tuple[float, float]:
-    """Fit a file in a process of its own; return its seconds and peak memory in MB."""
-    done = subprocess.run(
-        [sys.executable, "-c", CHILD, str(path), str(passes)],
-        check=True, capture_output=True, text=True,
-    )  # fmt: skip
-    seconds, peak = json.loads(done.stdout.splitlines()[-1])
-    return seconds, peak
+def child(path: str, passes: int) -> None:
+    """Fit a file; print the seconds it takes and the peak memory in MB."""
+    model = RobustNMF(
+        20, weighting="entropy", init="random", random_state=0, max_iter=passes, tol=0
+    )
+    spent = seconds(model.fit, path)
+    # Not ru_maxrss, which begins with what the process that started this one had.
+    print(json.dumps([spent, memory("VmHWM")]))
+
+
+if __name__ == "__main__":
+    path, passes = parse(__doc__, child={"nargs": 2}).child
+    child(path, int(passes))

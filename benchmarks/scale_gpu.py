@@ -18,7 +18,7 @@ import warnings
 
 import numpy as np
 import torch
-from machine import write_result
+from harness import write_result
 from threadpoolctl import threadpool_limits
 
 from robustnmf import Entropy, RobustNMF

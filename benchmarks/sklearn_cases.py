@@ -24,7 +24,7 @@ import xml.etree.ElementTree as ElementTree
 from collections import Counter
 from pathlib import Path
 
-from machine import write_result
+from harness import write_result
 
 IMPORTED = "from sklearn.decomposition import NMF, MiniBatchNMF, non_negative_factorization\n"
 REPLACED = {

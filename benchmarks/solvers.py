@@ -12,11 +12,8 @@ with Kullback-Leibler and beta losses, after equal numbers of iterations.
 
 from __future__ import annotations
 
-import argparse
-import warnings
-
 import numpy as np
-from machine import write_result
+from harness import parse, write_result
 
 from robustnmf import L21, Beta, Cauchy, Entropy, Fuzzy, KullbackLeibler, RobustNMF, Uniform
 
@@ -114,10 +111,7 @@ def extrapolated_beside_plain(count: int) -> list[dict]:
 
 def main() -> None:
     """Run the benchmark, print its table and write the result file."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="20 problems")
-    quick = parser.parse_args().quick
-    warnings.simplefilter("ignore")
+    quick = parse(__doc__, quick="20 problems").quick
     result = {
         "hals_beside_mu": hals_beside_mu(20 if quick else 200),
         "extrapolated_beside_plain": extrapolated_beside_plain(4 if quick else 20),

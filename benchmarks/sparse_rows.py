@@ -12,18 +12,14 @@ and compiled; that is shown as well.
 
 from __future__ import annotations
 
-import argparse
 import json
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
-import warnings
 from pathlib import Path
 
 import scipy.sparse as sp
-from machine import memory, reset_peak, write_result
+from harness import in_own_process, memory, parse, reset_peak, write_result
 from peers import sparse_counts, start
 
 SHORT, LONG = 1, 4
@@ -81,11 +77,7 @@ def _sklearn(X, W, H, k, iterations, parameters) -> float:
 
 def main() -> None:
     """Run all contenders in turn, print the table and write the result file."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="a tenth of the rows, one repeat")
-    parser.add_argument("--child", nargs=3, metavar=("CONTENDER", "FOLDER", "RANK"))
-    arguments = parser.parse_args()
-    warnings.simplefilter("ignore")
+    arguments = parse(__doc__, quick="a tenth of the rows, one repeat", child={"nargs": 3})
     if arguments.child:
         contender, folder, rank = arguments.child
         child(contender, Path(folder), int(rank))
@@ -98,9 +90,7 @@ def main() -> None:
         sp.save_npz(Path(folder) / "X.npz", X, compressed=False)
         for _ in range(repeats):
             for name in CONTENDERS:
-                command = [sys.executable, __file__, "--child", name, folder, str(k)]
-                done = subprocess.run(command, check=True, capture_output=True, text=True)
-                runs[name].append(json.loads(done.stdout))
+                runs[name].append(in_own_process(__file__, name, folder, k))
     stored_mb = (X.data.nbytes + X.indices.nbytes + X.indptr.nbytes) / 2**20
     factors_mb = (n + m) * k * 8 / 2**20
     print(

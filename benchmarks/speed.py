@@ -15,12 +15,11 @@ default. Everything runs in one process on all cores that BLAS uses.
 
 from __future__ import annotations
 
-import argparse
 import time
-import warnings
+from functools import partial
 
 import numpy as np
-from machine import RESULTS, seconds, write_result
+from harness import in_turns, parse, seconds, spread, table, write_plot, write_result
 from peers import CONTENDERS, IN_TORCH, images, low_rank, sparse_counts, sq_error, start
 from sklearn.datasets import load_digits
 
@@ -94,10 +93,8 @@ def measure(name: str, X, k: int, dtype: str, repeats: int, plot: bool) -> dict:
             assert counts[n] is None or sq_error(X, *run(X, W, H, counts[n])) <= 1.0001 * target
         elif n != REFERENCE:
             counts[n] = fewest(run, X, W, H, target, PATIENCE.get(n, 1.0) * reference)
-    times: dict[str, list[float]] = {n: [] for n in runs if counts[n] is not None}
-    for _ in range(repeats if reference < LONG else max(2, repeats // 2)):
-        for n in times:
-            times[n].append(seconds(runs[n], X, W, H, counts[n]))
+    reached = {n: partial(r, X, W, H, counts[n]) for n, r in runs.items() if counts[n] is not None}
+    times = in_turns(reached, repeats if reference < LONG else max(2, repeats // 2))
     print(f"\n{name}, k = {k}, {dtype}: to the squared error of 200 iterations of cd")
     for n in runs:
         if n not in times:
@@ -106,8 +103,7 @@ def measure(name: str, X, k: int, dtype: str, repeats: int, plot: bool) -> dict:
         ratios = np.array(times[REFERENCE]) / np.array(times[n])
         print(
             f"  {n:20s} {counts[n]:5d} iterations  {min(times[n]):8.3f} s   "
-            f"{np.median(ratios):6.2f} times as fast as cd ({ratios.min():.2f} to "
-            f"{ratios.max():.2f})"
+            f"times as fast as cd: {spread(ratios)}"
         )
     result = {
         "table": name, "rank": k, "dtype": dtype, "iterations": counts, "seconds": times,
@@ -163,11 +159,11 @@ def figures(rows: list[dict]) -> list[dict]:
 
 def main() -> None:
     """Run the benchmark, print its figures, write the result file and plot it."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="a tenth of the rows, two repeats")
-    parser.add_argument("--only", nargs="*", help="names of tables")
-    arguments = parser.parse_args()
-    warnings.simplefilter("ignore")
+    arguments = parse(
+        __doc__,
+        quick="a tenth of the rows, two repeats",
+        only={"nargs": "*", "help": "names of tables"},
+    )
     rows, missing = [], []
     write = not arguments.quick and not arguments.only
     for name, (load, k, dtypes) in tables(arguments.quick).items():
@@ -184,13 +180,7 @@ def main() -> None:
         if write:  # after every table: a run that is cut off keeps what it has
             content = {"rows": rows, "figures": figures(rows), "left_out": missing}
             write_result("speed.json", content)
-    print("\n| figure | target | measured | range |\n|---|---|---|---|")
-    for figure in figures(rows):
-        ratios = np.array(figure["ratios"])
-        print(
-            f"| {figure['figure']} | {figure['target']} | {np.median(ratios):.2f} | "
-            f"{ratios.min():.2f} to {ratios.max():.2f} |"
-        )
+    print(table(figure | {"values": figure["ratios"]} for figure in figures(rows)))
     if write:
         plot_curves(rows)
 
@@ -221,8 +211,7 @@ def plot_curves(rows: list[dict]) -> None:
         axis.set_ylabel("squared error / |X|²")
     panels.flat[0].legend(fontsize=7)
     figure.tight_layout()
-    figure.savefig(RESULTS / "speed.svg", metadata={"Date": None})
-    print("written: benchmarks/results/speed.svg")
+    write_plot("speed.svg", figure)
 
 
 if __name__ == "__main__":

@@ -10,12 +10,8 @@ tables and seeds, for both solvers: multiplicative updates stay closer to where 
 
 from __future__ import annotations
 
-import argparse
-import time
-import warnings
-
 import numpy as np
-from machine import write_result
+from harness import parse, seconds, write_result
 from peers import low_rank
 from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.preprocessing import minmax_scale
@@ -49,10 +45,7 @@ def corrupt(X: np.ndarray, kind: str, rng: np.random.Generator) -> tuple[np.ndar
 
 def main() -> None:
     """Run the benchmark, print its table and write the result file."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="one seed")
-    seeds = range(1 if parser.parse_args().quick else 4)
-    warnings.simplefilter("ignore")
+    seeds = range(1 if parse(__doc__, quick="one seed").quick else 4)
     tables = {
         "digits": (load_digits().data / 16, 10),
         "wdbc": (minmax_scale(load_breast_cancer().data), 5),
@@ -68,12 +61,10 @@ def main() -> None:
                 reference = plain.fit(dirty[clean]).energies_.mean()
                 for solver in ("hals", "mu"):
                     for init in STARTS:
-                        begin = time.perf_counter()
                         model = RobustNMF(k, init=init, solver=solver, random_state=seed)
-                        model.fit(dirty)
-                        seconds = time.perf_counter() - begin
+                        spent = seconds(model.fit, dirty)
                         error = float(np.sqrt(-model.score(dirty[clean]) / reference))
-                        row = [kind, name, seed, solver, init, error, model.n_iter_, seconds]
+                        row = [kind, name, seed, solver, init, error, model.n_iter_, spent]
                         rows.append(row)
     print("| solver | start |" + "".join(f" {kind} |" for kind in kinds) + " all | passes |")
     print("|---|---|" + "---|" * (len(kinds) + 2))
