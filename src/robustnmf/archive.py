@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import re
 import stat
@@ -212,19 +213,10 @@ def _read_entries(file: zipfile.ZipFile, size: int) -> dict[str, np.ndarray]:
 
 def _read_array(file: IO[bytes], size: int) -> np.ndarray:
     """Read an entry of ``size`` bytes; compare it with its header before memory is allocated."""
-    version = np.lib.format.read_magic(file)
-    if version not in ((1, 0), (2, 0)):
-        raise Broken("an array has an unknown format")
-    is_first = version == (1, 0)
-    read_header = (
-        np.lib.format.read_array_header_1_0 if is_first else np.lib.format.read_array_header_2_0
-    )
-    shape, is_fortran, dtype = read_header(file)
+    shape, is_fortran, dtype = read_npy_header(file)
     if dtype.kind not in KINDS or dtype.hasobject:
         raise Broken(f"an array contains {dtype}")
-    count = 1
-    for length in shape:
-        count *= int(length)
+    count = math.prod(map(int, shape))
     if count * dtype.itemsize > size:
         raise Broken("an array is larger than its entry")
     content = file.read()
@@ -232,6 +224,16 @@ def _read_array(file: IO[bytes], size: int) -> np.ndarray:
         raise Broken("an array is shorter or longer than stated in its header")
     order: Any = "F" if is_fortran else "C"
     return np.frombuffer(content, dtype).reshape(shape, order=order).copy(order="K")
+
+
+def read_npy_header(file: IO[bytes]) -> tuple[Any, bool, np.dtype]:
+    """Return shape, order and dtype of a .npy file; the file position is then after the header."""
+    version = np.lib.format.read_magic(file)
+    if version not in ((1, 0), (2, 0)):
+        raise ValueError(f"it has the unknown version {version}")
+    if version == (1, 0):
+        return np.lib.format.read_array_header_1_0(file)
+    return np.lib.format.read_array_header_2_0(file)
 
 
 def _digest(arrays: dict[str, np.ndarray], text: str) -> str:

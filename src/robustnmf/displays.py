@@ -139,7 +139,8 @@ class BasisDisplay:
         columns = min(count, int(np.ceil(np.sqrt(count * (1.5 if has_images else 0.5)))))
         rows = -(-count // columns)
         width, height = (1.6, 1.7 * rows) if has_images else (5.0, 1.5 * rows + 0.4)
-        names = [] if has_images else self._shown_names()
+        names = [] if has_images or self.feature_names is None else self.feature_names
+        names = [] if len(names) > MAX_NAMES else [label(name) for name in names]
         # Names are below the last panel of every column, in one row or two.
         height += NAME_HEIGHT * max(map(len, names), default=0) * (1 + (count % columns > 0))
         if figure is None:
@@ -162,12 +163,6 @@ class BasisDisplay:
                     ax.set_xticks(np.arange(features), labels, rotation=90)
             ax.set_title(f"component {i + 1}", fontsize=8)
         return self
-
-    def _shown_names(self) -> list[str]:
-        """Return the names of features to write below the bars; none if there are too many."""
-        if self.feature_names is None or len(self.feature_names) > MAX_NAMES:
-            return []
-        return [label(name) for name in self.feature_names]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

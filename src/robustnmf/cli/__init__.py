@@ -52,7 +52,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("robustnmf: interrupted; finished results are kept", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:  # the reader of standard output has closed it
-        _discard_stdout()
+        # The interpreter flushes the buffer at exit: to the null device.
+        with suppress(OSError, ValueError), open(os.devnull, "wb") as null_device:
+            os.dup2(null_device.fileno(), sys.stdout.fileno())
         return BROKEN_PIPE
     except UsageError as error:
         print(f"robustnmf: {error}", file=sys.stderr)
@@ -71,9 +73,3 @@ def _describe(error: Exception) -> str:
         file = "" if error.filename is None else f"{os.fspath(error.filename)}: "
         return f"{file}{error.strerror}"
     return str(error)
-
-
-def _discard_stdout() -> None:
-    """Redirect standard output to the null device: the interpreter flushes its buffer at exit."""
-    with suppress(OSError, ValueError), open(os.devnull, "wb") as null_device:
-        os.dup2(null_device.fileno(), sys.stdout.fileno())

@@ -333,9 +333,7 @@ def _explain(fit: Fit, indices: np.ndarray) -> tuple[list[str], list[tuple[str, 
     return texts, bad_entries
 
 
-def contribution_shares(
-    contributions: np.ndarray, most: int = MAX_NAMED
-) -> tuple[list[tuple[int, int]], int]:
+def contribution_shares(contributions: np.ndarray) -> tuple[list[tuple[int, int]], int]:
     """Return the largest shares of an energy in percent, with their features, and that of the rest.
 
     Contributions (features,) are signed; shares are of the sum of their absolute values. They are
@@ -345,7 +343,7 @@ def contribution_shares(
     total = float(sizes.sum())
     if not 0 < total < np.inf:
         return [], 0
-    top = np.argsort(-sizes, kind="stable")[:most]
+    top = np.argsort(-sizes, kind="stable")[:MAX_NAMED]
     exact = 100 * np.append(sizes[top], max(total - float(sizes[top].sum()), 0.0)) / total
     percents = np.floor(exact).astype(int)
     short = 100 - int(percents.sum())

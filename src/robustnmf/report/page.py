@@ -106,11 +106,10 @@ class Row(Content):
 
 @dataclass(frozen=True)
 class Download(Content):
-    """A file to download, embedded in the page."""
+    """A CSV file to download, embedded in the page."""
 
     name: str
     content: bytes
-    kind: str = "text/csv"
 
 
 @dataclass(frozen=True)

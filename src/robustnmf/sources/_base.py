@@ -165,25 +165,12 @@ class Source(ABC):
 
 @dataclass(frozen=True)
 class PassNeeds:
-    """Requirements of the passes of a problem on an engine.
+    """Requirements of the passes of a problem on an engine."""
 
-    Attributes
-    ----------
-    degree : float
-        Exponent of the entries in the size of a sample, with which energies are compared.
-    fill : float
-        Value of missing entries, in units of scale.
-    copies : int
-        Number of arrays of the size of a block that a pass needs.
-    dense_rows : bool
-        Whether all zeros of a sparse table must be visited.
-    rank, members : int
-    """
-
-    degree: float
-    fill: float
-    copies: int
-    dense_rows: bool
+    degree: float  # exponent of the entries in the size of a sample; energies are compared with it
+    fill: float  # value of missing entries, in units of scale
+    copies: int  # number of arrays of the size of a block that a pass needs
+    dense_rows: bool  # whether all zeros of a sparse table must be visited
     rank: int
     members: int
 
@@ -221,14 +208,7 @@ def check_summary(
 ) -> None:
     """Raise an error if a model cannot use X, or if X leaves the range of its floats.
 
-    Parameters
-    ----------
-    name : str
-        Name of the estimator, for messages.
-    spec : ModelSpec
-    summary : DataSummary
-    scale : float, optional
-        Units of a fitted estimator, in which X is scaled.
+    ``name`` is that of the estimator, for messages, and ``scale`` the units of a fitted estimator.
     """
     data = "sparse" if summary.is_sparse else "missing" if summary.has_missing else "dense"
     reason = unsupported_reason(*spec, data)

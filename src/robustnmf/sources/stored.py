@@ -11,12 +11,12 @@ from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
 from threading import Lock
-from typing import Any, BinaryIO, Self
+from typing import Any, Self
 from weakref import finalize
 
 import numpy as np
 
-from robustnmf.archive import read_full
+from robustnmf.archive import read_full, read_npy_header
 from robustnmf.engine import Engine, RowReader, SlicedReader, Stored, as_floats
 from robustnmf.loop.compatibility import ModelSpec
 from robustnmf.sources._base import PassNeeds, Source, check_nonempty, check_number_dtype
@@ -101,15 +101,8 @@ def reader_of(X: Any) -> RowReader:
 class FileReader(SlicedReader):
     """Consecutive rows in a file, read without a memory map, whose pages would stay in memory.
 
-    Parameters
-    ----------
-    file : binary file
-        Open and unbuffered; it is closed with the reader. The system reads ahead if reads are
-        consecutive.
-    offset : int
-        Position of the first row in bytes.
-    dtype, shape
-        Data type and shape of the rows.
+    The file is open and unbuffered (the system reads ahead if reads are consecutive), and closed
+    with the reader. The first row is at ``offset`` bytes.
     """
 
     def __init__(self, file: Any, offset: int, dtype: Any, shape: tuple[int, int]):
@@ -190,7 +183,7 @@ def npy_reader(path: Path) -> RowReader:
         )
     with path.open("rb") as file:
         try:
-            shape, fortran, dtype = _npy_header(file)
+            shape, fortran, dtype = read_npy_header(file)
         except ValueError as error:
             raise ValueError(
                 f"X is the path {path}, which is not a .npy file ({error}). Save X with "
@@ -206,13 +199,6 @@ def npy_reader(path: Path) -> RowReader:
     if fortran:
         return SlicedReader(np.load(path, mmap_mode="r", allow_pickle=False))
     return FileReader(path.open("rb", buffering=0), offset, dtype, shape)
-
-
-def _npy_header(file: BinaryIO) -> tuple[Any, bool, np.dtype]:
-    """Return shape, order and dtype of a .npy file; the file position is then after the header."""
-    if np.lib.format.read_magic(file) == (1, 0):
-        return np.lib.format.read_array_header_1_0(file)
-    return np.lib.format.read_array_header_2_0(file)
 
 
 def _memory_map_reader(X: np.memmap) -> RowReader:

@@ -138,10 +138,14 @@ def table_from_frames(
             f"block; the first {len(first)} rows decided which columns hold numbers"
         )
     n_samples, n_features = data.shape
+    made_missing: Counter[str] = Counter()
+    for name, count in zip(names, n_texts.tolist(), strict=True):
+        if count:
+            made_missing[name] += count
     return Table(
         data, NumberedNames(range(n_samples)) if ids is None else ids, names,
         [f"{n_samples} samples, {n_features} features", *notes], left_out=left_out,
-        made_missing=_count_by_name(names, n_texts.tolist()),
+        made_missing=made_missing,
         colors=_colors(color_blocks, decimal) if color_blocks else None,
     )  # fmt: skip
 
@@ -283,15 +287,9 @@ def _convert(block: pandas.DataFrame, columns: list[NumberColumn]) -> tuple[np.n
 def _column_numbers(
     column: pandas.Series, decimal: str
 ) -> tuple[np.ndarray | None, np.ndarray, str | None]:
-    """Convert a column (n,) to numbers (n,), NaN for texts that are not numbers.
+    """Convert a column (n,) to numbers (n,), NaN for texts; None for columns of dates or lists.
 
-    Returns
-    -------
-    numbers : ndarray (n,), or None for columns of dates or lists
-    known : ndarray (n,)
-        Which cells hold something.
-    example : str, or None
-        A number with separators of thousands, if there is one.
+    Also return which cells hold something (n,), and a number with separators of thousands, if any.
     """
     import pandas
 
@@ -314,15 +312,6 @@ def _column_numbers(
     numbers = pandas.to_numeric(converted, errors="coerce")
     example = next((text for text in texts if has_thousands(text, decimal)), None)
     return numbers.to_numpy(dtype=np.float64, na_value=np.nan), known, example
-
-
-def _count_by_name(names: Iterable[str], counts: Iterable[int]) -> dict[str, int]:
-    """Return the sums of counts by name, without those that are zero."""
-    sums: dict[str, int] = {}
-    for name, count in zip(names, counts, strict=True):
-        if count:
-            sums[name] = sums.get(name, 0) + count
-    return sums
 
 
 def distinct_texts(frame: pandas.DataFrame) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,11 +34,9 @@ def read_hdf5(file: Path, options: ReadOptions) -> Table:
     """Read an AnnData file, or a two-dimensional dataset of another HDF5 file."""
     import h5py
 
-    archive = h5py.File(file, "r")
-    keep_open = False
-    try:
-        is_anndata = "obs" in archive and "var" in archive
-        if options.dataset is None and is_anndata:
+    with ExitStack() as stack:
+        archive = stack.enter_context(h5py.File(file, "r"))
+        if options.dataset is None and "obs" in archive and "var" in archive:
             table = _read_anndata(archive, options)
         elif options.anndata_options:
             given = " and ".join(options.anndata_options)
@@ -52,11 +51,9 @@ def read_hdf5(file: Path, options: ReadOptions) -> Table:
             archive.visititems(add_table)
             name = choose_array(options.dataset, tables, file)
             table = numbered_table(_read_dense(archive[name]), f"the dataset {name!r}")
-        keep_open = isinstance(table.data, StoredRows)
+        if isinstance(table.data, StoredRows):
+            stack.pop_all()  # the file stays open
         return table
-    finally:
-        if not keep_open:
-            archive.close()
 
 
 def _read_anndata(archive: h5py.File, options: ReadOptions) -> Table:

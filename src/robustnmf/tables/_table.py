@@ -31,13 +31,8 @@ MEMORY_IF_UNKNOWN = 2**34
 class StoredRows(RowReader):
     """A table (samples, features) that stays in its file; a fit reads it block by block.
 
-    Parameters
-    ----------
-    reader : RowReader
-    scale : ndarray (features,), optional
-        What features are divided by as they are read.
-    columns : ndarray (features,), optional
-        Positions of the features in the rows; all of them by default.
+    Features are those at the positions ``columns`` (features,), all by default, and they are
+    divided by ``scale`` (features,) as they are read.
     """
 
     def __init__(

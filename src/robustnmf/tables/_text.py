@@ -313,7 +313,8 @@ def _split_shares(lines: Sequence[str], separator: str) -> tuple[int, float, flo
         return 0, 0.0, 0.0
     width, count = Counter(map(len, rows)).most_common(1)[0]
     cells = [cell for row in rows for cell in row]
-    return width, count / len(rows), sum(map(_is_number_or_missing, cells)) / len(cells)
+    n_numbers = sum(is_missing(c) or any(is_number(c, mark) for mark in DECIMALS) for c in cells)
+    return width, count / len(rows), n_numbers / len(cells)
 
 
 def split(lines: Iterable[str], separator: str) -> Iterator[tuple[int, list[str]]]:
@@ -330,8 +331,3 @@ def split(lines: Iterable[str], separator: str) -> Iterator[tuple[int, list[str]
                 yield rows.line_num, row
     except csv.Error:  # a field that is too long, a line that ends within quotes
         return
-
-
-def _is_number_or_missing(text: str) -> bool:
-    """Whether a text is a number with either decimal mark, or a missing value."""
-    return is_missing(text) or any(is_number(text, mark) for mark in DECIMALS)

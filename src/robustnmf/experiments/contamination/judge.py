@@ -30,50 +30,22 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class Score:
-    """Scores of one method in one scenario; NaN if a score does not apply.
-
-    Attributes
-    ----------
-    relative_error : float
-        Squared error of the held-back samples, divided by the error of the reference basis.
-    geometric_error : float
-        Geometric mean over the held-back samples of the same ratio, sample by sample.
-    lost : float
-        Share of the good samples of the training table without weight, dropped or flagged.
-    parts_distance : float
-        Mean of one minus the cosine between learned and true components.
-    auroc, precision : float
-        Area under the ROC curve and average precision of the order of the samples.
-    entry_auroc : float
-        Area under the ROC curve of the order of the entries.
-    found : float
-        Share of the bad samples of the training table that are left out.
-    best_described_error : float
-        As ``relative_error``, on the 90% of the held-back samples that each basis describes best.
-    effective_share : float
-        Effective sample size over the number of samples.
-    value : float
-        Value of the hyperparameter with the smallest error.
-    seconds : float
-        Time of the fit, and of the detector if there is one.
-    failure : str
-        Message of the error that the method raised; empty if there was none.
-    """
+    """Scores of one method in one scenario; NaN if a score does not apply."""
 
     method: str
-    relative_error: float = np.nan
-    geometric_error: float = np.nan
-    lost: float = np.nan
-    parts_distance: float = np.nan
-    auroc: float = np.nan
-    precision: float = np.nan
-    entry_auroc: float = np.nan
-    found: float = np.nan
-    best_described_error: float = np.nan
-    effective_share: float = np.nan
-    value: float = np.nan
-    seconds: float = np.nan
-    failure: str = ""
+    relative_error: float = np.nan  # of held-back samples: squared error over the reference's
+    geometric_error: float = np.nan  # geometric mean of the same ratio, sample by sample
+    lost: float = np.nan  # share of good training samples without weight, dropped or flagged
+    parts_distance: float = np.nan  # mean of one minus the cosine with true components
+    auroc: float = np.nan  # area under the ROC curve of the order of the samples
+    precision: float = np.nan  # average precision of this order
+    entry_auroc: float = np.nan  # area under the ROC curve of the order of the entries
+    found: float = np.nan  # share of bad training samples that are left out
+    best_described_error: float = np.nan  # relative error of the 90% that a basis describes best
+    effective_share: float = np.nan  # effective sample size over the number of samples
+    value: float = np.nan  # of the hyperparameter, that with the smallest error
+    seconds: float = np.nan  # of the fit, and of the detector if there is one
+    failure: str = ""  # message of the error that the method raised
 
 
 class Detection(NamedTuple):
@@ -87,26 +59,14 @@ class Detection(NamedTuple):
 class Judge:
     """Scores bases on the data of a scenario; errors are relative to plain NMF of the clean data.
 
-    Parameters
-    ----------
-    data : Data
-    floor : float
-        Share of the mean squared norm of held-back samples that is added to all errors.
-    device : str, optional
-        Device on which weights of entries are fitted.
-
-    Attributes
-    ----------
-    reference_basis : ndarray (rank, n_features)
-        Basis of plain NMF of the clean samples, the reference of all errors.
-    detections : dict
-        Cache of the detections by name, shared by the groups of methods.
+    ``floor`` times the mean squared norm of held-back samples is added to all errors. Weights of
+    entries are fitted on ``device``.
     """
 
     def __init__(self, data: Data, floor: float = 0.0, device: str | None = None):
         self.data = data
         self.device = device
-        self.detections: dict[str, Detection] = {}
+        self.detections: dict[str, Detection] = {}  # by name, for all groups of methods
         self.reference_basis = plain_basis(data.clean, data.rank)
         self._reference_errors = self.errors(self.reference_basis)
         norms = (data.held_back**2).sum(axis=1)
@@ -115,10 +75,13 @@ class Judge:
 
     def basis(self, method: str, basis: np.ndarray, **scores: Any) -> Score:
         """Score a basis (rank, n_features) by its errors and its distance from true components."""
-        errors = self.errors(basis)
+        errors, distance = self.errors(basis), np.nan
+        if self.data.parts is not None:
+            _, _, cosines = match_components(self.data.parts, basis)
+            distance = float(1.0 - cosines.mean())
         return Score(
             method, self.relative_error(errors), self.geometric_error(errors),
-            parts_distance=self._distance(basis), **scores,
+            parts_distance=distance, **scores,
         )  # fmt: skip
 
     def best_of(self, bases: Sequence[np.ndarray]) -> int:
@@ -164,13 +127,6 @@ class Judge:
             return {}
         precision = float(average_precision_score(bad, outlyingness))
         return {"auroc": area(bad, outlyingness), "precision": precision}
-
-    def _distance(self, basis: np.ndarray) -> float:
-        """Return one minus the mean cosine between true components and their matches in a basis."""
-        if self.data.parts is None:
-            return np.nan
-        _, _, cosines = match_components(self.data.parts, basis)
-        return float(1.0 - cosines.mean())
 
 
 Groups = Mapping[str, Callable[[Judge], Iterator[Score]]]
