@@ -15,6 +15,9 @@ from pathlib import Path
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.decomposition import NMF, MiniBatchNMF
+
+from robustnmf import RobustNMF
 
 Factors = tuple[np.ndarray, np.ndarray]
 Run = Callable[[object, np.ndarray, np.ndarray, int], Factors]
@@ -74,46 +77,29 @@ def sq_error(X: object, codes: np.ndarray, basis: np.ndarray) -> float:
     return sum(float(np.sum((X[rows] - codes[rows] @ basis) ** 2)) for rows in blocks)
 
 
-def ours(weighting: object = "uniform", solver: str = "auto") -> Run:
-    """Return a run of RobustNMF."""
-
-    def run(X, W, H, iterations):
-        from robustnmf import RobustNMF
-
-        model = RobustNMF(
-            W.shape[1], weighting=weighting, solver=solver, init="custom", tol=0,
-            max_iter=iterations,
-        )  # fmt: skip
-        return model.fit_transform(X, W=W, H=H), model.components_
-
-    return run
+def ours(X, W, H, iterations: int) -> Factors:
+    """Run RobustNMF."""
+    model = RobustNMF(W.shape[1], weighting="uniform", init="custom", tol=0, max_iter=iterations)
+    return model.fit_transform(X, W=W, H=H), model.components_
 
 
 def scikit_learn(solver: str) -> Run:
     """Return a run of scikit-learn's NMF."""
 
     def run(X, W, H, iterations):
-        from sklearn.decomposition import NMF
-
         model = NMF(W.shape[1], init="custom", solver=solver, tol=0, max_iter=iterations)
         return model.fit_transform(X, W=W.copy(), H=H.copy()), model.components_
 
     return run
 
 
-def minibatch(batch_size: int) -> Run:
-    """Return a run of scikit-learn's MiniBatchNMF; an iteration is a pass over X."""
-
-    def run(X, W, H, iterations):
-        from sklearn.decomposition import MiniBatchNMF
-
-        model = MiniBatchNMF(
-            W.shape[1], init="custom", batch_size=batch_size, tol=0, max_no_improvement=None,
-            max_iter=iterations,
-        )  # fmt: skip
-        return model.fit_transform(X, W=W.copy(), H=H.copy()), model.components_
-
-    return run
+def minibatch(X, W, H, iterations: int) -> Factors:
+    """Run scikit-learn's MiniBatchNMF; an iteration is a pass over X."""
+    model = MiniBatchNMF(
+        W.shape[1], init="custom", batch_size=1024, tol=0, max_no_improvement=None,
+        max_iter=iterations,
+    )  # fmt: skip
+    return model.fit_transform(X, W=W.copy(), H=H.copy()), model.components_
 
 
 def nmf_torch(algorithm: str) -> Run:
@@ -142,27 +128,23 @@ def nmf_torch(algorithm: str) -> Run:
     return run
 
 
-def torchnmf() -> Run:
-    """Return a run of torchnmf: multiplicative updates by automatic differentiation."""
+def torchnmf(X, W, H, iterations: int) -> Factors:
+    """Run torchnmf: multiplicative updates by automatic differentiation."""
+    import torch
+    from torchnmf.nmf import NMF
 
-    def run(X, W, H, iterations):
-        import torch
-        from torchnmf.nmf import NMF
-
-        model = NMF(W=torch.tensor(H.T.copy()), H=torch.tensor(W.copy()))
-        model.fit(torch.from_numpy(X), beta=2, tol=0, max_iter=iterations)
-        return model.H.detach().numpy(), model.W.detach().numpy().T
-
-    return run
+    model = NMF(W=torch.tensor(H.T.copy()), H=torch.tensor(W.copy()))
+    model.fit(torch.from_numpy(X), beta=2, tol=0, max_iter=iterations)
+    return model.H.detach().numpy(), model.W.detach().numpy().T
 
 
 CONTENDERS: dict[str, Run] = {
-    "RobustNMF uniform": ours(),
+    "RobustNMF uniform": ours,
     "scikit-learn cd": scikit_learn("cd"),
     "scikit-learn mu": scikit_learn("mu"),
-    "MiniBatchNMF": minibatch(1024),
+    "MiniBatchNMF": minibatch,
     "nmf-torch hals": nmf_torch("hals"),
     "nmf-torch halsvar": nmf_torch("halsvar"),
-    "torchnmf": torchnmf(),
+    "torchnmf": torchnmf,
 }
 IN_TORCH = ("nmf-torch hals", "nmf-torch halsvar", "torchnmf")

@@ -19,17 +19,117 @@ passes. The file is written to a folder of its own (``--folder``) and deleted ag
 
 from __future__ import annotations
 
+import json
+import os
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from threading import Event, Thread
 
 import numpy as np
-from harness import RESULTS, parse, read_result, seconds_per_pass, table, write_result
-from scale_files import FEATURES, SHORT, files, low_rank
+from harness import (
+    RESULTS,
+    in_own_process,
+    memory,
+    parse,
+    read_result,
+    seconds,
+    seconds_per_pass,
+    table,
+    write_result,
+)
 
 from robustnmf import RobustNMF
 
+FEATURES = 1000
+SHORT, LONG = 3, 8
 LONG_IN_MEMORY = 15
+
+
+def low_rank(rows: int, seed: int, features: int = FEATURES, k: int = 20) -> np.ndarray:
+    """Draw a nonnegative table (rows, features) of rank k with noise, float32."""
+    parts = np.random.default_rng(0).gamma(0.5, size=(k, features)).astype(np.float32)
+    rng = np.random.default_rng(seed)
+    codes = rng.gamma(0.5, size=(rows, k)).astype(np.float32)
+    return codes @ parts + 0.1 * rng.random((rows, features), dtype=np.float32)
+
+
+def files(gigabytes: float, folder: Path) -> list[dict]:
+    """Measure a fit of a file that is read block by block: peak memory and time of a pass."""
+    block = 50_000
+    count = max(1, round(gigabytes * 2**30 / (4 * FEATURES) / block))
+    path = folder / "x.npy"
+    content = np.lib.format.open_memmap(path, "w+", np.float32, (count * block, FEATURES))
+    for i in range(count):
+        content[i * block : (i + 1) * block] = low_rank(block, i)
+        print(f"\rwriting {path.name}: {i + 1} of {count}", end="", flush=True)
+    content.flush()
+    del content
+    print()
+    peaks: list[float] = []
+    ratios: dict[str, list[float]] = {"from disk": [], "from the system's cache": []}
+    for where in [place for place in ratios for _ in range(2)]:
+        with _outside_cache(path) if where == "from disk" else nullcontext():
+            read_seconds = min(seconds(_read_through, path) for _ in range(2))
+            (short, _), (long, peak) = (in_own_process(__file__, path, n) for n in (SHORT, LONG))
+        pass_seconds = (long - short) / (LONG - SHORT)
+        ratios[where].append(pass_seconds / read_seconds)
+        peaks.append(peak)
+        print(
+            f"{where}: read {read_seconds:.2f} s, pass {pass_seconds:.2f} s, peak {peak:.0f} MB",
+            flush=True,
+        )
+    codes = count * block * 20 * 4 / 2**20
+    size = path.stat().st_size / 2**30
+    path.unlink()
+    return [
+        {"figure": f"file of {size:.1f} GB, k = 20: MB at the peak ({codes:.0f} of them codes)",
+         "target": f"<= {1024 + codes:.0f}", "values": peaks},
+        *({"figure": f"seconds of a pass over reading the file through, {where}",
+           "target": "<= 1.5", "values": values} for where, values in ratios.items()),
+    ]  # fmt: skip
+
+
+@contextmanager
+def _outside_cache(path: Path) -> Iterator[None]:
+    """Keep a file out of the system's cache inside the with block."""
+    stop = Event()
+
+    def empty() -> None:
+        with path.open("rb") as file:
+            while not stop.wait(0.1):
+                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+    thread = Thread(target=empty, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+def _read_through(path: Path) -> None:
+    """Read a file from one end to the other."""
+    with path.open("rb", buffering=0) as file:
+        buffer = bytearray(8 * 2**20)
+        while file.readinto(buffer):
+            pass
+
+
+def fit_file(path: str, passes: int) -> None:
+    """Fit a file; print the seconds it takes and the peak memory in MB."""
+    model = RobustNMF(
+        20, weighting="entropy", init="random", random_state=0, max_iter=passes, tol=0
+    )
+    spent = seconds(model.fit, path)
+    # Not ru_maxrss, which begins with what the process that started this one had.
+    print(json.dumps([spent, memory("VmHWM")]))
 
 
 def on_dask(gigabytes: float, repeats: int) -> list[dict]:
@@ -49,10 +149,10 @@ def on_dask(gigabytes: float, repeats: int) -> list[dict]:
 
         return seconds_per_pass(run, SHORT, LONG_IN_MEMORY)
 
-    seconds: dict[str, list[float]] = {"memory": [], "1": [], "2": []}
+    times: dict[str, list[float]] = {"memory": [], "1": [], "2": []}
     for _ in range(repeats):
         with threadpool_limits(1):
-            seconds["memory"].append(pass_seconds(X))
+            times["memory"].append(pass_seconds(X))
         for workers in (1, 2):
             cluster = LocalCluster(
                 n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None,
@@ -63,9 +163,9 @@ def on_dask(gigabytes: float, repeats: int) -> list[dict]:
                     _draw_chunk, chunks=((chunk,) * count, (FEATURES,)), dtype=np.float64
                 ).persist()  # on the workers, instead of sending it there
                 wait(data)
-                seconds[str(workers)].append(pass_seconds(data))
-        print({name: f"{times[-1]:.2f} s a pass" for name, times in seconds.items()}, flush=True)
-    pairs = list(zip(seconds["1"], seconds["2"], seconds["memory"], strict=True))
+                times[str(workers)].append(pass_seconds(data))
+        print({name: f"{values[-1]:.2f} s a pass" for name, values in times.items()}, flush=True)
+    pairs = list(zip(times["1"], times["2"], times["memory"], strict=True))
     return [
         {"figure": f"Dask, {gigabytes:g} GB: two workers over one", "target": ">= 1.6",
          "values": [one / two for one, two, _ in pairs]},
@@ -145,7 +245,11 @@ def main() -> None:
         repeats={"type": int, "default": 5, "help": "of the measurements on Dask"},
         folder={"type": Path, "help": "where the file goes"},
         only={"nargs": "+", "choices": ["files", "dask", "equal", "stream"]},
+        child={"nargs": 2},
     )
+    if options.child:
+        fit_file(options.child[0], int(options.child[1]))
+        return
     parts = read_result("scale.json").get("parts", {})
     with tempfile.TemporaryDirectory(dir=options.folder) as name:
         folder = Path(name)
