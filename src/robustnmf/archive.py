@@ -251,23 +251,14 @@ class Codec:
     """Convert objects to JSON records with separate arrays, and build objects from such records.
 
     Only objects of the given classes are ever built.
-
-    Parameters
-    ----------
-    arrays : dict
-        Arrays of the file by name; the arrays of converted objects are added.
-    parts : dict
-        Classes by name whose objects are built from their parameters (``get_params``).
-    records : dict
-        Dataclasses and named tuples by name.
     """
 
     def __init__(
         self, arrays: dict[str, np.ndarray], parts: dict[str, Any], records: dict[str, Any]
     ):
-        self.arrays = arrays
-        self.parts = parts
-        self.records = records
+        self.arrays = arrays  # of the file, by name; those of converted objects are added
+        self.parts = parts  # classes whose objects are built from their parameters (get_params)
+        self.records = records  # dataclasses and named tuples
         self.builders: dict[str, Callable[[dict[str, Any]], Any]] = {
             "array": lambda record: self.arrays[record["name"]],
             "list": lambda record: [self.build(item) for item in record["items"]],

@@ -33,13 +33,8 @@ __all__ = [
 
 
 def source_for(X: Any, name: str) -> Source:
-    """Return the source of X; only this function determines the kind of X.
+    """Return the source of X, which a user passes to the estimator of a name (for messages).
 
-    Parameters
-    ----------
-    X : object
-        The data that a user passes to an estimator.
-    name : str
-        Name of the estimator, for messages.
+    Only this function determines the kind of X.
     """
     return next(kind for kind in SOURCES if kind.claims(X))(X, name)

@@ -36,20 +36,6 @@ class Source(ABC):
     An estimator uses a source for everything that depends on the kind of X: ``checked`` reads or
     scans X and raises errors for invalid data, ``engine`` holds X for a fit, ``run`` computes a
     method of a fitted estimator, and ``give_back`` returns results in the library of X.
-
-    Parameters
-    ----------
-    X : object
-        As given by the user.
-    name : str
-        Name of the estimator, for messages.
-
-    Attributes
-    ----------
-    shape : (samples, features)
-        Known from the beginning if rows are not in memory, else after ``checked``.
-    dtype : dtype
-        Data type of the values as given, known after ``checked``.
     """
 
     in_memory: ClassVar[bool] = True
@@ -62,15 +48,17 @@ class Source(ABC):
     """Whether codes remain on the workers of the rows, as a lazy array."""
 
     shape: tuple[int, int]
+    """Samples and features; known from the beginning if rows are not in memory, else if checked."""
     dtype: Any
+    """Data type of the values as given; known after ``checked``."""
     spec: ModelSpec
     """Model that X was checked for; needed again if an engine scans X itself."""
     read_dtype: Any
     """Precision in which an engine reads X that is not in memory; None means that of X."""
 
     def __init__(self, X: Any, name: str):
-        self.X = X
-        self.name = name
+        self.X = X  # as given by the user
+        self.name = name  # of the estimator, for messages
 
     @classmethod
     @abstractmethod
