@@ -18,14 +18,13 @@ import os
 import subprocess
 import sys
 import tempfile
-import warnings
 from pathlib import Path
 from typing import Any
 
 import anndata
 import numpy as np
 import scipy.sparse
-from harness import RESULTS, describe_run, write_result
+from harness import describe_run, parse, read_result, write_result
 from sklearn.metrics import adjusted_rand_score
 
 from robustnmf.metrics import match_components
@@ -162,17 +161,17 @@ def describe(
 
 def main() -> None:
     """Run the benchmark, print its rows and write the result file after each of them."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--cnmf-python", help="a Python that has cnmf; without it cnmf is left out")
-    parser.add_argument("--runs", type=int, default=100)
-    parser.add_argument("--seeds", type=int, default=2)
-    parser.add_argument("--cnmf-seeds", type=int, help="seeds of cnmf")
-    parser.add_argument("--workers", type=int, default=2, help="processes of cnmf")
-    parser.add_argument("--device", help="also run on this device of PyTorch")
-    parser.add_argument("--tables", nargs="*", help="only these")
-    parser.add_argument("--append", action="store_true", help="keep the rows of earlier runs")
-    options = parser.parse_args()
-    warnings.simplefilter("ignore")
+    options = parse(
+        __doc__,
+        cnmf_python={"help": "a Python that has cnmf; without it cnmf is left out"},
+        runs={"type": int, "default": 100},
+        seeds={"type": int, "default": 2},
+        cnmf_seeds={"type": int, "help": "seeds of cnmf"},
+        workers={"type": int, "default": 2, "help": "processes of cnmf"},
+        device={"help": "also run on this device of PyTorch"},
+        tables={"nargs": "*", "help": "only these"},
+        append={"action": "store_true", "help": "keep the rows of earlier runs"},
+    )
     tables = {
         "pbmc68k_reduced": (real_cells, 8),
         "simulated": (lambda: simulated_cells(0.0), 20),
@@ -184,9 +183,7 @@ def main() -> None:
     if options.cnmf_python:
         methods["cnmf"] = (options.cnmf_python, CNMF, "cpu")
     rows: list[dict[str, Any]] = []
-    earlier = []
-    if options.append:
-        earlier = json.loads((RESULTS / "cells.json").read_text())["rows"]
+    earlier = read_result("cells.json")["rows"] if options.append else []
     for name, (make, k) in tables.items():
         if options.tables and name not in options.tables:
             continue

@@ -20,13 +20,13 @@ step from protocol.csv. Needs the nine files (ROBUSTNMF_DATA).
 
 from __future__ import annotations
 
-import argparse
 import csv
 import itertools
 import os
 from pathlib import Path
 
 import numpy as np
+from harness import parse
 from joblib import Parallel, delayed
 from scalings import (
     FIRST_STARTS,
@@ -229,13 +229,12 @@ def search_all(device: str | None) -> list[tuple]:
 
 def main() -> None:
     """Search, print and write."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", type=Path, default=Path("results/paper"))
-    parser.add_argument("--device", help="where PyTorch fits; NumPy by default")
-    parser.add_argument(
-        "--only-scalings", action="store_true", help="the first step from protocol.csv"
+    options = parse(
+        __doc__,
+        out={"type": Path, "default": Path("results/paper")},
+        device={"help": "where PyTorch fits; NumPy by default"},
+        only_scalings={"action": "store_true", "help": "the first step from protocol.csv"},
     )
-    options = parser.parse_args()
     out = options.out
     rows = read_rows(out / "protocol.csv") if options.only_scalings else search_all(options.device)
     shared, _ = chosen(rows)

@@ -11,9 +11,10 @@ those numbers come from. Needs the files (ROBUSTNMF_DATA).
 
 from __future__ import annotations
 
-import argparse
 import os
 from pathlib import Path
+
+from harness import parse
 
 from robustnmf.datasets import DATASETS
 from robustnmf.experiments.paper._base import best_on_grid, summarise
@@ -28,9 +29,7 @@ METHOD_NAMES = ("EucNMF", "FWRNMF", "EWRNMF")
 
 def main() -> None:
     """Run the benchmark, print its table and write the result file."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", type=Path, default=Path("results/paper"))
-    out = parser.parse_args().out
+    out = parse(__doc__, out={"type": Path, "default": Path("results/paper")}).out
     lines = [
         "# The same trials on raw codes\n",
         "`python benchmarks/raw_codes.py`: ACC in percent (mean ± standard deviation over ten "
