@@ -82,9 +82,10 @@ def constants_table() -> str:
 def real_entries_table() -> str:
     """Errors of held-out samples of real tables with bad entries, one row for each method."""
     header, rows = read_csv(RESULTS / "real_entries" / "errors.csv")
+    names = {"plain NMF, told the bad entries": "plain NMF, corrupted entries marked as missing"}
     return markdown(
         ["method", *(row[0] for row in rows)],
-        [*zip(header[1:], *(row[1:] for row in rows), strict=True)],
+        [*zip([names.get(n, n) for n in header[1:]], *(row[1:] for row in rows), strict=True)],
     )
 
 
@@ -102,8 +103,8 @@ def before_and_after() -> str:
         new = mean_and_worst(f"errors_{part}")["RobustNMF"]
         rows.append([f"{name}, after, all tables", *new, lost_when_clean(part)])
     header = [
-        "`RobustNMF(k)`", "clean", "5 to 20% bad", "30 to 40% bad",
-        "good samples without weight, clean",
+        "`RobustNMF(k)`", "clean", "5 to 20% corrupted", "30 to 40% corrupted",
+        "good samples left out, clean",
     ]  # fmt: skip
     return markdown(header, rows)
 
@@ -201,7 +202,7 @@ def fits_sentence() -> str:
 
 def weightings() -> str:
     """All weightings, with the weight that they give to a sample."""
-    header = ["weighting", "weight of a sample of energy $z_i$", "use it for"]
+    header = ["weighting", "weight of a sample with reconstruction error $z_i$", "use it for"]
     return markdown(header, weightings_table())
 
 

@@ -105,11 +105,12 @@ def _errors(rows: Sequence[Row]) -> Outcome:
     return Outcome(
         "errors",
         "Error on clean samples",
-        "Squared error of clean samples held back, with the basis learned from the spoiled table, "
-        "relative to plain NMF of the same table before: mean over all cells / 95th percentile / "
-        "worst. A cell is a dataset with a corruption and a share, and a mean over seeds. "
-        f"\"{CEILING}\" has these entries as missing values, and methods with \"best of\" have "
-        "what is best on the samples held back: no user has either.",
+        "Squared error of held-out clean samples with the components learned from the corrupted "
+        "table, relative to plain NMF fitted to the clean table: mean over all cells / 95th "
+        "percentile / worst. A cell is a dataset with a corruption and a share; its value is the "
+        f"mean over the seeds. In \"{CEILING}\", the corrupted entries are marked as missing, and "
+        "methods with \"best of\" use the hyperparameter that is best on the held-out samples. "
+        "Users know neither.",
         LAYOUT.banded(rows, LAYOUT.error, LAYOUT.bands),
         notes=[note for note in notes if note],
     )  # fmt: skip
@@ -142,7 +143,7 @@ def _over_ceiling(rows: Sequence[Row]) -> Outcome:
         return score.relative_error / ceilings.get(scenario, np.nan)
 
     notes = [
-        verdict(f"{OURS}, error over the ceiling's", part, means(part_rows, OURS, value), band)
+        verdict(f"{OURS}, error relative to the ceiling", part, means(part_rows, OURS, value), band)
         for part, part_rows in LAYOUT.parts(rows).items()
         for band in CEILING_BANDS
         if band.goals
@@ -150,8 +151,8 @@ def _over_ceiling(rows: Sequence[Row]) -> Outcome:
     return Outcome(
         "ceiling",
         "Error relative to the ceiling",
-        f"The same errors relative to those of \"{CEILING}\" in the same scenario: mean over all "
-        "cells / 95th percentile / worst.",
+        f"The same errors relative to the error of \"{CEILING}\" in the same scenario: mean over "
+        "all cells / 95th percentile / worst.",
         LAYOUT.banded(rows, value, CEILING_BANDS),
         notes=[note for note in notes if note],
     )  # fmt: skip
@@ -181,10 +182,10 @@ def _auroc(rows: Sequence[Row]) -> Outcome:
         notes += _auroc_note(title, SAMPLE_AUROC_GOAL, HALF_COVERED.of(samples.get(OURS, {})))
     return Outcome(
         "auroc",
-        "Finding the bad entries and samples",
+        "Finding the corrupted entries and samples",
         "Area under the ROC curve, mean over datasets, shares and seeds. Entries are ranked by "
-        "their weights where a method has any, else by the absolute residual under its basis with "
-        "the best codes; samples by their squared residuals, or the method's own scores.",
+        "their weights if the method has weights of entries, otherwise by their absolute "
+        "residuals. Samples are ranked by their squared residuals, or by the scores of the method.",
         grids,
         notes=notes,
     )
@@ -234,10 +235,10 @@ def _cells(rows: Sequence[Row]) -> Outcome:
 
 ENTRIES = Study(
     "contamination-entries",
-    "Bad entries: what each method learns from a table that has some",
-    "Every method learns components from a table with wrong entries, and is judged by how well "
-    "they describe clean samples that were held out. A score of one equals that of plain NMF "
-    "fitted to the table before entries were corrupted.",
+    "Corrupted entries: errors of each method",
+    "Every method learns components from a table with corrupted entries. The score is the error on "
+    "clean samples that were held out, relative to plain NMF fitted to the clean table: 1 means "
+    "that the corrupted entries do no harm.",
     partial(plan_scope, scenarios, FULL, QUICK),
     draw_entries,
     GROUPS,

@@ -52,8 +52,8 @@ def sample_outcomes(rows: Sequence[Row]) -> list[Outcome]:
     means = (("mean of the main five", MAIN), ("mean of all", tuple(errors)))
     count = len({scenario.dataset for scenario, _ in rows})
     caption = (
-        f"Squared error of held-out good samples of {count} tables over that of plain NMF of the "
-        "good samples: geometric mean / 97th percentile over tables."
+        f"Squared error of held-out good samples of {count} tables, relative to plain NMF fitted "
+        "to the good samples only: geometric mean / 97th percentile over tables."
     )
     return [
         Outcome("errors", "Error on good samples", caption, [error_grid("errors", errors, means)],
@@ -62,10 +62,11 @@ def sample_outcomes(rows: Sequence[Row]) -> list[Outcome]:
                 f"The 90% of the held-out samples that each method describes best. {caption}",
                 [error_grid("errors on the best-described 90%", best, means)]),
         Outcome("left_out", "Samples left out",
-                "Share of bad / of good samples that are left out, mean over tables.",
+                "Share of corrupted / good samples that are left out, mean over tables.",
                 [_left_out_grid(found, lost)]),
         _auroc_outcome(values_of(rows, "auroc", SAMPLE_KINDS, tuple(RANKED_BY))),
-        Outcome("shares", "Error against the share of bad samples", "Geometric mean over tables.",
+        Outcome("shares", "Error against the share of corrupted samples",
+                "Geometric mean over tables.",
                 charts=charts_of(errors, list(dict(SAMPLE_KINDS))[1:])),
     ]  # fmt: skip
 
@@ -81,8 +82,8 @@ def entry_outcomes(rows: Sequence[Row]) -> list[Outcome]:
     notes = behind(errors, entry_methods.OURS, entry_methods.REAL_RIVALS)
     return [
         Outcome("errors", "Error on good samples",
-                f"Squared error of held-out samples of {count} tables over that of plain NMF of "
-                "the table before it was spoiled: geometric mean / 97th percentile over tables.",
+                f"Squared error of held-out samples of {count} tables, relative to plain NMF "
+                "fitted to the clean table: geometric mean / 97th percentile over tables.",
                 [error_grid("errors", errors, means)], notes=[*failures(rows), *notes]),
         Outcome("seconds", "Seconds", "Time of a fit on one core, with its first step: geometric "
                 "mean / 97th percentile over tables.", [error_grid("seconds", seconds, [])]),
@@ -98,7 +99,9 @@ def _left_out_grid(found: Values, lost: Values) -> Grid:
                                for method, shares in by_method.items())]
         for kind, by_method in lost.items()
     ]  # fmt: skip
-    return Grid("bad / good samples left out", ("scenario", *sample_methods.REAL_METHODS), table)
+    return Grid(
+        "corrupted / good samples left out", ("scenario", *sample_methods.REAL_METHODS), table
+    )
 
 
 def _auroc_outcome(areas: Values) -> Outcome:
@@ -111,13 +114,13 @@ def _auroc_outcome(areas: Values) -> Outcome:
     if numbers and all(title in numbers for title in goals):
         ours, *others = numbers["mean of 15%"] = np.mean([numbers[g] for g in goals], axis=0)
         notes = [
-            f"Goal: a mean AUROC of {AUROC_GOAL} or more with 15% of bad samples, and no other "
+            f"Goal: a mean AUROC of {AUROC_GOAL} or more with 15% corrupted samples, and no other "
             f"detector ahead: {met(ours >= max(AUROC_GOAL, *others))}."
         ]
     table = [[Cell(title), *number_cells(row.tolist(), ".4f")] for title, row in numbers.items()]
     return Outcome(
-        "auroc", "Finding the bad samples",
-        "Area under the ROC curve of the order of the samples by each detector, mean over tables.",
+        "auroc", "Finding the corrupted samples",
+        "Area under the ROC curve of the scores of each detector, mean over tables.",
         [Grid("AUROC", ("scenario", *RANKED_BY.values()), table)], notes=notes,
     )  # fmt: skip
 
@@ -191,16 +194,16 @@ def charts_of(values: Values, names: Iterable[str]) -> list[Chart]:
             Line(method, list(by_share), [geometric_mean(v[method]) for v in by_share.values()])
             for method in next(iter(by_share.values()))
         ]
-        charts.append(Chart(name, "bad samples in percent", "relative error", lines))
+        charts.append(Chart(name, "corrupted samples in percent", "relative error", lines))
     return charts
 
 
 REAL = Study(
     "contamination-real",
-    "Real tables: what each method learns from them, clean and with bad samples",
-    "Every method learns components from a real table with bad samples, and is judged by how well "
-    "they describe good samples that were held out. A score of one equals that of plain NMF of the "
-    "good samples.",
+    "Real tables with corrupted samples: errors of each method",
+    "Every method learns components from a real table with corrupted samples. The score is the "
+    "error on good samples that were held out, relative to plain NMF fitted to the good samples "
+    "only: 1 means that the corrupted samples do no harm.",
     partial(plan, SAMPLE_KINDS),
     real_tables.draw_samples,
     {GROUP: sample_methods.real_methods},
@@ -210,10 +213,10 @@ REAL = Study(
 )
 REAL_ENTRIES = Study(
     "contamination-real-entries",
-    "Real tables: what each method learns from them, clean and with bad entries",
-    "Every method learns components from a real table with bad entries, and is judged by how well "
-    "they describe samples that were held out. A score of one equals that of plain NMF of the "
-    "table before entries were corrupted.",
+    "Real tables with corrupted entries: errors of each method",
+    "Every method learns components from a real table with corrupted entries. The score is the "
+    "error on samples that were held out, relative to plain NMF fitted to the clean table: 1 means "
+    "that the corrupted entries do no harm.",
     partial(plan, ENTRY_KINDS),
     real_tables.draw_entries,
     {GROUP: entry_methods.real_methods},

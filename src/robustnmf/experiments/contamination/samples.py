@@ -136,13 +136,14 @@ def _errors(rows: Sequence[Row]) -> Outcome:
     return Outcome(
         "errors",
         "Error on clean samples",
-        "Squared error of samples held back, with the basis learned from spoiled data, relative to "
-        "plain NMF that has seen the clean part of them: mean over all cells / 95th percentile / "
-        "worst. A cell is a dataset with a corruption and a share, or a clean table at a rank, and "
-        f"a mean over seeds. {GEOMETRIC} is judged by the geometric mean of the samples' ratios: "
-        "1% of its samples carry most of the squared error. Methods with \"best of grid\" use the "
-        "value of their hyperparameter that is best on the samples held back, and "
-        f"\"{ORACLE_FIRST}\" the true share of bad samples: no user has either.",
+        "Squared error of held-out clean samples with the components learned from corrupted data, "
+        "relative to plain NMF fitted to the clean samples only: mean over all cells / 95th "
+        "percentile / worst. A cell is a dataset with a corruption and a share, or a clean table "
+        "with a number of components; its value is the mean over the seeds. For "
+        f"{GEOMETRIC}, we use the geometric mean of the ratios of single samples, because 1% of "
+        "its samples have most of the squared error. Methods with \"best of grid\" use the "
+        "hyperparameter that is best on the held-out samples, and "
+        f"\"{ORACLE_FIRST}\" uses the true share of corrupted samples. Users know neither.",
         LAYOUT.banded(rows, error, LAYOUT.bands),
         notes=[note for note in notes if note],
     )  # fmt: skip
@@ -172,7 +173,7 @@ def _minority_verdict(rows: Sequence[Row]) -> str:
         return ""
     successes = sum(error <= MINORITY_GOAL for error in errors)
     return (
-        f"{OURS}, {dataset} (15% of the samples) beside {share:.0%} {kind}: error at most "
+        f"{OURS}, {dataset} (15% of the samples) with {share:.0%} {kind}: error at most "
         f"{MINORITY_GOAL:g} in {successes} of {len(errors)} draws, worst {max(errors):.3f} "
         f"({met(successes == len(errors))})."
     )
@@ -181,10 +182,10 @@ def _minority_verdict(rows: Sequence[Row]) -> str:
 def _geometric(rows: Sequence[Row]) -> Outcome:
     return Outcome(
         "geometric",
-        "Error on clean samples, every sample alike",
-        "Geometric mean over the samples held back of their squared error relative to that under "
-        "plain NMF of the clean samples: mean over all cells / 95th percentile / worst. No single "
-        "sample decides it.",
+        "Error on clean samples, all samples weighted equally",
+        "For each held-out sample, the ratio of its squared error to its error with plain NMF "
+        "fitted to the clean samples; geometric mean over the samples: mean over all cells / 95th "
+        "percentile / worst. No single sample dominates this error.",
         LAYOUT.banded(rows, "geometric_error", WITHOUT_GOALS),
     )
 
@@ -197,15 +198,16 @@ def _lost(rows: Sequence[Row]) -> Outcome:
         if cells := CLEAN.of(means(part_rows, OURS, "lost")):
             summary = Summary.of(cells)
             notes.append(
-                f"{OURS}, {part}, clean: {summary.mean:.1%} of the good samples without weight "
+                f"{OURS}, {part}, clean: {summary.mean:.1%} of the good samples left out "
                 f"(goal {LOST_GOAL:.0%}, {met(summary.mean <= LOST_GOAL)}), worst "
                 f"{summary.worst:.1%} at {summary.at}."
             )
     return Outcome(
         "lost",
-        "Good samples that lost their weight",
-        "Share of the good samples of the training table whose importance is below a tenth of the "
-        "average one, or that a first step drops: mean over all cells / 95th percentile / worst.",
+        "Good samples that were left out",
+        "Share of the good samples of the training table whose weight is below a tenth of the "
+        "average weight, or that a first step removes: mean over all cells / 95th percentile / "
+        "worst.",
         LAYOUT.banded(rows, "lost", WITHOUT_GOALS, ".1%"),
         notes=notes,
     )
@@ -230,11 +232,11 @@ def _ranks(rows: Sequence[Row]) -> Outcome | None:
     header = ("dataset", "rank", *(title for title, _, _ in columns))
     return Outcome(
         "ranks",
-        "Clean tables at every rank",
-        "Relative error, geometric mean of the samples' ratios, and share of the samples that lost "
-        "their weight, mean over all seeds. The table's own rank is ten, one for every three "
-        "features, or the number of its clusters.",
-        [Grid(f"{OURS} at every rank", header, table)],
+        "Clean tables with each number of components",
+        "Relative error, geometric mean of the ratios of single samples, and share of the samples "
+        'that were left out (lost), mean over all seeds. "own" is the default number of '
+        "components: ten, one third of the number of features, or the number of clusters.",
+        [Grid(f"{OURS} with each number of components", header, table)],
     )
 
 
@@ -266,8 +268,8 @@ def _cells(rows: Sequence[Row], own: Sequence[str]) -> Outcome:
     return Outcome(
         "cells",
         "Every dataset and corruption",
-        "Relative error, mean over all seeds; the geometric mean of the samples' ratios beside it. "
-        "The best two-step baseline is the best of each cell, which no user can choose.",
+        "Relative error and geometric mean of the ratios of single samples, mean over all seeds. "
+        "The best two-step baseline is chosen for each cell afterwards; users do not know it.",
         [Grid(f"{OURS} in every cell, all seeds", header, table)],
         notes=_cells_behind(ours, best),
     )
@@ -298,11 +300,12 @@ def _over_shares(rows: Sequence[Row]) -> Outcome:
             if shares:
                 percent = [100 * share for share in shares]
                 lines.append(Line(method, percent, averages(cells, "share", shares)))
-        charts.append(Chart(part, "bad samples in percent", "relative error", lines))
+        charts.append(Chart(part, "corrupted samples in percent", "relative error", lines))
     return Outcome(
         "shares",
-        "Error against the share of bad samples",
-        "Mean over datasets (without the synthetic one) and corruptions, each at its own rank.",
+        "Error against the share of corrupted samples",
+        "Mean over datasets (without the synthetic one) and corruptions, each with its own number "
+        "of components.",
         charts=charts,
     )
 
@@ -336,7 +339,7 @@ def _detection(rows: Sequence[Row]) -> Outcome | None:
     )
     share = f"{nearest:.0%}"
     note = (
-        f"At {share} bad samples a detector of scikit-learn reaches an AUROC of {GOOD} in "
+        f"With {share} corrupted samples, a detector of scikit-learn reaches an AUROC of {GOOD} in "
         f"{len(detectable)} of {len(places)} cells; {OUR_DETECTOR} does in "
         f"{len(detectable) - len(misses)} of these{f', not in: {listing}' if misses else ''}."
     )
@@ -351,11 +354,12 @@ def _detection(rows: Sequence[Row]) -> Outcome | None:
         grids.append(Grid(title, ("dataset", *FLAGGING), table, suffix="_clean"))
     return Outcome(
         "detection",
-        "Finding the bad samples",
-        f"Area under the ROC curve with {share} bad samples, mean over all seeds. EllipticEnvelope "
-        "sees principal components where features are many. The last column is a ceiling: the "
-        "errors of a plain NMF that knows which samples are good, and learns from these alone. "
-        "The second table is the share of the samples of clean tables that each detector flags.",
+        "Finding the corrupted samples",
+        f"Area under the ROC curve with {share} corrupted samples, mean over all seeds. "
+        "EllipticEnvelope uses principal components if there are many features. The last column "
+        "is an upper limit: it ranks samples by their errors with plain NMF fitted to the good "
+        "samples only. The second table shows the share of the samples of clean tables that each "
+        "detector flags.",
         grids,
         notes=[note, *_flagged_verdict(flagged[OUR_DETECTOR])],
     )
@@ -389,10 +393,10 @@ def _known_parts(rows: Sequence[Row]) -> Outcome | None:
     header = ("method", *(f"{share:.0%}" for share in shares))
     return Outcome(
         "parts",
-        "Known parts",
-        "Data made of ten known parts: one less the cosine between learned and true parts, mean "
-        "over corruptions and seeds, by the share of bad samples.",
-        [Grid("distance from the true parts", header, table)],
+        "Known components",
+        "Generated data with ten known components: one minus the cosine between learned and true "
+        "components, mean over corruptions and seeds, by the share of corrupted samples.",
+        [Grid("distance from the true components", header, table)],
     )
 
 
@@ -403,10 +407,10 @@ def _own_rank(rows: Sequence[Row]) -> list[Row]:
 
 SAMPLES = Study(
     "contamination",
-    "Spoiled samples: what each method learns from them",
-    "Every method learns components from data with corrupted samples, and is judged by how well "
-    "they describe clean samples that were held out. A score of one equals that of plain NMF "
-    "fitted to the clean samples only.",
+    "Corrupted samples: errors of each method",
+    "Every method learns components from data with corrupted samples. The score is the error on "
+    "clean samples that were held out, relative to plain NMF fitted to the clean samples only: "
+    "1 means that the corrupted samples do no harm.",
     partial(plan_scope, scenarios, FULL, QUICK),
     draw_samples,
     GROUPS,

@@ -64,10 +64,10 @@ LARGEST_CLASS = 0.005
 """An accuracy is marked if it differs less from the share of the largest class."""
 
 MARKS = {
-    "one": "¹ one cluster holds over 95% of the samples, from at least one start",
+    "one": "¹ one cluster contains over 95% of the samples, from at least one start",
     "class": "² the accuracy is within half a point of the share of the largest class",
-    "few": "³ the effective sample size is below the rank, from at least one start: a few samples "
-    "dominate the fit",
+    "few": "³ the effective sample size is below the number of components, from at least one "
+    "start: a few samples dominate the fit",
 }
 """Reasons why the score of a cell can be meaningless, each after its symbol."""
 
@@ -120,8 +120,8 @@ class ScoresTable(Item):
             for choice in (True, False)
         )
         titles = (
-            "Hyperparameters by the labels, as in the paper",
-            "Hyperparameters without labels: read off the data",
+            "Hyperparameters chosen by the labels, as in the paper",
+            "Hyperparameters estimated from the data, without labels",
         )
         grids = [
             self._grid(results.scope, by_labels, titles[0], ""),
@@ -129,8 +129,8 @@ class ScoresTable(Item):
         ]
         notes = [
             *self._agreement(by_labels),
-            self._wins(results.scope, by_labels, "by the labels"),
-            self._wins(results.scope, without, "without labels"),
+            self._wins(results.scope, by_labels, "chosen by the labels"),
+            self._wins(results.scope, without, "estimated without labels"),
         ]
         return Outcome(self.key, self.title, self.caption, grids=grids, notes=notes)
 
@@ -161,8 +161,8 @@ class ScoresTable(Item):
             f"effective sample size {selection.effective_sample_size:.1f}",
             f"largest cluster {100 * selection.largest_cluster:.1f}%",
             f"one cluster over 95% from {selection.one_cluster_starts} of {starts} starts",
-            f"effective sample size below the rank from {selection.collapsed_starts(rank)} of "
-            f"{starts}",
+            "effective sample size below the number of components from "
+            f"{selection.collapsed_starts(rank)} of {starts} starts",
         ]
         if selection.mean == max(selections[dataset, other].mean for other in METHODS):
             cell_marks = (*cell_marks, "best")
@@ -200,8 +200,8 @@ class ScoresTable(Item):
         exceptions = f"; not on {', '.join(losses)}" if losses else ""
         return (
             f"{MEASURES[self.measure]}: FWRNMF or EWRNMF is best on {wins} of "
-            f"{len(scope.datasets)} datasets with hyperparameters {how}{exceptions}. {doubtful} of "
-            "these wins rest on fits some of which have collapsed."
+            f"{len(scope.datasets)} datasets with hyperparameters {how}{exceptions}. In {doubtful} "
+            "of these cases, the winning method collapsed from at least one start."
         )
 
 
@@ -225,14 +225,16 @@ def largest_class(dataset: str, data_dir: DataDir = None) -> float:
 def _scores_caption(measure: str) -> str:
     return (
         f"{measure} in percent: our mean ± standard deviation over the starts, the "
-        "paper's value in brackets, the difference. The first table takes the value of the "
-        "hyperparameter that scores best, for which one must know the classes; the second knows "
-        "none: cutoff, p and gamma are read off the data."
+        "paper's value in parentheses, and the difference. The first table uses the hyperparameter "
+        "with the best score, which requires the classes. The second table does not use the "
+        "classes: cutoff, p and gamma are estimated from the data."
     )
 
 
 TABLES: tuple[Item, ...] = (
-    SizesTable("table1", "Table 1: datasets", "What was read, beside what the paper says."),
+    SizesTable(
+        "table1", "Table 1: datasets", "Our copies of the datasets, compared with the paper."
+    ),
     ScoresTable("table2", "Table 2: clustering accuracy", _scores_caption("ACC"), "accuracy"),
     ScoresTable(
         "table3", "Table 3: normalised mutual information", _scores_caption("NMI"), "information"
