@@ -56,7 +56,9 @@ def read_csv(path: Path) -> Table:
 def markdown(header: list[str], rows: list[list[str]]) -> str:
     """A table."""
     lines = [header, ["---"] * len(header), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    # Pairs of numbers are not broken into two lines.
+    cells = [[cell.replace(" / ", "\u00a0/\u00a0") for cell in line] for line in lines]
+    return "\n".join("| " + " | ".join(line) + " |" for line in cells)
 
 
 def demo_table() -> str:
@@ -69,9 +71,18 @@ def demo_table() -> str:
     )
 
 
+DETECTORS_SHOWN = {
+    "IsolationForest, plain NMF": "isolation forest",
+    "LocalOutlierFactor, plain NMF": "local outlier factor",
+    "IsolationForest given the share of bad samples, plain NMF": "isolation forest, known share",
+}
+"""By the name of a method in the result files: its head of a column, without "plain NMF"."""
+
+
 def real_table() -> str:
     """Errors of the default and of what a user would do without it, on real tables held out."""
-    return markdown(*read_csv(RESULTS / "real" / "errors.csv"))
+    header, rows = read_csv(RESULTS / "real" / "errors.csv")
+    return markdown([DETECTORS_SHOWN.get(name, name) for name in header], rows)
 
 
 def constants_table() -> str:

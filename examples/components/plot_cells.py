@@ -7,15 +7,16 @@ every cell is a mixture of a few of them. This tutorial goes from counts to name
 :func:`robustnmf.anndata.consensus`, which follows the definitions of cNMF, and adds damaged cells
 at the end to see what they do to the result.
 
-It needs ``pip install 'robustnmf[anndata]' scanpy``.
+It needs scanpy and the extra ``anndata``: ``pip install '.[anndata]' scanpy``.
 """
 
 # %%
 # Counts
 # ------
-# scanpy ships 700 blood cells with 765 genes. Their X is scaled and has negative values, which NMF
-# cannot use; ``.raw`` holds log-normalised values. The smallest positive value of a cell is one
-# transcript, so the counts can be rebuilt. Your own data have them in X or in a layer.
+# scanpy includes 700 blood cells with 765 genes. Their X is scaled and has negative values, which
+# NMF cannot use, and ``.raw`` contains log-normalised values. The smallest positive value of a cell
+# is one transcript, so we can compute the counts from ``.raw``. Your own data usually have the
+# counts in X or in a layer, so you do not need this step.
 
 import warnings
 
@@ -29,7 +30,7 @@ import scipy.sparse
 from robustnmf.anndata import consensus
 from robustnmf.metrics import match_components
 
-warnings.simplefilter("ignore")  # of scanpy's older file
+warnings.simplefilter("ignore")  # scanpy's file is in an older format
 
 cells = sc.datasets.pbmc68k_reduced()
 ratios = np.expm1(cells.raw.X.toarray().astype(float))
@@ -60,13 +61,13 @@ print(adata.uns["consensus"]["stability"].round(2))
 # %%
 # The usages of a cell sum to one. As columns of ``obs`` they can colour a UMAP.
 
-sc.pl.umap(adata, color=[f"consensus_{i}" for i in range(1, 9)], ncols=4, cmap="viridis")
+sc.pl.umap(adata, color=[f"consensus_{i}" for i in range(1, 9)], ncols=3, cmap="viridis")
 
 # %%
 # Names
 # -----
-# The table of markers is stored as ``scanpy.tl.rank_genes_groups`` stores its own. The score of a
-# gene says by how many standard deviations its expression rises with the program.
+# The marker genes are stored in the format of ``scanpy.tl.rank_genes_groups``. The score of a gene
+# is the increase of its expression with the program, in standard deviations.
 
 markers = sc.get.rank_genes_groups_df(adata, None, key="consensus_markers")
 for program, table in markers.groupby("group", observed=True):
@@ -91,10 +92,10 @@ figure.colorbar(image, ax=ax, label="mean usage")
 # %%
 # Damaged cells and doublets
 # --------------------------
-# Real samples contain cells whose membrane has burst, so that few genes are left in large numbers,
-# and droplets with two cells. We turn 5% of the cells into the first and 10% into the second kind,
-# and compare two fits: the default, and plain runs (``weighting="uniform"``), which is what cNMF
-# computes, with its density filter on.
+# Real samples contain damaged cells, in which a few genes have nearly all the counts, and doublets:
+# two cells in one droplet. We replace 5% of the cells by damaged cells and 10% by doublets, and
+# compare two fits: the default, and plain runs (``weighting="uniform"``). Plain runs with the
+# density filter are what cNMF computes.
 
 rng = np.random.default_rng(0)
 counts = adata.X.toarray()
@@ -110,21 +111,22 @@ clean = adata.varm["consensus_tpm"].T
 for name, options in {"default": {}, "plain runs": {"weighting": "uniform"}}.items():
     consensus(dirty, 8, n_runs=50, **options)
     cosines = match_components(clean, dirty.varm["consensus_tpm"].T)[2]
-    print(f"{name}: cosines with the programs of the clean cells {np.sort(cosines).round(2)}")
+    print(f"{name}: cosines with the programs of the clean cells")
+    print(f"  {np.sort(cosines).round(2)}")
     if name == "default":
         found = dirty.obs["consensus_outlier"]
-        print(f"  outliers: {found[is_damaged].mean():.0%} of the damaged cells, ", end="")
-        print(f"{found[is_doublet].mean():.0%} of the doublets, ", end="")
-        print(f"{found[~is_damaged & ~is_doublet].mean():.1%} of the other cells")
+        print("  outliers:", f"{found[is_damaged].mean():.0%} of the damaged cells,")
+        print(f"    {found[is_doublet].mean():.0%} of the doublets,")
+        print(f"    {found[~is_damaged & ~is_doublet].mean():.1%} of the other cells")
 
 # %%
-# The default finds seven of the eight programs again; the plain runs describe damaged cells. All
-# damaged cells are marked in ``obs["consensus_outlier"]`` and have no weight, neither in the
-# runs nor in the regression of all genes on the usages. About half of the doublets are marked as
-# well, and a few other cells.
+# The default finds seven of the eight programs again. The components of the plain runs describe
+# damaged cells instead. All damaged cells are marked in ``obs["consensus_outlier"]`` and have no
+# weight, neither in the runs nor in the regression of all genes on the usages. About half of the
+# doublets are marked as well, and a few other cells.
 #
 # If the rest of your pipeline reads the files of cNMF, write them with
-# ``robustnmf.anndata.write_cnmf(adata, folder, name)``; tables that ``cnmf prepare`` wrote are read
-# by ``robustnmf.anndata.read_cnmf``.
+# ``robustnmf.anndata.write_cnmf(adata, folder, name)``. ``robustnmf.anndata.read_cnmf`` reads the
+# tables that ``cnmf prepare`` wrote.
 
 plt.show()

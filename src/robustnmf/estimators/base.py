@@ -312,7 +312,7 @@ n_components : int, "auto" or None, default=None
       at most 2,000 samples. This takes as long as a few dozen fits. X must be large enough that
       some of its entries can be hidden.
 
-    With ``init="custom"``, both use the number of components of the start.""",
+    With ``init="custom"``, None and "auto" use the number of components of the start.""",
     "common": """\
 solver : {"auto", "hals", "cd", "mu-extrapolated", "mu"}, default=<solver>
     Algorithm; the objective never rises with any of them.

@@ -154,7 +154,7 @@ class EncodingMixin(TransformerMixin):
         Returns
         -------
         contributions : ndarray or data frame (n_samples, n_features)
-            NaN for missing values of X; the others of the row are scaled up for them. After
+            NaN for missing values of X; the other values of the row are scaled up. After
             ``set_output(transform="pandas")`` (or "polars"), a data frame with the names of the
             features.
 

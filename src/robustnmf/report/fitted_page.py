@@ -14,6 +14,7 @@ import numpy as np
 from robustnmf._version import __version__
 from robustnmf.arrays import as_dense
 from robustnmf.estimators import RankSelection, top_features
+from robustnmf.fitting.rank_selection import STABLE
 from robustnmf.report import fitted_plots as plots
 from robustnmf.report.files import FIT_FILES, output_file, write_whole
 from robustnmf.report.fitted import Fit, column_names, write_csv
@@ -195,8 +196,8 @@ def _map_text(fit: Fit) -> str:
     text = f"{sample.capitalize()}s {place}, coloured {colors or 'by whether they are outliers'}."
     if fit.codes.shape[1] <= 2:
         return text + (
-            f" An axis is logarithmic if a few {sample}s are far from the others; values near zero "
-            "are then drawn at its end."
+            f" An axis is logarithmic if a few {sample}s have much larger codes than the others; "
+            "values near zero are then drawn at its end."
         )
     return text + (
         f" The larger the share of a {component}, the nearer a {sample} is to it; {sample}s that "
@@ -266,7 +267,7 @@ def rank_curve(selection: RankSelection) -> list[Content]:
     if selection.silhouette is not None:
         text += (
             "Fits from random starts were compared: a silhouette of 1 means that all starts find "
-            "the same components. "
+            f"the same components, and at least {STABLE:g} is stable. "
         )
     return [Paragraph(text + selection.reason), plots.rank_plot(selection)]
 
