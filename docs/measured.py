@@ -49,9 +49,10 @@ def solvers() -> str:
     result = _read("solvers")["hals_beside_mu"]
     slow, fast = np.median(np.array(result["iterations"]), axis=0)
     return (
-        f"On {len(result['ratios'])} random problems (`benchmarks/solvers.py`) `hals` stops after "
-        f"{fast:.0f} passes (median) where `mu` takes {slow:,.0f}, ends no worse in "
-        f"{result['no_worse']:.0%} of them, and the objective rose {result['rises']} times.\n"
+        f"On {len(result['ratios'])} random problems (`benchmarks/solvers.py`), `hals` stops "
+        f"after {fast:.0f} iterations and `mu` after {slow:,.0f} (medians). The final objective of "
+        f"`hals` is no larger than that of `mu` in {result['no_worse']:.0%} of the problems, and "
+        f"it increased {result['rises']} times.\n"
     )
 
 
@@ -61,7 +62,7 @@ def extrapolation() -> str:
         [f"`{row['loss']}`", row["iterations"], _spread(row["ratios"])]
         for row in _read("solvers")["extrapolated_beside_plain"]
     ]
-    return _table(["loss", "iterations", "objective over that of plain updates"], rows)
+    return _table(["loss", "iterations", "objective relative to plain updates"], rows)
 
 
 def weights_cost() -> str:
@@ -69,7 +70,7 @@ def weights_cost() -> str:
     seconds = _read("cost")["seconds_per_iteration"]
     plain = np.array(seconds["EucNMF"])
     rows = [[f"`{name}`", _spread(np.array(times) / plain)] for name, times in seconds.items()]
-    return _table(["method", "time of an iteration over that of `EucNMF`"], rows)
+    return _table(["method", "time of an iteration relative to `EucNMF`"], rows)
 
 
 def sparse() -> str:
@@ -81,7 +82,7 @@ def sparse() -> str:
         seconds = [run["seconds_per_pass"] for run in row["runs"]]
         peak = np.median([run["peak_mb"] for run in row["runs"]])
         rows.append([row["contender"], _spread(seconds), f"{peak:.0f}"])
-    head = ["contender", "seconds a pass", "MB beyond the program"]
+    head = ["method", "seconds per iteration", "additional memory, MB"]
     size = f"{shape['n']:,} x {shape['m']:,}, {shape['stored']:,} entries stored"
     return f"{size} ({shape['stored_mb']:.0f} MB), k = {shape['k']}:\n\n" + _table(head, rows)
 
@@ -108,12 +109,13 @@ def defaults() -> str:
             cells.append(f"{row[title]:.2f} ({low:.2f} to {high:.2f})")
         rows.append([*cells, f"{row['error, plain over scikit-learn']:.3f}"])
     head = [
-        "table", "time of scikit-learn's NMF over ours", "ours over our plain NMF",
-        "error of our plain NMF over scikit-learn's",
+        "table", "time of scikit-learn's NMF relative to `RobustNMF`",
+        "time of `RobustNMF` relative to `weighting=\"uniform\"`",
+        "error with `weighting=\"uniform\"` relative to scikit-learn's NMF",
     ]  # fmt: skip
     reads = result["file"]["reads of X"]
     return (
-        _table(head, rows) + f"\nFrom a file of 60,000 x 80 the default reads X {reads:g} times.\n"
+        _table(head, rows) + f"\nFrom a file of 60,000 x 80, the default reads X {reads:g} times.\n"
     )
 
 
@@ -126,7 +128,13 @@ def defaults_gpu() -> str:
             low, high = row[f"{title}, range"]
             cells.append(f"{row[title]:.3f} ({low:.3f} to {high:.3f})")
         rows.append([*cells, f"{row['pass, ms']:g}"])
-    head = ["float32 on an " + result["gpu"], "passes", "fit, s", "`transform`, s", "pass, ms"]
+    head = [
+        "float32 on an " + result["gpu"],
+        "iterations",
+        "fit, s",
+        "`transform`, s",
+        "iteration, ms",
+    ]
     return _table(head, rows)
 
 

@@ -40,7 +40,7 @@ ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "results"
 IMAGES = ROOT / "docs" / "images"
 DIGEST = "Digest"
-SCREEN = 1200, 1640
+SCREEN = 1200, 1900
 """Pixels of the page that the picture of a report shows."""
 
 Table = tuple[list[str], list[list[str]]]
@@ -435,7 +435,7 @@ def measure() -> None:
     figures, learned = fit_figures()
     found = [list(swimmer_cells(figures, method)) for method in learned]
     write_csv(folder / "swimmer.csv", list(SWIMMER_HEADER), found)
-    # Two rows of parts are enough beside the text.
+    # Two rows of components are enough.
     shown = [method for method in learned if "uniform" not in method.method]
     write_picture("swimmer.png", swimmer_picture(figures, shown))
     with TemporaryDirectory() as place:

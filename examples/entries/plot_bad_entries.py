@@ -35,7 +35,7 @@ models = {
 # The images, the corrupted images, and the reconstructions of each model.
 
 shown = slice(0, 8)
-rows = {"spoiled": X[shown], "clean": clean[shown]}
+rows = {"corrupted": X[shown], "clean": clean[shown]}
 for name, model in models.items():
     rows[name] = model.inverse_transform(model.transform(X[shown]))
 figure, axes = plt.subplots(len(rows), 8, figsize=(8, 1.1 * len(rows)))

@@ -40,7 +40,7 @@ def clean_error(components):
 best = clean_error(EucNMF(12, solver="hals", init="nndsvda").fit(clean[~bad]).components_)
 curves = {
     "error on clean samples": [clean_error(member.components) / best for member in path],
-    "importance of bad samples": [member.sample_importances[bad].sum() for member in path],
+    "importance of corrupted samples": [member.sample_importances[bad].sum() for member in path],
     "effective sample size": [member.effective_sample_size for member in path],
 }
 figure, axes = plt.subplots(1, 3, figsize=(12, 3.6), layout="constrained")

@@ -87,7 +87,7 @@ print(f"{(ignored & spikes).sum()} of {spikes.sum()} spikes were ignored, "
       f"and {(ignored & ~spikes).sum()} of {(~spikes[~bad]).sum()} other channels")  # fmt: skip
 weight = samples * model.sample_importances_ * weights.mean(axis=1)
 print(f"mean weight of the channels of good spectra {weight[~bad].mean():.2f}, "
-      f"of bad ones {weight[bad].mean():.2f}")  # fmt: skip
+      f"of corrupted ones {weight[bad].mean():.2f}")  # fmt: skip
 repaired = model.inverse_transform(model.transform(X))
 number = np.flatnonzero(~bad)[np.argmax(spikes[~bad].sum(axis=1))]
 figure, ax = plt.subplots(figsize=(9, 3), layout="constrained")

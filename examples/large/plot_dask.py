@@ -107,7 +107,7 @@ plain = RobustNMF(k, weighting="uniform", init="nndsvda", random_state=0, tol=5e
 
 
 def cosines_of(components):
-    """Return the cosine of the closest component for every true part."""
+    """Return the cosine of the closest component for every true component."""
     unit = [p / np.linalg.norm(p, axis=1, keepdims=True) for p in (basis, components)]
     return (unit[0] @ unit[1].T).max(axis=1)
 

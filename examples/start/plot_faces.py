@@ -95,7 +95,7 @@ show(axes[1], X[[*covered[:3], *slipped[:3], *noise[:3]]], "damaged")
 # %%
 # Both models have sixteen components.
 
-warnings.simplefilter("ignore", OutlierWarning)  # where many are left out, as is meant here
+warnings.simplefilter("ignore", OutlierWarning)  # many samples are left out, as intended
 settings = {"max_iter": 1000, "tol": 1e-3, "random_state": 0}
 models = {
     "scikit-learn's NMF": NMF(16, **settings).fit(X),

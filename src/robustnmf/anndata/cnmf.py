@@ -73,7 +73,7 @@ def write_cnmf(
     Parameters
     ----------
     adata : AnnData
-        With the results of :func:`consensus`, and the counts where it read them.
+        With the results of :func:`consensus`, and the counts that it used, in the same place.
     folder, name
         ``--output-dir`` and ``--name`` of cNMF.
     key : str, default="consensus"

@@ -99,7 +99,7 @@ def consensus(
     density_threshold : float, default=0.5
         Mean distance to its neighbours beyond which a component of a run is left out.
     loss : str or Loss, default="frobenius"
-        Loss of :class:`robustnmf.RobustNMF`; the default is that of cNMF.
+        Loss of :class:`robustnmf.RobustNMF`; the default is the loss of cNMF.
     random_state : int, default=0
         Seed of the starts.
     tpm_layer : str, optional

@@ -49,7 +49,7 @@ def nmf(
         Variables to use: a column of ``var``, for example ``"highly_variable"``, or a mask. The
         components are zero for the others.
     loss : str or Loss, default="kullback-leibler"
-        Loss of :class:`robustnmf.RobustNMF`; the default is that of counts.
+        Loss of :class:`robustnmf.RobustNMF`; the default is for counts.
     key_added : str, default="nmf"
         Name of the results in the object.
     copy : bool, default=False

@@ -59,7 +59,7 @@ class RobustNMF(BaseRobustNMF):
     r"""Robust nonnegative matrix factorisation: NMF that leaves outliers out of the fit.
 
     A drop-in replacement for scikit-learn's NMF. Use it if some samples can be bad: it leaves out
-    samples whose reconstruction error is far above that of the majority, and marks them in
+    samples whose reconstruction error is far above the error of the majority, and marks them in
     ``outliers_``. All other samples have the same weight, so that data without outliers are fitted
     as by plain NMF. If many samples have a few bad entries each, use ``loss="truncated"``.
 

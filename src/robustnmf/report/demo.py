@@ -68,7 +68,7 @@ def write(demo: Demo, figures: Figures, learned: list[Learned], folder: Path) ->
     ]
     paths = folder / "demo.png", folder / "report.html"
     write_whole(paths[0], png)
-    write_whole(paths[1], page("robustnmf: the effect of 20% bad samples", content).encode())
+    write_whole(paths[1], page("robustnmf: the effect of 20% corrupted samples", content).encode())
     return paths
 
 
@@ -132,7 +132,7 @@ def _importances(axes: Axes, importances: np.ndarray, bad: np.ndarray, *, legend
     """Draw the histogram of importances relative to an equal share."""
     relative = np.log10(np.maximum(importances * len(importances), 1e-6))
     bins = np.linspace(min(-1.0, relative.min()), max(0.5, relative.max()), 41).tolist()
-    for mask, color, label in ((~bad, "tab:blue", "clean"), (bad, "tab:red", "spoiled")):
+    for mask, color, label in ((~bad, "tab:blue", "clean"), (bad, "tab:red", "corrupted")):
         if mask.any():
             axes.hist(relative[mask], bins, color=color, alpha=0.6, label=label, density=True)
     axes.set_title("importance / equal share (log10)", fontsize=8, loc="left")

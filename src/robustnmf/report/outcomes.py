@@ -81,9 +81,10 @@ def scores_csv(rows: Sequence[ScoreRow]) -> bytes:
 
 TITLE = "Adaptive weighted NMF: the paper's tables and figures, reproduced"
 LEAD = (
-    "Every number of the paper beside ours. The paper chooses hyperparameters by the labels, which "
-    "are not available in real clustering problems; a second table beside each of its own does not "
-    "use them. Marks show accuracies that are no better than the share of the largest class."
+    "Every number of the paper, next to ours. The paper chooses hyperparameters by the labels, "
+    "which are not available in real clustering problems. So each table of the paper is followed "
+    "by a table that does not use the labels. Marks show accuracies that mean little, for example "
+    "an accuracy near the share of the largest class."
 )
 
 

@@ -205,7 +205,7 @@ class Table:
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """Options of :func:`robustnmf.tables.read_table`; None where they are to be detected.
+    """Options of :func:`robustnmf.tables.read_table`; options that are None are detected.
 
     Attributes
     ----------
@@ -220,7 +220,7 @@ class ReadOptions:
     separator : str, optional
         Character between the fields of a text.
     decimal : {".", ","}, optional
-        Decimal mark of numbers in a text. Numbers may have separators of thousands.
+        Decimal mark of numbers in a text. Numbers can have separators of thousands.
     layer : str, optional
         Layer of an AnnData file to read instead of X.
     raw : bool
@@ -234,7 +234,7 @@ class ReadOptions:
         genes x cells that have files of names beside them.
     scratch : path, optional
         Folder for a temporary file, which texts and Parquet files that are too large for memory are
-        converted to; that of the system by default.
+        converted to; by default, the temporary folder of the system.
     """
 
     id_column: str | None = None
