@@ -94,7 +94,7 @@ def run_demo(options: argparse.Namespace) -> int:
 
 def add_reproduce(commands: Commands) -> None:
     """Add the command and its options."""
-    summary = "every table and figure of the paper, compared with the paper's numbers"
+    summary = "every table and figure of the paper, beside the paper's own numbers"
     parser = command(commands, "reproduce", summary, REPRODUCE_EXAMPLES)
     for name, count in (("tables", 3), ("figures", 9)):
         parser.add_argument(f"--{name}", type=int, nargs="+", default=[], metavar="N",

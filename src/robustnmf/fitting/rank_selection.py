@@ -90,7 +90,7 @@ class RankSelection:
         if not self.left_out:
             return reason
         larger = f"more than {self.ranks[-1]}"
-        return f"{reason} The errors increased, so {larger} were not tried."
+        return f"{reason} Errors had risen, so {larger} were not tried."
 
     @property
     def at_edge(self) -> bool:
@@ -149,8 +149,8 @@ class RankSelection:
                 best = int(stable[np.argmin(mean[stable])])
                 rank = int(self.ranks[stable[self._is_as_good(best)[stable]]].min())
                 return rank, (
-                    f"{rank} is the smallest stable number of components whose error is as small "
-                    "as the error of any other stable number."
+                    f"{rank} is the smallest stable rank whose error is as small as that of any "
+                    "other stable rank."
                 )
         rank = int(self.ranks[within].min())
         reason = f"{rank} is the smallest rank with an error within one standard error of the least"

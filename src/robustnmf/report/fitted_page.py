@@ -14,7 +14,6 @@ import numpy as np
 from robustnmf._version import __version__
 from robustnmf.arrays import as_dense
 from robustnmf.estimators import RankSelection, top_features
-from robustnmf.fitting.rank_selection import STABLE
 from robustnmf.report import fitted_plots as plots
 from robustnmf.report.files import FIT_FILES, output_file, write_whole
 from robustnmf.report.fitted import Fit, column_names, write_csv
@@ -267,7 +266,7 @@ def rank_curve(selection: RankSelection) -> list[Content]:
     if selection.silhouette is not None:
         text += (
             "Fits from random starts were compared: a silhouette of 1 means that all starts find "
-            f"the same components, and at least {STABLE:g} is stable. "
+            "the same components, and components are stable if it is at least 0.8. "
         )
     return [Paragraph(text + selection.reason), plots.rank_plot(selection)]
 

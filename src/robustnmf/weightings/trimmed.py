@@ -62,7 +62,7 @@ otherwise all have weight zero."""
 class Trimmed(Separable):
     r"""Equal weights up to a cutoff, and a steep fall beyond it.
 
-    Use it for data with outliers; on clean data it is as good as plain NMF, on average.
+    Use it for data with outliers; on clean data it is nearly as good as plain NMF.
 
     .. math::
 

@@ -139,9 +139,9 @@ def _errors(rows: Sequence[Row]) -> Outcome:
         "Squared error of held-out clean samples with the components learned from corrupted data, "
         "relative to plain NMF fitted to the clean samples only: mean over all cells / 95th "
         "percentile / worst. A cell is a dataset with a corruption and a share, or a clean table "
-        "with a number of components; its value is the mean over the seeds. For "
-        f"{GEOMETRIC}, we use the geometric mean of the ratios of single samples, because 1% of "
-        "its samples have most of the squared error. Methods with \"best of grid\" use the "
+        "with a number of components; its value is the mean over the seeds. "
+        f"{GEOMETRIC} is judged by the geometric mean of the ratios of single samples, because 1% "
+        "of its samples have most of the squared error. Methods with \"best of grid\" use the "
         "hyperparameter that is best on the held-out samples, and "
         f"\"{ORACLE_FIRST}\" uses the true share of corrupted samples. Users know neither.",
         LAYOUT.banded(rows, error, LAYOUT.bands),
