@@ -19,7 +19,6 @@ from peers import low_rank, sparse_counts, start
 from threadpoolctl import threadpool_limits
 
 from robustnmf import Entropy, RobustNMF, fit_path
-from robustnmf.arrays import kernels_for
 from robustnmf.engine import InMemory
 from robustnmf.solvers.updates import SWEEPS
 
@@ -108,7 +107,7 @@ def profile(n: int, m: int, k: int, dtype: str, repeats: int) -> dict:
         (block, W[end - len(block) : end][None])
         for block, end in zip(engine.blocks, ends, strict=True)
     ]
-    projections, kernels = [block.project(H[None]) for block, _ in rows], kernels_for(H)
+    projections, kernels = [block.project(H[None]) for block, _ in rows], rows[0][0].kernels
     square = np.random.default_rng(0).random((1500, 1500)).astype(dtype)
 
     def fit(passes):

@@ -22,9 +22,6 @@ from pathlib import Path
 from typing import IO, Any, Protocol
 
 import numpy as np
-from array_api_compat import is_dask_array
-
-from robustnmf.arrays import is_foreign, to_numpy
 
 try:
     import fcntl
@@ -283,8 +280,6 @@ class Codec:
         if isinstance(value, (list, tuple)):
             kind = "list" if isinstance(value, list) else "tuple"
             return {"is": kind, "items": [self.to_json(item) for item in value]}
-        if is_foreign(value) or is_dask_array(value):
-            return self.array(to_numpy(value))
         if hasattr(value, "shape"):
             return self.array(np.asarray(value))
         raise TypeError(

@@ -6,11 +6,6 @@ import sys
 import types
 import warnings
 
-OUT_OF_RANGE = (
-    "the factorisation left the range of its floating-point type. Give X as float64, or scale "
-    "its features to comparable sizes."
-)
-
 
 class WeightCollapseWarning(UserWarning):
     """A fit gave (nearly) all weight to fewer samples than it has components.

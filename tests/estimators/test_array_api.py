@@ -164,6 +164,6 @@ def test_nothing_large_comes_home_while_a_fit_runs(weighting, monkeypatch):
     )  # fmt: skip
     model = RobustNMF(3, weighting=weighting, random_state=0, max_iter=30, tol=0).fit(many)
     assert model.n_iter_ == 30
-    nodes = len(robustnmf.weightings._histogram.NODES)
+    nodes = len(robustnmf.arrays.histogram.NODES)
     # Histograms, rows that starts and screening draw, and keys of all rows: never X.
     assert max(sizes) <= max(2 * nodes, 20_000, robustnmf.screening.ROWS * 12)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 
 from robustnmf import FWRNMF, HuberRNMF, RobustNMF, fit_path
+from robustnmf.arrays.histogram import STEP
 from robustnmf.weightings import (
     WEIGHTINGS,
     Cauchy,
@@ -20,7 +21,6 @@ from robustnmf.weightings import (
     WarmupWeights,
     effective_sample_size,
 )
-from robustnmf.weightings._histogram import STEP
 from robustnmf.weightings.trimmed import MARGIN
 from tests.problems import profile_of
 

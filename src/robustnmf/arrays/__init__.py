@@ -2,6 +2,15 @@
 
 from robustnmf.arrays.blocks import Block, DenseBlock, MaskedBlock, SparseBlock, as_dense, row_slice
 from robustnmf.arrays.cuda_graphs import repeat_on_device
+from robustnmf.arrays.histogram import (
+    Bulk,
+    EnergyHistogram,
+    LogHistogram,
+    energy_counts,
+    excess_counts,
+    node_counts,
+    sample_count,
+)
 from robustnmf.arrays.kernels import EntryLoop, Kernels, active_components, kernels_for
 from robustnmf.arrays.namespace import (
     Array,

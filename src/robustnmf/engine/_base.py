@@ -19,17 +19,21 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from robustnmf.arrays import Array, Block, eps, floored, namespace, noise
-from robustnmf.engine.threads import Threads
-from robustnmf.exceptions import OUT_OF_RANGE
-from robustnmf.weightings import (
+from robustnmf.arrays import (
+    Array,
+    Block,
     EnergyHistogram,
     LogHistogram,
     energy_counts,
+    eps,
     excess_counts,
+    floored,
+    namespace,
     node_counts,
+    noise,
     sample_count,
 )
+from robustnmf.engine.threads import Threads
 
 Visit = Callable[[Block, Any], tuple[Any, Any]]
 """``(block, state) -> (new state, value to merge)``."""
@@ -42,6 +46,11 @@ sums do not overflow."""
 
 SMALLEST_SIZE = 1e-235
 """Median size of samples below which sizes are not distinguished from zero."""
+
+OUT_OF_RANGE = (
+    "the factorisation left the range of its floating-point type. Give X as float64, or scale "
+    "its features to comparable sizes."
+)
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from array_api_compat import is_dask_array
 from sklearn.utils.validation import check_is_fitted
 
 from robustnmf import archive
 from robustnmf._version import __version__
+from robustnmf.arrays import is_foreign, to_numpy
 from robustnmf.exceptions import warn
 from robustnmf.fitting import RankSelection
 from robustnmf.fitting.stream import Stream
@@ -147,6 +149,8 @@ class _ModelCodec(archive.Codec):
         for solver, kind in SOLVERS.items():
             if type(value) is kind:
                 return self.record("solver", solver, {})
+        if is_foreign(value) or is_dask_array(value):
+            value = to_numpy(value)
         return super().to_json(np.asarray(value) if isinstance(value, list) else value)
 
     def _estimator_to_json(self, model: Any) -> dict[str, Any]:

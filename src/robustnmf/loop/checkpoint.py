@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from array_api_compat import is_array_api_obj
 
 from robustnmf import archive
 from robustnmf.arrays import Array, Block, host_dtype, is_foreign, on_device_of, to_numpy
@@ -85,7 +86,9 @@ class Checkpoint:
             "identity": self.identity,
             "iteration": iteration,
             "members": codec.to_json(state.members),
-            "results": codec.to_json(list(results.items())),
+            "results": codec.to_json(
+                [(member, _with_arrays(fitted, to_numpy)) for member, fitted in results.items()]
+            ),
         }
         archive.write(self.path, arrays, record)
         self._written = time.monotonic()
@@ -217,7 +220,7 @@ def _assert_whole(arrays: dict[str, np.ndarray], engine: Engine, members: int) -
             raise ValueError(f"{name} contains values that are not finite")
 
 
-def _with_arrays(fitted: Fitted, to_device: Callable[[np.ndarray], Array]) -> Fitted:
-    """Return a finished member with its arrays on a device."""
-    arrays = {name: a for name, a in vars(fitted).items() if isinstance(a, np.ndarray)}
-    return replace(fitted, **{name: to_device(array) for name, array in arrays.items()})
+def _with_arrays(fitted: Fitted, copy: Callable[[Array], Array]) -> Fitted:
+    """Return a finished member with its arrays copied to a device, or to the host."""
+    arrays = {name: a for name, a in vars(fitted).items() if is_array_api_obj(a)}
+    return replace(fitted, **{name: copy(array) for name, array in arrays.items()})

@@ -17,8 +17,7 @@ from robustnmf.arrays import (
     namespace,
     smallest,
 )
-from robustnmf.engine import Engine, in_parts
-from robustnmf.exceptions import OUT_OF_RANGE
+from robustnmf.engine import OUT_OF_RANGE, Engine, in_parts
 from robustnmf.loop.iteration import record
 from robustnmf.loop.passes import BlockState, Statistics
 from robustnmf.loop.problem import Problem

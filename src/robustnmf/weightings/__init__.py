@@ -1,5 +1,6 @@
 """Dictionary of weightings by name. To add one, add a file, its import and an entry here."""
 
+from robustnmf.arrays import EnergyHistogram, LogHistogram
 from robustnmf.weightings._base import (
     BlockWeights,
     ObjectiveSums,
@@ -9,14 +10,6 @@ from robustnmf.weightings._base import (
     effective_sample_size,
 )
 from robustnmf.weightings._batch import Batch
-from robustnmf.weightings._histogram import (
-    EnergyHistogram,
-    LogHistogram,
-    energy_counts,
-    excess_counts,
-    node_counts,
-    sample_count,
-)
 from robustnmf.weightings.separable import L21, Cauchy, Huber, Uniform
 from robustnmf.weightings.softmin import Entropy, Fuzzy
 from robustnmf.weightings.trimmed import Trimmed, WarmupWeights
@@ -43,9 +36,5 @@ __all__ = [
     "WarmupWeights",
     "Weighting",
     "effective_sample_size",
-    "energy_counts",
-    "excess_counts",
-    "node_counts",
-    "sample_count",
 ]
 __all__ += [kind.__name__ for kind in WEIGHTINGS.values()]

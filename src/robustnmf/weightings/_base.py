@@ -25,8 +25,7 @@ import numpy as np
 from array_api_compat import is_array_api_obj
 from sklearn.base import BaseEstimator
 
-from robustnmf.arrays import Array, kernels_for, log_gap, namespace
-from robustnmf.weightings._histogram import EnergyHistogram
+from robustnmf.arrays import Array, EnergyHistogram, kernels_for, log_gap, namespace
 
 SMALLEST_PARAMETER = 1e-290
 """Least value of a parameter in units of energy, which avoids division by zero."""

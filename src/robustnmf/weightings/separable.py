@@ -13,9 +13,8 @@ from typing import Any
 
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from robustnmf.arrays import Array, at_least, at_most, floored, namespace
+from robustnmf.arrays import Array, EnergyHistogram, at_least, at_most, floored, namespace
 from robustnmf.weightings._base import Separable
-from robustnmf.weightings._histogram import EnergyHistogram
 
 EFFICIENT = 1.345
 """Cutoff in standard deviations beyond which the loss is linear: 95% efficient on clean data."""

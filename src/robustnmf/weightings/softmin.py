@@ -15,9 +15,8 @@ from typing import Any
 
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from robustnmf.arrays import Array, namespace, safe_log
+from robustnmf.arrays import Array, EnergyHistogram, namespace, safe_log
 from robustnmf.weightings._base import ObjectiveSums, SoftMin
-from robustnmf.weightings._histogram import EnergyHistogram
 
 ENTROPY_SOFTNESS = 2.0
 """Ratio of the automatic gamma to the median energy."""

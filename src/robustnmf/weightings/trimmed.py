@@ -14,6 +14,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from robustnmf.arrays import (
     Array,
+    Bulk,
+    EnergyHistogram,
     at_least,
     at_most,
     floored,
@@ -21,7 +23,6 @@ from robustnmf.arrays import (
     weighted_quantile,
 )
 from robustnmf.weightings._base import Separable
-from robustnmf.weightings._histogram import Bulk, EnergyHistogram
 
 REACH, REACH_OF_FEW = 2.5, 3.0
 """Samples within this many standard deviations of the centre of log energies have full weight."""

@@ -16,7 +16,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from robustnmf.arrays import Array, at_least, kernels_for, namespace
+from robustnmf.arrays.kernels import kernels_for
+from robustnmf.arrays.namespace import Array, at_least, namespace
 
 STEP = 1 / 32
 FIRST = -160.0
