@@ -223,10 +223,7 @@ def arange_like(count: int, like: Array, start: int = 0) -> Array:
 
 
 def weighted_quantile(
-    values: np.ndarray,
-    weight: np.ndarray,
-    share: float,
-    side: Literal["left", "right"] = "left",
+    values: np.ndarray, weight: np.ndarray, share: float, side: Literal["left", "right"] = "left"
 ) -> float:
     """Return the value (one of ``values``) at which the cumulative weight reaches a share.
 

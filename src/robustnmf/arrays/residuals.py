@@ -32,11 +32,7 @@ def recompute_cancelled(
 
 
 def _by_member(
-    block: Block,
-    energies: np.ndarray,
-    doubtful: np.ndarray,
-    codes: np.ndarray,
-    basis: np.ndarray,
+    block: Block, energies: np.ndarray, doubtful: np.ndarray, codes: np.ndarray, basis: np.ndarray
 ) -> np.ndarray:
     """Recompute the rows in the mask of each member, in place."""
     if not doubtful.any():

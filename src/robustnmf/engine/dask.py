@@ -25,13 +25,7 @@ from dask.highlevelgraph import HighLevelGraph
 
 from robustnmf.arrays import Array, is_foreign, to_device_of, to_numpy
 from robustnmf.engine._base import BlockState, Visit, evenly, mapped, merged, merged_all
-from robustnmf.engine._scan import (
-    DataSummary,
-    KnownRows,
-    OutOfCoreEngine,
-    as_floats,
-    scan_rows,
-)
+from robustnmf.engine._scan import DataSummary, KnownRows, OutOfCoreEngine, as_floats, scan_rows
 from robustnmf.engine.memory import BLOCK_BYTES
 
 FAN_IN = 8

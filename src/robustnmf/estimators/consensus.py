@@ -43,11 +43,7 @@ FOUND = ("stability_", "silhouette_", "spread_", "labels_", "objectives_", "n_ru
 
 @dataclass(repr=False, eq=False)
 class ConsensusNMF(
-    SaveMixin,
-    CallbackSupportMixin,
-    EncodingMixin,
-    ClassNamePrefixFeaturesOutMixin,
-    BaseEstimator,
+    SaveMixin, CallbackSupportMixin, EncodingMixin, ClassNamePrefixFeaturesOutMixin, BaseEstimator
 ):
     r"""Stable components from many runs with random starts.
 

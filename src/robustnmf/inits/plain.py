@@ -17,15 +17,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from robustnmf.arrays import (
-    Array,
-    Block,
-    at_least,
-    eps,
-    floored,
-    namespace,
-    on_device_of,
-)
+from robustnmf.arrays import Array, Block, at_least, eps, floored, namespace, on_device_of
 from robustnmf.engine import Engine
 
 STRETCH = 1e4

@@ -5,13 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from robustnmf.arrays import (
-    Array,
-    Block,
-    column,
-    namespace,
-    on_device_of,
-)
+from robustnmf.arrays import Array, Block, column, namespace, on_device_of
 from robustnmf.engine import Engine
 from robustnmf.loop._replace import replaced
 from robustnmf.weightings import Batch, EnergyHistogram, WarmupWeights, Weighting

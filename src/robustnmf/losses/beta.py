@@ -12,13 +12,7 @@ from numbers import Real
 from sklearn.utils._param_validation import Interval
 
 from robustnmf.arrays import Array, at_least, namespace, positive
-from robustnmf.losses._base import (
-    LEAST_CURVATURE,
-    Loss,
-    kullback_leibler,
-    log_excess,
-    power_excess,
-)
+from robustnmf.losses._base import LEAST_CURVATURE, Loss, kullback_leibler, log_excess, power_excess
 
 
 class BetaDivergence(Loss):

@@ -14,15 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from robustnmf.arrays import (
-    Array,
-    Block,
-    at_least,
-    floored,
-    identity_like,
-    namespace,
-    to_device_of,
-)
+from robustnmf.arrays import Array, Block, at_least, floored, identity_like, namespace, to_device_of
 
 
 @dataclass(frozen=True)

@@ -205,12 +205,7 @@ def cross_missing(indptr: Array, indices: Array, codes: Array, values: Array, su
 
 @compiled()
 def scale_weights(
-    rho: Array,
-    weight: Array,
-    sample_weight: Array,
-    scale_step: float,
-    weights: Array,
-    sums: Array,
+    rho: Array, weight: Array, sample_weight: Array, scale_step: float, weights: Array, sums: Array
 ) -> None:
     """Multiply weights (members, rows) by sample weights (rows,), in units of the largest.
 
@@ -262,12 +257,7 @@ def count_shared(lists: Array, sample_weight: Array, counts: Array) -> None:
 
 @compiled(exact=True)
 def huber_residuals(
-    rows: Array,
-    inverse_scale: float,
-    approximation: Array,
-    bounds: Array,
-    out: Array,
-    sums: Array,
+    rows: Array, inverse_scale: float, approximation: Array, bounds: Array, out: Array, sums: Array
 ) -> None:
     """Write residuals times Huber's weights (rows, features), and sums of the loss (rows,).
 

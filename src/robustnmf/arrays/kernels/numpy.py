@@ -48,11 +48,7 @@ class NumpyKernels(Kernels):
         return loops.multiplicative_step()(factor, negative, positive, least)
 
     def weigh_rows(
-        self,
-        rho: Array,
-        weight: Array,
-        sample_weight: Array,
-        scale_step: float,
+        self, rho: Array, weight: Array, sample_weight: Array, scale_step: float
     ) -> tuple[Array, Array, Array, Array]:
         if weight.ndim != 2:
             return super().weigh_rows(rho, weight, sample_weight, scale_step)
@@ -86,12 +82,7 @@ class NumpyKernels(Kernels):
         return out
 
     def weighted_residuals(
-        self,
-        name: str,
-        rows: Array,
-        unit: float,
-        approximation: Array,
-        bounds: Array,
+        self, name: str, rows: Array, unit: float, approximation: Array, bounds: Array
     ) -> tuple[Array, Array] | None:
         out, sums = np.empty_like(approximation), np.empty(approximation.shape[:-1])
         loop = getattr(loops, name)

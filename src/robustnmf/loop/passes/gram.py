@@ -118,10 +118,7 @@ def _penalised_codes(linear: Array, gram: Array, penalty: Penalty) -> Array:
     """
     xp = namespace(linear)
     full = gram + as_float64(penalty.gram(gram))[0, ...]
-    from_all = nonnegative_least_squares(
-        linear,
-        gram + penalty.ridge * identity_like(gram),
-    )
+    from_all = nonnegative_least_squares(linear, gram + penalty.ridge * identity_like(gram))
     if penalty.overlap_penalty is None:
         return from_all
     diagonal = xp.linalg.diagonal(full)
