@@ -1,6 +1,14 @@
 """All code that depends on the array library: namespaces, row blocks, compiled loops."""
 
-from robustnmf.arrays.blocks import Block, DenseBlock, MaskedBlock, SparseBlock, as_dense, row_slice
+from robustnmf.arrays.blocks import (
+    Block,
+    DenseBlock,
+    MaskedBlock,
+    MissingEntries,
+    SparseBlock,
+    as_dense,
+    row_slice,
+)
 from robustnmf.arrays.cuda_graphs import repeat_on_device
 from robustnmf.arrays.histogram import (
     Bulk,

@@ -201,15 +201,6 @@ class Block:
         """
         return self.kernels.project_and_update(self.rows, self._in_units(basis), gram, codes)
 
-    def swept_update(
-        self, codes: Array, basis: Array, gram: Array, sweeps: int
-    ) -> tuple[Array, Array]:
-        """Update codes (members, rows, k) by coordinate sweeps for the squared error.
-
-        Also returns ``Kernels.quadratic_part`` (members, rows) of the new codes.
-        """
-        return self.kernels.project_and_sweep(self.rows, self.unit, basis, gram, codes, sweeps)
-
     @property
     def samples(self) -> Block:
         """The block with complete rows, from which convex bases are mixed."""
@@ -400,7 +391,6 @@ class MaskedBlock(Block):
         return np.where(known, super().user_rows(index), np.nan)
 
     def part(self, index: Array) -> MaskedBlock:
-        """Return a block of the chosen rows in float64."""
         take = self.xp.take
         rows = as_float64(take(self.rows, index, axis=0))
         return MaskedBlock(rows, take(self.known, index, axis=0), self.scale)
@@ -467,7 +457,6 @@ class SparseBlock(Block):
         return self.rows if len(index) == len(self) else self.rows[index]
 
     def part(self, index: Array) -> SparseBlock:
-        """Return a block of the chosen rows in float64."""
         return SparseBlock(self.rows[index].astype(np.float64), self.scale)
 
     def wide_project(self, directions: Array) -> Array:

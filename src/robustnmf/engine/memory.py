@@ -96,11 +96,15 @@ class InMemory(Engine):
 
     def _blocks_of(self, X: Any, step: int, fill: float) -> list[Any]:
         """Return the blocks of X in units of scale, with ``step`` rows each."""
-        blocks = []
+        blocks: list[Block] = []
         for at in range(0, X.shape[0], step):
             stop = min(at + step, X.shape[0])
             row_weight = None if self.sample_weight is None else self.sample_weight[at:stop]
-            blocks.append(_block(X, at, stop, self.scale, row_weight, self.complete, fill))
+            if scipy.sparse.issparse(X):
+                blocks.append(SparseBlock(row_slice(X, at, stop), self.scale, row_weight))
+            else:
+                rows = X[at:stop, :]
+                blocks.append(block_of(rows, self.scale, row_weight, self.complete, fill))
         if not any(bool(b.xp.any(b.row_weight > 0)) for b in blocks):
             for block in blocks:  # X is zero: all rows are equal, and all have weight
                 block.row_weight = block.nominal_row_weight
@@ -140,7 +144,6 @@ class InMemory(Engine):
         )  # fmt: skip
 
     def fill_samples(self) -> None:
-        """Impute missing values once, so that samples can be mixed."""
         if not self.complete and self.blocks[0].filled is None:
             whole = self.filled()
             at = 0
@@ -149,7 +152,6 @@ class InMemory(Engine):
                 at += len(block)
 
     def samples(self, index: Array) -> Array:
-        """Return chosen samples (chosen, features) in units of scale."""
         xp = namespace(self.like)
         rows = []
         for i in range(index.shape[0]):
@@ -182,15 +184,6 @@ def _rows_of_a_block(rows: int, row_bytes: int, row_work: int, columns: int) -> 
     worth = max(int(WORTH_A_BLOCK // (row_work * columns)), 4 * columns)
     count = max(-(-rows * row_bytes // BLOCK_BYTES), min(ENOUGH_BLOCKS, rows // worth), 1)
     return max(1, -(-rows // count))
-
-
-def _block(
-    X: Any, at: int, stop: int, scale: float, row_weight: Array | None, complete: bool, fill: float
-) -> Block:
-    """Return the block of rows ``at`` to ``stop`` of X, of the type of X."""
-    if scipy.sparse.issparse(X):
-        return SparseBlock(row_slice(X, at, stop), scale, row_weight)
-    return block_of(X[at:stop, :], scale, row_weight, complete, fill)
 
 
 def power_of_two_near_largest(X: Array) -> float:

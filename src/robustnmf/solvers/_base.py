@@ -118,7 +118,6 @@ class Solver(ABC):
     ----------------
     multiplies : whether its step is a multiplicative update.
     keeps_zeros : whether an entry that is zero always remains zero.
-    sweeps : number of coordinate sweeps in a step, zero for other steps.
     quadratic : whether it needs a quadratic loss, or a quadratic majorant of the loss.
     extrapolates : whether the loop extrapolates the basis in the direction of its last step, and
         undoes the extrapolation if it raises the objective.
@@ -128,7 +127,6 @@ class Solver(ABC):
 
     multiplies: ClassVar[bool] = False
     keeps_zeros: ClassVar[bool] = False
-    sweeps: ClassVar[int] = 0
     quadratic: ClassVar[bool] = False
     extrapolates: ClassVar[bool] = False
     extrapolates_codes: ClassVar[bool] = False

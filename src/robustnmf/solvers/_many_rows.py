@@ -37,7 +37,8 @@ def solve_jointly(linear: Array, gram: Array, tolerance: float) -> tuple[Array, 
     size = xp.max(xp.abs(linear), axis=1, keepdims=True)
     unit = xp.where(size > 0, size, xp.ones_like(size))
     linear = linear / unit
-    codes = _guess(linear, gram)
+    low, low_gram = (xp.astype(table, xp.float32)[None, ...] for table in (linear, gram))
+    codes = as_float64(kernels_for(low).sweep_coordinates(0 * low, low, low_gram, SWEEPS)[0, ...])
     positive = codes > NEGLIGIBLE * xp.max(codes, axis=1, keepdims=True)
     codes = xp.where(positive, codes, 0 * codes)
     solution, rows = codes, arange_like(codes.shape[0], codes)
@@ -46,7 +47,10 @@ def solve_jointly(linear: Array, gram: Array, tolerance: float) -> tuple[Array, 
         reach = xp.max(xp.abs(codes), axis=1, keepdims=True)
         wrong = xp.where(positive, codes < -tolerance * reach, slope > tolerance)
         unsolved = xp.any(wrong | positive & (xp.abs(slope) > tolerance), axis=1)
-        solution = _replace_rows(solution, rows, codes)
+        if rows.shape[0] == solution.shape[0]:
+            solution = codes
+        else:
+            solution[rows, :] = codes
         (open_rows,) = xp.nonzero(unsolved)
         rows = xp.take(rows, open_rows)
         if not rows.shape[0]:
@@ -57,14 +61,6 @@ def solve_jointly(linear: Array, gram: Array, tolerance: float) -> tuple[Array, 
         positive = xp.logical_xor(positive, wrong)
         codes = xp.where(positive, at_least(codes, 0.0), 0 * codes)
     return at_least(solution, 0.0) * unit, rows
-
-
-def _guess(linear: Array, gram: Array) -> Array:
-    """Compute codes (rows, k) by sweeps in float32."""
-    xp = namespace(linear)
-    low, low_gram = (xp.astype(table, xp.float32)[None, ...] for table in (linear, gram))
-    codes = kernels_for(low).sweep_coordinates(0 * low, low, low_gram, SWEEPS)
-    return as_float64(codes[0, ...])
 
 
 def _solve_on_support(
@@ -87,11 +83,3 @@ def _solve_on_support(
         codes = codes + as_float64(correction)
         slope = linear - codes @ gram
     return codes, slope
-
-
-def _replace_rows(table: Array, rows: Array, values: Array) -> Array:
-    """Replace the rows of a table at the given indices."""
-    if rows.shape[0] == table.shape[0]:
-        return values
-    table[rows, :] = values
-    return table

@@ -14,7 +14,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from robustnmf.arrays import Array, Block, at_least, floored, identity_like, namespace, to_device_of
+from robustnmf.arrays import (
+    Array,
+    Block,
+    as_float64,
+    at_least,
+    floored,
+    identity_like,
+    namespace,
+    to_device_of,
+)
 
 
 @dataclass(frozen=True)
@@ -45,26 +54,22 @@ class Penalty:
 
     def to_device_of(self, like: Array) -> Penalty:
         """Return the penalty with its arrays on the device of another array."""
-        return (
-            self
-            if self.overlap_penalty is None
-            else replace(self, overlap_penalty=to_device_of(like, self.overlap_penalty))
-        )
+        if self.overlap_penalty is None:
+            return self
+        return replace(self, overlap_penalty=to_device_of(like, self.overlap_penalty))
 
     def of(self, member: int) -> Penalty:
         """Return the penalty of one member."""
         if self.overlap_penalty is None:
             return self
-        overlap_penalty = self.overlap_penalty[member : member + 1, :]
-        return Penalty(self.unit, self.degree, self.lasso, self.ridge, overlap_penalty)
+        return replace(self, overlap_penalty=self.overlap_penalty[member : member + 1, :])
 
     def energies(self, block: Block, codes: Array) -> Array:
         """Compute the penalty of every row (members, rows), float64, in units of energy."""
-        xp = namespace(codes)
-        codes = xp.astype(codes, xp.float64, copy=False)
+        xp, codes = namespace(codes), as_float64(codes)
         total = self.lasso * xp.sum(codes, axis=-1) + 0.5 * self.ridge * xp.sum(codes**2, axis=-1)
         if self.overlap_penalty is not None:
-            parts = codes * xp.astype(self.overlap_penalty, xp.float64)[:, None, :]
+            parts = codes * as_float64(self.overlap_penalty)[:, None, :]
             overlap = xp.sum(parts * others(parts), axis=-1)
             total = total + 0.5 * self.row_factors(block) * overlap
         return self.unit * total
@@ -89,9 +94,8 @@ class Penalty:
         own, pairs = self._squares(like)
         if pairs is None:
             return own
-        return (
-            own + namespace(like).astype(self.row_factors(block), like.dtype)[:, None, None] * pairs
-        )
+        factors = namespace(like).astype(self.row_factors(block), like.dtype)
+        return own + factors[:, None, None] * pairs
 
     def _squares(self, like: Array) -> tuple[Array, Array | None]:
         """Return the Gram matrices of the ridge term and of the overlap term."""
@@ -99,9 +103,8 @@ class Penalty:
         own = self.ridge * identity[None, ...]
         if self.overlap_penalty is None:
             return own, None
-        return own, (1 - identity) * (
-            self.overlap_penalty[:, :, None] * self.overlap_penalty[:, None, :]
-        )
+        factors = self.overlap_penalty
+        return own, (1 - identity) * (factors[:, :, None] * factors[:, None, :])
 
     def row_factors(self, block: Block) -> Array:
         """Compute the factor s of every row (rows,): its size for the loss over its squared norm.

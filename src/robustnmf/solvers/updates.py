@@ -42,7 +42,6 @@ FADE = 0.5
 class Hals(Solver):
     """Minimise exactly over one coordinate after another, in several sweeps."""
 
-    sweeps = SWEEPS
     quadratic = True
     extrapolates = True
 

@@ -78,14 +78,6 @@ class Kernels:
         updated = self.multiplicative_step(codes, linear, codes @ gram)
         return updated, self.quadratic_part(updated, linear, gram)
 
-    def project_and_sweep(
-        self, rows: Array, unit: float, basis: Array, gram: Array, codes: Array, sweeps: int
-    ) -> tuple[Array, Array]:
-        """Update codes of ``unit * rows`` by coordinate sweeps; return their quadratic part too."""
-        linear = self.project(rows, basis if unit == 1.0 else unit * basis)
-        updated = self.sweep_coordinates(codes, linear, gram, sweeps)
-        return updated, self.quadratic_part(updated, linear, gram)
-
     def sweep_coordinates(
         self,
         factor: Array,

@@ -21,8 +21,7 @@ class Pass(ABC):
     """The steps of a pass for a block, for one basis per member (members, k, features).
 
     ``previous`` is the basis of the pass before, ``update`` the step of the codes, ``penalty`` the
-    penalty of the codes; ``multiplies`` is true if the step is the plain multiplicative update,
-    and ``sweeps`` is the number of coordinate sweeps in a step, if any.
+    penalty of the codes; ``multiplies`` is true if the step is the plain multiplicative update.
     With ``bounded``, Gram matrices that bound the second derivatives of the loss are also computed
     if the loss does not have Gram matrices of its own.
     """
@@ -34,7 +33,6 @@ class Pass(ABC):
     penalty: Penalty
     bounded: bool = False
     multiplies: bool = False
-    sweeps: int = 0
 
     quadratic: ClassVar[bool] = False
     """Whether Gram matrices are used and the approximation is never formed."""

@@ -47,7 +47,7 @@ class Rest(NamedTuple):
 class GramPass(Pass):
     """Pass for the squared error of complete rows; its cache is ``X basis^T`` (members, rows, k).
 
-    Plain steps update codes and that product together; their cache is ``Rest`` instead.
+    A plain multiplicative step updates codes and that product together; its cache is ``Rest``.
     """
 
     quadratic = True
@@ -58,9 +58,6 @@ class GramPass(Pass):
     def update_codes(self, block: Block, codes: Array, weighting: Batch) -> tuple[Array, Any]:
         if self.multiplies and not self.penalty:
             codes, rest = block.multiplicative_update(codes, self.basis, self.gram)
-            return codes, Rest(rest)
-        if self.sweeps and not self.penalty:
-            codes, rest = block.swept_update(codes, self.basis, self.gram, self.sweeps)
             return codes, Rest(rest)
         cache = block.project(self.basis)
         return self.update(codes, self._terms(cache)), cache

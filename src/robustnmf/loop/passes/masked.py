@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from robustnmf.arrays import Array, Block, MaskedBlock, as_float64, namespace
+from robustnmf.arrays import Array, Block, MaskedBlock, MissingEntries, as_float64, namespace
 from robustnmf.loop.passes._approximation import ApproximationPass
 from robustnmf.solvers import Quadratic, Ratio
 from robustnmf.weightings import Batch
@@ -61,10 +61,10 @@ class MaskedPass(ApproximationPass):
     def update_codes(
         self, block: Block, codes: Array, weighting: Batch
     ) -> tuple[Array, MaskedCache | ListCache]:
-        assert isinstance(block, MaskedBlock)
         projected = block.project(self.basis)
-        if self._lists_missing(block):
-            codes = self._sweep(block, codes, projected)
+        missing = self._missing(block)
+        if missing is not None:
+            codes = self._sweep(missing, codes, projected)
         else:
             transposed = namespace(codes).matrix_transpose(self.basis)
             positive = self._approximation(block, codes)[0] @ transposed
@@ -93,29 +93,27 @@ class MaskedPass(ApproximationPass):
         transposed = namespace(codes).matrix_transpose(weighted)
         if isinstance(cache, MaskedCache):
             return block.cross(weighted), transposed @ cache.approximation
-        assert isinstance(block, MaskedBlock)
-        assert block.missing is not None
-        known = (transposed @ codes) @ self.basis - block.missing.cross(weighted, cache.values)
-        known[:, :, block.missing.unknown] = 0.0  # exactly, without rounding errors
+        missing = self._missing(block)
+        assert missing is not None
+        known = (transposed @ codes) @ self.basis - missing.cross(weighted, cache.values)
+        known[:, :, missing.unknown] = 0.0  # exactly, without rounding errors
         return block.cross(weighted), known
 
-    def _lists_missing(self, block: Block) -> bool:
-        """Return whether steps need the approximation at the missing entries only."""
+    def _missing(self, block: Block) -> MissingEntries | None:
+        """Return the missing entries if steps need the approximation only there, or None."""
         assert isinstance(block, MaskedBlock)
-        return self.bounded and not self.penalty and block.missing is not None
+        return block.missing if self.bounded and not self.penalty else None
 
     def _cache(self, block: Block, codes: Array, projected: Array) -> MaskedCache | ListCache:
         """Compute the terms of the approximation that energies and sums need."""
-        if not self._lists_missing(block):
+        missing = self._missing(block)
+        if missing is None:
             return MaskedCache(*self._approximation(block, codes), projected)
-        assert isinstance(block, MaskedBlock)
-        assert block.missing is not None
-        return ListCache(*block.missing.values(codes, self.basis), projected)
+        return ListCache(*missing.values(codes, self.basis), projected)
 
-    def _sweep(self, block: MaskedBlock, codes: Array, projected: Array) -> Array:
+    def _sweep(self, missing: MissingEntries, codes: Array, projected: Array) -> Array:
         """Update codes (members, rows, k), with missing entries replaced by the approximation."""
-        assert block.missing is not None
-        linear = block.missing.fill(codes, self.basis)
+        linear = missing.fill(codes, self.basis)
         linear += projected
         # Zeros are the best codes, and the only ones that do not depend on the missing entries.
         linear[~projected.any(axis=-1)] = 0.0
