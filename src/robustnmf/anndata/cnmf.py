@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -132,7 +133,7 @@ def _result_tables(adata: AnnData, name: str, key: str) -> dict[str, Writer]:
         f"{name}.overdispersed_genes.txt": lambda path: path.write_text(genes, encoding="utf-8")
     }
     for part, frame in frames.items():
-        tables[f"{name}.{part}.txt"] = _as_text(frame)
+        tables[f"{name}.{part}.txt"] = partial(frame.to_csv, sep="\t")
     return tables
 
 
@@ -182,21 +183,13 @@ def _run_tables(adata: AnnData, name: str, key: str) -> dict[str, Writer]:
     }
 
 
-def _as_text(frame: DataFrame) -> Writer:
-    return lambda path: frame.to_csv(path, sep="\t")
-
-
 def _as_arrays(frame: DataFrame) -> Writer:
     """Write a data frame as cNMF does, with names as plain texts instead of pickled objects."""
-    names = {"index": frame.index, "columns": frame.columns}
-    arrays: dict[str, Any] = {axis: _plain(values.to_numpy()) for axis, values in names.items()}
+    arrays: dict[str, Any] = {"index": frame.index.to_numpy(), "columns": frame.columns.to_numpy()}
+    arrays = {axis: a.astype(str) if a.dtype == object else a for axis, a in arrays.items()}
 
     def write(path: Path) -> None:
         with path.open("wb") as file:  # np.savez would add an ending to the name
             np.savez_compressed(file, data=frame.to_numpy(), **arrays)
 
     return write
-
-
-def _plain(names: np.ndarray) -> np.ndarray:
-    return names.astype(str) if names.dtype == object else names

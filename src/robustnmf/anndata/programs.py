@@ -160,8 +160,12 @@ def consensus(
 
     check_object(adata, copy)
     counts = _float_values(adata, layer, use_raw)
-    if tpm_layer is None:
-        _warn_unless_counts(counts)
+    if tpm_layer is None and not is_counts(counts):
+        warn(
+            "The values are not whole numbers. Programs are defined for counts; if X is normalised "
+            "or on a log scale, name the layer that holds the counts.",
+            UserWarning,
+        )
     tpm = to_tpm(counts) if tpm_layer is None else _float_values(adata, tpm_layer, False)
     mask = chosen_features(adata, mask_var, use_raw)
     if mask is None:
@@ -319,15 +323,6 @@ def _float_values(adata: AnnData, layer: str | None, use_raw: bool) -> Any:
     if scipy.sparse.issparse(values):
         return scipy.sparse.csr_array(values).astype(np.float64)
     return np.asarray(values, dtype=np.float64)
-
-
-def _warn_unless_counts(values: Any) -> None:
-    if not is_counts(values):
-        warn(
-            "The values are not whole numbers. Programs are defined for counts; if X is normalised "
-            "or on a log scale, name the layer that holds the counts.",
-            UserWarning,
-        )
 
 
 def _compact(values: Any) -> Any:

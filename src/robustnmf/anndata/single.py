@@ -84,8 +84,6 @@ def nmf(
         adata = adata.copy()
     given = {"layer": layer, "use_raw": use_raw or None, "mask_var": mask_var}
     results = result_slots(model, codes, model.components_, key_added, given)
-    components = results["varm"]
-    for name, array in components.items():
-        components[name] = spread_over(array, mask)
+    results["varm"] = {name: spread_over(a, mask) for name, a in results["varm"].items()}
     write_results(adata, results)
     return adata if copy else None

@@ -45,6 +45,7 @@ from robustnmf.arrays.namespace import (
     noise,
     on_device_of,
     positive,
+    quotient,
     safe_log,
     smallest,
     to_device_of,

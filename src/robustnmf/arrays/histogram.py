@@ -17,7 +17,7 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from robustnmf.arrays.kernels import kernels_for
-from robustnmf.arrays.namespace import Array, at_least, namespace
+from robustnmf.arrays.namespace import Array, at_least, namespace, quotient
 
 STEP = 1 / 32
 FIRST = -160.0
@@ -238,10 +238,6 @@ def excess_counts(
 
 def _logs(energies: Array, sizes: Array, unit: float) -> tuple[Array, Array]:
     """Return the logarithms of energies in a unit, and of energies over sample sizes."""
-    xp = namespace(energies)
+    log = namespace(energies).log
     # A sample of zeros has zero energy and zero relative energy.
-    nonzero = sizes > 0
-    relative_energies = xp.where(
-        nonzero, energies / xp.where(nonzero, sizes, 1 + 0 * sizes), 0 * energies
-    )
-    return tuple(xp.log(at_least(ratio, TINY)) for ratio in (energies / unit, relative_energies))
+    return log(at_least(energies / unit, TINY)), log(at_least(quotient(energies, sizes), TINY))

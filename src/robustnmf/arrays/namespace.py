@@ -93,6 +93,13 @@ def floored(x: Array) -> Array:
     return at_least(x, smallest(x))
 
 
+def quotient(over: Array, under: Array) -> Array:
+    """Compute ``over / under``, and zero if the divisor is not positive."""
+    xp = namespace(under)
+    is_positive = under > 0
+    return xp.where(is_positive, over / xp.where(is_positive, under, 1 + 0 * under), 0 * over)
+
+
 def positive(x: Array) -> Array:
     """Raise x to ``eps**2``, so that a divergence can divide by this approximation twice."""
     return at_least(x, noise(x))

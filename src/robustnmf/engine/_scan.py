@@ -155,20 +155,9 @@ class Occurrences(NamedTuple):
 class DataSummary:
     """Summary of a scan of some rows; summaries of several blocks of rows can be merged.
 
-    Attributes
-    ----------
-    least, largest : float
-        Least and largest known entry.
-    rows : int
-    known : bool
-        Whether any entry is known.
-    has_missing, has_inf, is_sparse : bool
-    negative, zero : Occurrences or None
-        Negative entries, and zeros if they were counted.
-    any_weight : bool
-        Whether any row has positive weight.
-    single : bool
-        Whether any entry is float32.
+    ``least`` and ``largest`` are known entries; ``known`` is whether there are any. ``zero`` is
+    None unless zeros were counted. ``any_weight`` is whether any row has positive weight, and
+    ``single`` whether any entry is float32.
     """
 
     least: float

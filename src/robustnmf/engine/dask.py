@@ -13,6 +13,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial, reduce
+from operator import itemgetter
 from typing import Any
 from uuid import uuid4
 
@@ -141,7 +142,7 @@ class DaskEngine(OutOfCoreEngine):
         total = graph.tree(both)
         if not keep:
             return [], graph.delayed([total])[0].compute(optimize_graph=False)
-        kept = [graph.task(_first, pair) for pair in both]
+        kept = [graph.task(itemgetter(0), pair) for pair in both]
         *states, merged_value = dask.persist(*graph.delayed([*kept, total]), optimize_graph=False)
         return list(states), merged_value.compute(optimize_graph=False)
 
@@ -150,7 +151,8 @@ class DaskEngine(OutOfCoreEngine):
 
     def collect(self, block_states: list[Any], name: str) -> Array:
         """Return one field of the block states (members, samples, ...) as a Dask array."""
-        parts = [delayed(_field)(local, name) for local in block_states]
+        field = delayed(lambda local: to_numpy(getattr(local, name)))
+        parts = [field(local) for local in block_states]
         shape, dtype = delayed(lambda array: (array.shape, array.dtype))(parts[0]).compute()
         return self._joined(parts, dtype, shape[:1], shape[2:])
 
@@ -205,14 +207,6 @@ def _moved_arrays(tree: Any, move: Callable[[Array], Array]) -> Any:
 
 def _call(function: Callable, chunk: Any, state: Any) -> Any:
     return function(chunk, state)
-
-
-def _field(local: Any, name: str) -> np.ndarray:
-    return to_numpy(getattr(local, name))
-
-
-def _first(pair: tuple[Any, Any]) -> Any:
-    return pair[0]
 
 
 class Layer:

@@ -158,12 +158,8 @@ class PartialFit(EncodingMixin):
         learned["n_samples_seen_"] += engine.shape[0]
         # Nothing is set before this point: a failed step leaves the estimator as it was.
         if learned["n_steps_"] == 1:
-            self._forget()
+            for name in [name for name in vars(self) if name.endswith("_")]:
+                delattr(self, name)  # of an earlier fit
             validate_data(self, source.header, skip_check_array=True, reset=True)
         self.__dict__.update(learned)
         return self
-
-    def _forget(self) -> None:
-        """Delete the fitted attributes of an earlier fit."""
-        for name in [name for name in vars(self) if name.endswith("_")]:
-            delattr(self, name)

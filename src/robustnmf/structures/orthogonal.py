@@ -34,6 +34,7 @@ from robustnmf.arrays import (
     identity_like,
     namespace,
     on_device_of,
+    quotient,
 )
 from robustnmf.engine import Engine
 from robustnmf.structures._base import Structure
@@ -152,7 +153,4 @@ class Orthogonal(Structure):
         norms = xp.linalg.vector_norm(basis, axis=-1)
         off = codes_gram * (1 - identity_like(codes_gram))
         slopes = xp.squeeze(off @ norms[:, :, None], axis=-1)
-        # A component of zeros is not penalised.
-        nonzero = norms > 0
-        ratios = slopes / xp.where(nonzero, norms, 1 + slopes)
-        return self.strength * xp.where(nonzero, ratios, 0 * slopes)
+        return self.strength * quotient(slopes, norms)  # a component of zeros is not penalised

@@ -25,7 +25,7 @@ import numpy as np
 from array_api_compat import is_array_api_obj
 from sklearn.base import BaseEstimator
 
-from robustnmf.arrays import Array, EnergyHistogram, kernels_for, log_gap, namespace
+from robustnmf.arrays import Array, EnergyHistogram, kernels_for, log_gap, namespace, quotient
 
 SMALLEST_PARAMETER = 1e-290
 """Least value of a parameter in units of energy, which avoids division by zero."""
@@ -70,9 +70,7 @@ class ObjectiveSums:
         """Return the sums of consecutive members."""
         if members.start == 0 and members.stop == self.shift.shape[0]:
             return self
-        return ObjectiveSums(
-            self.shift[members, :], self.excess[members, :], self.count[members, :]
-        )
+        return ObjectiveSums(*(a[members, :] for a in (self.shift, self.excess, self.count)))
 
     def keep(self, members: Array) -> ObjectiveSums:
         """Return the sums of the members with these indices."""
@@ -328,14 +326,9 @@ class SoftMin(Weighting):
         if isinstance(self.power, float) and self.power == 1.0:
             return importances
         xp = namespace(importances)
-        counts = sample_weight > 0
-        per_unit = xp.where(  # importance per unit of sample weight
-            counts,
-            importances / xp.where(counts, sample_weight, 1 + 0 * sample_weight),
-            0 * importances,
-        )
+        per_unit = quotient(importances, sample_weight)
         top = xp.max(per_unit, axis=-1, keepdims=True)
-        weights = sample_weight * (per_unit / xp.where(top > 0, top, 1 + 0 * top)) ** self.power
+        weights = sample_weight * quotient(per_unit, top) ** self.power
         return weights / xp.sum(weights, axis=-1, keepdims=True)
 
 
@@ -354,12 +347,5 @@ def effective_sample_size(weights: Array, sample_weight: Array | None = None) ->
     It is n for n equal weights, and 1 if one sample has all the weight. A sample of sample
     weight m is equivalent to m equal samples.
     """
-    xp = namespace(weights)
-    squares = weights**2
-    if sample_weight is not None:
-        squares = xp.where(
-            sample_weight > 0,
-            squares / xp.where(sample_weight > 0, sample_weight, 1 + 0 * sample_weight),
-            0 * squares,
-        )
-    return 1.0 / xp.sum(squares, axis=-1)
+    squares = weights**2 if sample_weight is None else quotient(weights**2, sample_weight)
+    return 1.0 / namespace(weights).sum(squares, axis=-1)

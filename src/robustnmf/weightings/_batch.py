@@ -132,7 +132,8 @@ class Batch:
         """Merge weightings of one type into one whose parameters are columns (members, 1)."""
         if len(same_type) == 1 and not self.per_entry:
             return same_type[0]
-        xp = namespace(self._like)
+        # Energies of rows are float64 throughout.
+        dtype = self._like.dtype if self.per_entry else namespace(self._like).float64
         parameters = {}
         for name in same_type[0].get_params():
             values = [getattr(w, name) for w in same_type]
@@ -140,10 +141,9 @@ class Batch:
                 values = [min(max(v, noise(self._like)), largest(self._like)) for v in values]
             if len(set(values)) == 1:
                 parameters[name] = values[0]
-            elif self.per_entry:
-                parameters[name] = column(values, self._like, self._like.dtype, ndim=3)
-            else:  # energies of rows are float64 throughout
-                parameters[name] = column(values, self._like, xp.float64, ndim=2)
+            else:
+                ndim = 3 if self.per_entry else 2
+                parameters[name] = column(values, self._like, dtype, ndim=ndim)
         return type(same_type[0])(**parameters)
 
 

@@ -19,6 +19,7 @@ from robustnmf.arrays.namespace import (
     at_least,
     floored,
     namespace,
+    quotient,
     safe_log,
     smallest,
     to_numpy,
@@ -125,12 +126,11 @@ class Kernels:
             image = xp.where(mask, direction @ gram, zero)
             curvature = xp.vecdot(direction, image)[:, None]
             # A row that is solved exactly has no search direction.
-            length = xp.where(curvature > 0, square / xp.where(curvature > 0, curvature, 1.0), 0.0)
+            length = quotient(square, curvature)
             x = x + length * direction
             rest = rest - length * image
             after = xp.vecdot(rest, rest)[:, None]
-            growth = xp.where(square > 0, after / xp.where(square > 0, square, 1.0), 0.0)
-            direction, square = rest + growth * direction, after
+            direction, square = rest + quotient(after, square) * direction, after
         return x
 
     def quadratic_part(self, codes: Array, linear: Array, gram: Array) -> Array:

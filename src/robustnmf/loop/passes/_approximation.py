@@ -19,6 +19,7 @@ from robustnmf.arrays import (
     energy_rounding,
     masked_scatter,
     namespace,
+    quotient,
 )
 from robustnmf.loop.passes._base import Pass
 from robustnmf.solvers import CHUNK_NUMBERS, Ratio, by_coordinates, nonnegative_least_squares
@@ -128,11 +129,8 @@ class ApproximationPass(Pass):
             known = xp.linalg.diagonal(block.grams(ones, self.basis))
         else:
             known = block.project_part(None, self.basis)[0, ...]
-            onto = block.of_known(block.row_sizes(1.0))[:, None] + xp.zeros_like(
-                self.basis[0, None, :, 0]
-            )
-        nonzero = known > 0  # a component can be zero
-        sizes = xp.where(nonzero, onto / xp.where(nonzero, known, 1 + 0 * known), 0 * onto)
+            onto = block.of_known(block.row_sizes(1.0))[:, None] + 0 * self.basis[0, None, :, 0]
+        sizes = quotient(onto, known)  # a component can be zero
         singles = [xp.where(arange_like(k, sizes) == j, sizes, 0 * sizes) for j in range(k)]
         values = xp.stack([self._at(block, codes, weighting)[1] for codes in singles], axis=1)
         best = xp.argmin(values, axis=1)
