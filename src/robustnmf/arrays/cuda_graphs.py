@@ -62,7 +62,7 @@ def repeat_on_device(
             overflow = xp.any(xp.stack(overflows)) if overflows else xp.any(record != record)
         return arrays, record, overflow
 
-    if not _has_graphs(arrays[0]):
+    if not (array_api_compat.is_torch_array(arrays[0]) and arrays[0].is_cuda):
         arrays, records, overflow = _call(captured_step, arrays, times)
     else:
         try:
@@ -70,10 +70,6 @@ def repeat_on_device(
         except RuntimeError:  # the step synchronises with its device, which capturing forbids
             return None
     return None if bool(overflow) else (arrays, records)
-
-
-def _has_graphs(array: Array) -> bool:
-    return array_api_compat.is_torch_array(array) and array.is_cuda
 
 
 def _call(

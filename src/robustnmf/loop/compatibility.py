@@ -6,7 +6,7 @@ documentation.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from itertools import product
 from typing import NamedTuple
 
 from robustnmf.losses import LOSSES, Loss
@@ -58,18 +58,12 @@ def combinations() -> list[Combination]:
     ...  and cell.supported]
     ['dense', 'missing']
     """
-    return list(_product())
-
-
-def _product() -> Iterator[Combination]:
-    for loss, loss_type in LOSSES.items():
-        for weighting, weighting_type in WEIGHTINGS.items():
-            for structure, structure_type in STRUCTURES.items():
-                for data in KINDS:
-                    reason = unsupported_reason(
-                        loss_type(), weighting_type(), structure_type(), data
-                    )
-                    yield Combination(loss, weighting, structure, data, reason)
+    cells = []
+    for loss, weighting, structure, data in product(LOSSES, WEIGHTINGS, STRUCTURES, KINDS):
+        parts = LOSSES[loss](), WEIGHTINGS[weighting](), STRUCTURES[structure]()
+        reason = unsupported_reason(*parts, data)
+        cells.append(Combination(loss, weighting, structure, data, reason))
+    return cells
 
 
 def unsupported_solver_reason(loss: Loss, structure: Structure, solver: str) -> str | None:

@@ -27,9 +27,8 @@ def encode(
 
     with engine.thread_pool():
         block_states, _ = engine.map_blocks(visit)
-    return engine.collect(block_states, "codes")[0, ...], engine.collect(block_states, "energies")[
-        0, ...
-    ]
+    codes, energies = (engine.collect(block_states, name) for name in ("codes", "energies"))
+    return codes[0, ...], energies[0, ...]
 
 
 def entry_weights(engine: Engine, problem: Problem, weighting: Weighting, basis: Array) -> Array:

@@ -33,11 +33,8 @@ def run_pass(
     momentum = state.momentum if problem.solver.extrapolates_codes else None
 
     def visit(block: Block, local: BlockState) -> tuple[BlockState, Statistics]:
-        here, batch, start = (
-            data_pass.to_device_of(block),
-            weighting.to_device_of(block.row_weight),
-            local.codes,
-        )
+        here, batch = data_pass.to_device_of(block), weighting.to_device_of(block.row_weight)
+        start = local.codes
         finish = here.gather if gather else here.measure
         if not update_codes:
             codes, cache = here.evaluate(block, start)
@@ -72,28 +69,23 @@ def update_basis(
     block_states, basis = problem.basis_step(
         engine, state.block_states, state.basis, state.weighting, statistics
     )
-    if not problem.extrapolates:
-        return replaced(
-            state,
-            block_states=block_states,
-            basis=basis,
-            previous=state.basis,
-            basis_before_extrapolation=basis,
-        )
-    xp = namespace(basis)
     if any(undone):
-        basis = xp.where(
-            on_device_of(basis, undone)[:, None, None], state.basis_before_extrapolation, basis
-        )
-    for member in state.members:
-        member.update_momentum()
+        restored = on_device_of(basis, undone)[:, None, None]
+        basis = namespace(basis).where(restored, state.basis_before_extrapolation, basis)
     extrapolated = basis
-    if any(member.momentum for member in state.members):
-        extrapolated = problem.solver.extrapolate(
-            basis, state.basis_before_extrapolation, state.momentum
-        )
+    if problem.extrapolates:
+        for member in state.members:
+            member.update_momentum()
+        if any(member.momentum for member in state.members):
+            extrapolated = problem.solver.extrapolate(
+                basis, state.basis_before_extrapolation, state.momentum
+            )
     return replaced(
-        state, basis=extrapolated, previous=state.basis, basis_before_extrapolation=basis
+        state,
+        block_states=block_states,
+        basis=extrapolated,
+        previous=state.basis,
+        basis_before_extrapolation=basis,
     )
 
 

@@ -159,7 +159,5 @@ class Problem:
         basis = as_float64(basis)
         entries = lasso * basis + 0.5 * ridge * basis**2
         penalty = self.loss.unit * xp.sum(entries, axis=(1, 2))[:, None]
-        value, shifted_objective = (
-            xp.exp(-unit) * penalty for unit in weighting.log_units(objective_sums)
-        )
-        return value, shifted_objective
+        log_unit, shifted_log_unit = weighting.log_units(objective_sums)
+        return xp.exp(-log_unit) * penalty, xp.exp(-shifted_log_unit) * penalty

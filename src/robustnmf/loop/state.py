@@ -130,10 +130,8 @@ class MemberProgress:
     def restart_history(self) -> None:
         """Start the history over with the last objective."""
         assert self.objective is not None
-        self.values[:], self.shifted_objectives[:] = (
-            [self.objective.value],
-            [self.objective.shifted_objective],
-        )
+        self.values[:] = [self.objective.value]
+        self.shifted_objectives[:] = [self.objective.shifted_objective]
 
     @property
     def basis_penalty_value(self) -> float:
@@ -163,8 +161,7 @@ class MemberProgress:
             self.weighting = WarmupWeights.at(histogram, self.warmup_passes_done / warmup_passes)
             self.warmup_passes_done += 1
             return
-        median = histogram.typical
-        self.medians.append(median)
+        self.medians.append(histogram.typical)
         self.weighting = self.requested_weighting.resolve_auto(histogram)
         if freeze or self._is_stable():
             self.requested_weighting = self.weighting
@@ -225,27 +222,22 @@ class State:
         """Return the state of the members with these indices; no copy if these are all members."""
         if len(members) == len(self.members):
             return self
-        xp = namespace(self.basis)
-        index = on_device_of(self.basis, members)
+        take, index = namespace(self.basis).take, on_device_of(self.basis, members)
         return State(
             [self.members[j] for j in members],
             engine.keep(self.block_states, index),
-            xp.take(self.basis, index, axis=0),
-            xp.take(self.previous, index, axis=0),
-            xp.take(self.basis_before_extrapolation, index, axis=0),
+            take(self.basis, index, axis=0),
+            take(self.previous, index, axis=0),
+            take(self.basis_before_extrapolation, index, axis=0),
             self.weighting.keep(members),
         )
 
     def restored(self, engine: Engine, members: list[bool], before: State) -> State:
         """Return the state with the members in a mask as they were before this pass."""
-        xp = namespace(self.basis)
         chosen = on_device_of(self.basis, members)
-        basis = xp.where(chosen[:, None, None], before.previous, self.basis)
-        return replace(
-            self,
-            block_states=engine.restored(self.block_states, chosen, before.block_states),
-            basis=basis,
-        )
+        block_states = engine.restored(self.block_states, chosen, before.block_states)
+        basis = namespace(self.basis).where(chosen[:, None, None], before.previous, self.basis)
+        return replace(self, block_states=block_states, basis=basis)
 
 
 def _in_force(members: list[MemberProgress], like: Array) -> Batch:

@@ -18,16 +18,5 @@ LOSSES: dict[str, type[Loss]] = {
 FORMER_NAMES: dict[str, type[Loss]] = {"biweight": TruncatedLoss}
 """Former names of losses, which are still accepted."""
 
-__all__ = [
-    "FORMER_NAMES",
-    "LOSSES",
-    "Alpha",
-    "Beta",
-    "Frobenius",
-    "HuberLoss",
-    "ItakuraSaito",
-    "KullbackLeibler",
-    "Loss",
-    "ReweightedLoss",
-    "TruncatedLoss",
-]
+__all__ = ["FORMER_NAMES", "LOSSES", "Loss", "ReweightedLoss"]
+__all__ += [kind.__name__ for kind in LOSSES.values()]

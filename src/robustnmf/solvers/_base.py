@@ -89,8 +89,8 @@ class Ratio:
 
     def rows(self, chosen: slice) -> Ratio:
         """Return the terms of a slice of the rows of the factor."""
-        parts = (_rows(part, chosen) for part in (self.negative, self.positive))
-        return replace(self, **dict(zip(("negative", "positive"), parts, strict=True)))
+        negative, positive = _rows(self.negative, chosen), _rows(self.positive, chosen)
+        return replace(self, negative=negative, positive=positive)
 
     def scaled(self, by: Array) -> Ratio:
         """Multiply the loss by one factor per member (members, 1, 1)."""

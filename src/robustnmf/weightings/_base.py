@@ -236,7 +236,12 @@ class Separable(Weighting):
         """Compute the derivative of rho at every energy."""
 
     def weigh(self, energies: Array, sample_weight: Array) -> BlockWeights:
-        return _block_weights(self.rho(energies), self.weight(energies), sample_weight)
+        rho, weight = self.rho(energies), self.weight(energies)
+        weights, log_scale, total, count = kernels_for(weight).weigh_rows(
+            rho, weight, sample_weight, SCALE_STEP
+        )
+        zero = namespace(total).zeros_like(total)
+        return BlockWeights(weights, log_scale, ObjectiveSums(zero, total, count))
 
     def value_of(self, objective_sums: ObjectiveSums) -> Array:
         return objective_sums.excess
@@ -252,12 +257,7 @@ class Separable(Weighting):
         # Divided by the largest first, so that weights near overflow do not sum to inf. If all
         # weights underflow, importances are equal.
         top = xp.max(weights, axis=-1, keepdims=True)
-        has_weight = top > 0
-        weights = xp.where(
-            has_weight,
-            weights / xp.where(has_weight, top, xp.ones_like(top)),
-            sample_weight + 0 * z,
-        )
+        weights = xp.where(top > 0, quotient(weights, top), sample_weight + 0 * z)
         return weights / xp.sum(weights, axis=-1, keepdims=True)
 
 
@@ -330,15 +330,6 @@ class SoftMin(Weighting):
         top = xp.max(per_unit, axis=-1, keepdims=True)
         weights = sample_weight * quotient(per_unit, top) ** self.power
         return weights / xp.sum(weights, axis=-1, keepdims=True)
-
-
-def _block_weights(rho: Array, weight: Array, sample_weight: Array) -> BlockWeights:
-    """Compute weights and objective sums from ``rho`` and ``weight`` of rows (members, rows)."""
-    weights, log_scale, total, count = kernels_for(weight).weigh_rows(
-        rho, weight, sample_weight, SCALE_STEP
-    )
-    zero = namespace(total).zeros_like(total)
-    return BlockWeights(weights, log_scale, ObjectiveSums(zero, total, count))
 
 
 def effective_sample_size(weights: Array, sample_weight: Array | None = None) -> Array:

@@ -159,10 +159,8 @@ class Trimmed(Separable):
             largest = max(1.0, float(np.exp(histogram.energies.last())))
             return Trimmed(BEYOND_ALL * largest * histogram.unit)
         reach = _reach_of(histogram) + extra_reach
-        absolute, relative = (
-            histogram.energies.bulk(reach),
-            histogram.relative_energies.bulk(reach),
-        )
+        absolute = histogram.energies.bulk(reach)
+        relative = histogram.relative_energies.bulk(reach)
         logs = [bulk.centre + reach * bulk.deviation for bulk in (absolute, relative)]
         shortfall = histogram.larger(*logs).median() + np.log(MARGIN)
         log_cutoff, log_share = (log + max(0.0, shortfall) for log in logs)

@@ -44,14 +44,12 @@ class Pass(ABC):
         """Return the pass with its arrays on the device of a block."""
         if type(block.row_weight) is type(self.basis):
             return self
-        basis, previous = (
-            to_device_of(block.row_weight, factor) for factor in (self.basis, self.previous)
-        )
+        like = block.row_weight
         return replace(
             self,
-            basis=basis,
-            previous=previous,
-            penalty=self.penalty.to_device_of(block.row_weight),
+            basis=to_device_of(like, self.basis),
+            previous=to_device_of(like, self.previous),
+            penalty=self.penalty.to_device_of(like),
         )
 
     @cached_property
