@@ -165,13 +165,14 @@ def same(solver):
     return 1e-7 if SOLVERS[solver].extrapolates else 1e-10
 
 
-def rounding(weighting, energies, dtype, degree=2.0, table=X):
+def rounding(weighting, energies, dtype, loss="frobenius", table=X):
     """Bound of the increase that rounding errors alone can cause.
 
     An energy is a difference of terms of the size of its row (|x_i|^2 in the Gram identity,
     sum x_ij^degree in a divergence), so its error is a few eps times that. The error of phi is
     multiplied by its slope: sum_i w_i eps size_i. A factor of eight covers the length of the sums.
     """
+    degree = LOSSES[loss]().degree
     some = np.where(table > 0, table, 1.0)
     sizes = (np.where(table > 0, some**degree, 0.0)).sum(axis=1) + energies
     # Rows of zeros have no weight, though a divergence can leave 1e-20 of its floor as energy.
@@ -192,8 +193,7 @@ def test_the_objective_never_rises(kind, dtype, seed):
     for weighting, fitted in found:
         values = numbers(fitted)
         assert len(values.history) == 61
-        degree = LOSSES[kind.loss]().degree
-        slack = rounding(weighting, values.energies, dtype, degree, TABLES[kind.data])
+        slack = rounding(weighting, values.energies, dtype, kind.loss, TABLES[kind.data])
         assert np.all(np.diff(values.history) <= slack), weighting
         assert values.history[-1] < values.history[0], weighting
 
@@ -202,8 +202,7 @@ def test_the_objective_never_rises(kind, dtype, seed):
 def test_the_final_codes_do_not_raise_the_objective(kind):
     for weighting, fitted in fits(kind, factors=(1.0, 3.0), max_iter=40, tol=1e-4):
         values = numbers(fitted)
-        degree = LOSSES[kind.loss]().degree
-        slack = rounding(weighting, values.energies, "float64", degree, TABLES[kind.data])
+        slack = rounding(weighting, values.energies, "float64", kind.loss, TABLES[kind.data])
         assert values.history[-1] <= values.history[-2] + slack, weighting
 
 

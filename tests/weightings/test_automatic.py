@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 
 from robustnmf import FWRNMF, HuberRNMF, RobustNMF, fit_path
-from robustnmf.arrays.histogram import STEP
+from robustnmf.arrays.histogram import STEP, node_counts
 from robustnmf.weightings import (
     WEIGHTINGS,
     Cauchy,
@@ -128,10 +128,9 @@ def test_warmup_weights_exclude_samples_that_fit_too_well_at_first():
 def test_histograms_of_blocks_add_up():
     logs, sample_weight = np.random.default_rng(0).normal(0, 3, size=(2, 40))
     sample_weight = np.abs(sample_weight)
-    whole = LogHistogram.of(logs, sample_weight)
-    parts = LogHistogram.of(logs[:15], sample_weight[:15]) + LogHistogram.of(
-        logs[15:], sample_weight[15:]
-    )
+    whole = LogHistogram(node_counts(logs, sample_weight))
+    first, second = (node_counts(logs[at], sample_weight[at]) for at in (slice(15), slice(15, 40)))
+    parts = LogHistogram(first + second)
     np.testing.assert_allclose(parts.counts, whole.counts, atol=1e-12)
     assert whole.counts.sum() == pytest.approx(sample_weight.sum())
     assert parts.median() == pytest.approx(whole.median())

@@ -53,14 +53,6 @@ class LogHistogram:
 
     counts: np.ndarray
 
-    @classmethod
-    def of(cls, logs: Array, sample_weight: Array) -> LogHistogram:
-        """Build the histogram of values (rows,) with weights (rows,)."""
-        return cls(node_counts(logs, sample_weight))
-
-    def __add__(self, other: LogHistogram) -> LogHistogram:
-        return LogHistogram(self.counts + other.counts)
-
     @cached_property
     def total(self) -> float:
         """Total weight of the values."""

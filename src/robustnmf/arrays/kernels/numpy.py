@@ -73,12 +73,20 @@ class NumpyKernels(Kernels):
         self, name: str, rows: Any, unit: float, approximation: Array, per_row: bool
     ) -> Array | None:
         """Call a loop of :mod:`robustnmf.arrays.kernels.divergences`."""
-        if not isinstance(rows, np.ndarray):
-            return _stored_divergence(name, rows, unit, approximation)
-        out = np.empty(approximation.shape[:-1]) if per_row else np.empty_like(approximation)
-        least, loop = noise(approximation), getattr(divergences, name)
+        is_dense = isinstance(rows, np.ndarray)
+        if not is_dense and name not in ("kullback_leibler_rows", "ratio_entries"):
+            return None
+        shape, least = (len(approximation), rows.shape[0]), noise(approximation)
+        out = np.empty(shape) if per_row else np.empty_like(approximation)
         for member, values in zip(approximation, out, strict=True):
-            loop(rows, unit, member, least, values)
+            if is_dense:
+                getattr(divergences, name)(rows, unit, member, least, values)
+            elif per_row:
+                divergences.kullback_leibler_stored(
+                    rows.data, rows.indptr, unit, member, least, values
+                )
+            else:
+                divergences.ratio_entries(rows.data[None], unit, member[None], least, values[None])
         return out
 
     def weighted_residuals(
@@ -108,21 +116,3 @@ class NumpyKernels(Kernels):
             np.empty((k, k)), np.empty(k), np.empty(k, np.int64), np.empty(k, bool),
         )  # fmt: skip
         return codes, given_up
-
-
-def _stored_divergence(name: str, rows: Any, unit: float, approximation: Array) -> Array | None:
-    """Call the loop over the stored entries of sparse rows; None if the loss has no such loop."""
-    least = noise(approximation)
-    if name == "ratio_entries":
-        out = np.empty_like(approximation)
-        for member, values in zip(approximation, out, strict=True):
-            divergences.ratio_entries(
-                rows.data[None, :], unit, member[None, :], least, values[None, :]
-            )
-        return out
-    if name != "kullback_leibler_rows":
-        return None
-    out = np.empty((len(approximation), rows.shape[0]))
-    for member, values in zip(approximation, out, strict=True):
-        divergences.kullback_leibler_stored(rows.data, rows.indptr, unit, member, least, values)
-    return out
