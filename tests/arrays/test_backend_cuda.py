@@ -9,7 +9,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
 from robustnmf import Entropy, Huber, RobustNMF  # noqa: E402
-from robustnmf.arrays import kernels_for  # noqa: E402
+from robustnmf.arrays import kernels, kernels_for  # noqa: E402
 from robustnmf.arrays.kernels import Kernels, cuda, gpu  # noqa: E402
 
 
@@ -87,7 +87,7 @@ def called(monkeypatch):
 
         return call
 
-    monkeypatch.setattr(gpu, "has_kernels", torch.is_tensor)
+    monkeypatch.setattr(kernels, "has_gpu_kernels", torch.is_tensor)
     monkeypatch.setattr(cuda, "WORTH_A_PRODUCT", 100)
     for name in FORMULAS:
         monkeypatch.setattr(gpu, name, noted(name))

@@ -291,31 +291,22 @@ class Engine(ABC):
         if not (counts.sum(axis=-1) > 0).all():  # NaN is not counted
             raise FloatingPointError(OUT_OF_RANGE)
         samples = sample_count(float(counts[0, 0].sum()), self._largest_row_weight)
-        excess = partial(self._excess_histogram, block_states, degree, energies, unit)
+
+        def excess(member: int, log: float, log_share: float) -> LogHistogram:
+            """Compute the histogram of the larger excess of each sample over two limits."""
+
+            def count(block: Block, local: Any) -> tuple[None, np.ndarray]:
+                of_member = energies(local)[member, ...]
+                sizes, weight = block.row_sizes(degree), block.row_weight
+                return None, excess_counts(of_member, sizes, weight, unit, log, log_share)
+
+            return LogHistogram(self.sums(count, block_states, data=False))
+
         return [
             EnergyHistogram(LogHistogram(of_energies), LogHistogram(of_shares), partial(excess, j),
                             unit, self.shape[1], samples)
             for j, (of_energies, of_shares) in enumerate(zip(*counts, strict=True))
         ]  # fmt: skip
-
-    def _excess_histogram(
-        self,
-        block_states: Sequence[Any],
-        degree: float,
-        energies: Callable[[Any], Array],
-        unit: float,
-        member: int,
-        log: float,
-        log_share: float,
-    ) -> LogHistogram:
-        """Compute the histogram of the larger excess of each sample over two limits, in logs."""
-
-        def count(block: Block, local: Any) -> tuple[None, np.ndarray]:
-            of_member = energies(local)[member, ...]
-            sizes, weight = block.row_sizes(degree), block.row_weight
-            return None, excess_counts(of_member, sizes, weight, unit, log, log_share)
-
-        return LogHistogram(self.sums(count, block_states, data=False))
 
     @cached_property
     def _largest_row_weight(self) -> float:

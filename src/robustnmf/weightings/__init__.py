@@ -25,16 +25,7 @@ WEIGHTINGS: dict[str, type[Weighting]] = {
 }
 
 __all__ = [
-    "WEIGHTINGS",
-    "Batch",
-    "BlockWeights",
-    "EnergyHistogram",
-    "LogHistogram",
-    "ObjectiveSums",
-    "Separable",
-    "SoftMin",
-    "WarmupWeights",
-    "Weighting",
-    "effective_sample_size",
-]
+    "WEIGHTINGS", "Batch", "BlockWeights", "EnergyHistogram", "LogHistogram", "ObjectiveSums",
+    "Separable", "SoftMin", "WarmupWeights", "Weighting", "effective_sample_size",
+]  # fmt: skip
 __all__ += [kind.__name__ for kind in WEIGHTINGS.values()]

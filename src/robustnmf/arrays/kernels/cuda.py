@@ -14,7 +14,7 @@ WIDEST = 128
 
 
 class CudaKernels(Kernels):
-    """Kernels for PyTorch tensors on a supported device (:func:`gpu.has_kernels`)."""
+    """Kernels for PyTorch tensors on a supported device."""
 
     is_accelerated = True
 

@@ -13,33 +13,16 @@ from __future__ import annotations
 
 import os
 from functools import cache
-from importlib.util import find_spec
 from typing import Any
 
-from array_api_compat import is_torch_array
+import torch
 
 TILE = 64
 """Rows of a tile in kernels that only loop over rows."""
 
 
-def has_kernels(table: Any) -> bool:
-    """Return whether a table is on a device that the kernels support."""
-    return is_torch_array(table) and table.is_cuda and _has_tensor_cores(table.device.index)
-
-
-@cache
-def _has_tensor_cores(device: int) -> bool:
-    import torch
-
-    if find_spec("triton") is None:  # not included in PyTorch without CUDA
-        return False
-    return torch.cuda.get_device_capability(device) >= (8, 0)
-
-
 def _exact() -> bool:
     """Return whether products must have the accuracy of float32, as PyTorch is configured."""
-    import torch
-
     return not torch.backends.cuda.matmul.allow_tf32
 
 
@@ -77,8 +60,6 @@ def project_and_update(X: Any, basis: Any, gram: Any, codes: Any, least: float) 
 
     Also returns ``a G a^T - 2 a.(x C^T)`` (1, rows) of the new codes.
     """
-    import torch
-
     from robustnmf.arrays.kernels import gpu_kernels as kernels
 
     (n, m), k = X.shape, basis.shape[0]
@@ -151,8 +132,6 @@ def multiplicative_step(factor: Any, negative: Any, positive: Any, least: float)
 
 def quadratic_part(codes: Any, product: Any, linear: Any) -> Any:
     """Compute ``a P^T - 2 l a^T`` of every row (members, rows) in float64, for ``P = A G``."""
-    import torch
-
     from robustnmf.arrays.kernels import gpu_kernels as kernels
 
     product, linear = (laid_out_as(codes, table) for table in (product, linear))
@@ -184,8 +163,6 @@ def huber_rows(X: Any, cache: Any, cutoff: Any, row_weight: Any) -> tuple[Any, .
 
     Also returns the sums of rho, squared error and weights over every row (members, rows), float64.
     """
-    import torch
-
     from robustnmf.arrays.kernels import gpu_kernels as kernels
 
     members, n, m = cache.shape
@@ -201,8 +178,6 @@ def huber_rows(X: Any, cache: Any, cutoff: Any, row_weight: Any) -> tuple[Any, .
 
 def sweep_coordinates(codes: Any, linear: Any, gram: Any, steps: Any, sweeps: int) -> Any:
     """Run coordinate sweeps on codes (members, rows, k); steps (members, k) are 1 / diagonal."""
-    import torch
-
     from robustnmf.arrays.kernels import gpu_kernels as kernels
 
     n, k = codes.shape[1:]
@@ -289,7 +264,6 @@ def laid_out_as(like: Any, table: Any) -> Any:
 
 def _split(table: Any) -> tuple[Any, Any]:
     """Split a table into two tables of TF32 numbers whose sum equals it in float32 accuracy."""
-    import torch
 
     def rounded(x: Any) -> Any:
         return ((x.view(torch.int32) + 0x1000) & -8192).view(torch.float32)
@@ -301,8 +275,6 @@ def _split(table: Any) -> tuple[Any, Any]:
 
 @cache
 def _multiprocessors(device: Any) -> int:
-    import torch
-
     if os.environ.get("TRITON_INTERPRET") == "1":
         return 1
     return int(torch.cuda.get_device_properties(device).multi_processor_count)
