@@ -22,13 +22,11 @@ DIGITS = 7
 MARGIN = 1.5
 """Ratio of the number of candidates to the number of rows drawn."""
 
-
 EQUAL = 1e-6
 """Relative difference up to which two rows with the same key are equal."""
 
 REPEATED = 3.0
 """Rows with more than this many times the usual weight are treated as repeated."""
-
 
 WORTH_A_DEVICE = 2**21
 """Number of entries of a sample above which a fit is faster on a GPU than on the host."""

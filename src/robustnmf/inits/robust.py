@@ -27,7 +27,6 @@ from robustnmf.weightings import Trimmed, WarmupWeights
 FIRST, GROWING, LAST = 2, 10, 2
 """Rounds without robust weights, with a growing subspace, and with all dimensions."""
 
-
 ROWS, ROWS_PER_COMPONENT = 3000, 10
 """Number of rows that are drawn from X if it has more than twice as many, and the least number for
 each component."""

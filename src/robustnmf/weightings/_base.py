@@ -283,11 +283,8 @@ class SoftMin(Weighting):
         shift = xp.max(score, axis=-1, keepdims=True)
         anchor = xp.where(xp.isfinite(shift), shift, xp.zeros_like(shift))
         score = score - anchor
-        excess = xp.sum(
-            xp.where(sample_weight > 0, sample_weight * xp.expm1(score), 0.0),
-            axis=-1,
-            keepdims=True,
-        )
+        terms = xp.where(sample_weight > 0, sample_weight * xp.expm1(score), 0.0)
+        excess = xp.sum(terms, axis=-1, keepdims=True)
         objective_sums = ObjectiveSums(shift, excess, xp.sum(sample_weight) + xp.zeros_like(shift))
         log_top = self.power * anchor
         # A multiple of SCALE_STEP, so that blocks with similar weights have the same scale, and

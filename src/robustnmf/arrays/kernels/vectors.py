@@ -36,7 +36,7 @@ def step_quad(
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         negated, steps, at, tile, linear = _unpacked(context, builder, signature, arguments)
         code = _Vectors(context, builder, signature.args[3])
-        rows = code.quad(at)
+        rows = [builder.add(at, at.type(i)) for i in range(4)]
         start = [code.load(linear, row) for row in rows]
         slopes = code.products(negated, rows, tile, start)
         changes: list[Any] = []
@@ -74,10 +74,6 @@ class _Vectors:
         self.lanes = LANE_BYTES // self.size
         self.vector = ir.VectorType(self.number, self.lanes)
 
-    def quad(self, at: Any) -> list[Any]:
-        """Return the four indices that begin at ``at``."""
-        return [self.builder.add(at, at.type(i)) for i in range(4)]
-
     def products(self, square: Any, rows: list[Any], tile: Any, start: list[Any]) -> list[Any]:
         """Compute ``start[i] + square[rows[i]] tile``, summed in registers."""
         builder = self.builder
@@ -110,17 +106,13 @@ class _Vectors:
         mask = ir.Constant(ir.VectorType(ir.IntType(32), self.lanes), [0] * self.lanes)
         return self.builder.shuffle_vector(first, undefined, mask)
 
-    def constant(self, value: float) -> Any:
-        """Return a vector with a constant in all lanes."""
-        return ir.Constant(self.vector, [value] * self.lanes)
-
     def multiply_add(self, a: Any, b: Any, c: Any) -> Any:
         flags = ("contract",)  # as one instruction, if the machine has it
         return self.builder.fadd(self.builder.fmul(a, b, flags=flags), c, flags=flags)
 
     def positive(self, value: Any) -> Any:
         """Compute ``max(value, 0)``; NaN remains NaN."""
-        zero = self.constant(0.0)
+        zero = ir.Constant(self.vector, [0.0] * self.lanes)
         return self.builder.select(self.builder.fcmp_ordered("<", value, zero), zero, value)
 
     def _place(self, tile: Any, row: Any) -> Any:

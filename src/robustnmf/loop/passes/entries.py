@@ -48,13 +48,10 @@ class EntryPass(ApproximationPass):
         return weighting.entry_loop if plain and block.is_complete_table else None
 
     def sums(self, block: Block, codes: Array, weights: Any, cache: Array) -> tuple[Array, Array]:
-        if isinstance(weights, tuple):
-            return block.cross_part(codes, weights[0]), block.cross_part(codes, weights[1])
-        negative, positive = self.loss.split(block.values(), cache)
-        return (
-            block.cross_part(codes, _weighted(weights, negative)),
-            block.cross_part(codes, _weighted(weights, positive)),
-        )
+        if not isinstance(weights, tuple):
+            parts = self.loss.split(block.values(), cache)
+            weights = tuple(_weighted(weights, part) for part in parts)
+        return block.cross_part(codes, weights[0]), block.cross_part(codes, weights[1])
 
     def row_objective(
         self, block: Block, codes: Array, weighting: Batch, cache: Array
@@ -77,15 +74,15 @@ class EntryPass(ApproximationPass):
         )
         if parts_and_sums is not None:
             *parts, values, losses, sums = parts_and_sums
-            energies = xp.maximum(losses, energy_rounding(cache) * block.sq_norms)
-            row_weights = sums / cache.shape[-1]
-            local = self.with_energies(local, energies, energies, row_weights=row_weights)
-            return local, self._sum_objective(block, values, cache), tuple(parts)
-        values, slopes = self.row_objective(block, local.codes, weighting, cache)
-        weights = xp.astype(block.full_row_weight, cache.dtype)[:, None] * slopes
-        losses = self.energies(block, local.codes, cache)
-        energies = self.penalised(block, local.codes, losses)
-        row_weights = block.row_sums(weights) / cache.shape[-1]
+            weights: Any = tuple(parts)
+            losses = energies = xp.maximum(losses, energy_rounding(cache) * block.sq_norms)
+        else:
+            values, slopes = self.row_objective(block, local.codes, weighting, cache)
+            weights = xp.astype(block.full_row_weight, cache.dtype)[:, None] * slopes
+            sums = block.row_sums(weights)
+            losses = self.energies(block, local.codes, cache)
+            energies = self.penalised(block, local.codes, losses)
+        row_weights = sums / cache.shape[-1]
         local = self.with_energies(local, losses, energies, row_weights=row_weights)
         return local, self._sum_objective(block, values, cache), weights
 
