@@ -223,8 +223,8 @@ class Layer:
         return key
 
     def given(self, value: Any) -> str:
-        """Add a node with this value; return its key."""
-        return self._added((_itself, _Sealed(value)))
+        """Add a node with this value, which Dask does not traverse; return its key."""
+        return self._added((partial(_itself, value),))
 
     def task(self, function: Callable, *keys: Any) -> str:
         """Add a node that calls a function of other nodes; return its key."""
@@ -269,15 +269,8 @@ def _groups(keys: list[str]) -> list[list[str]]:
     return [keys[i : i + FAN_IN] for i in range(0, len(keys), FAN_IN)]
 
 
-class _Sealed:
-    """A value that Dask does not traverse."""
-
-    def __init__(self, value: Any):
-        self.value = value
-
-
-def _itself(sealed: _Sealed) -> Any:
-    return sealed.value
+def _itself(value: Any) -> Any:
+    return value
 
 
 def _merged(parts: list[Any]) -> Any:
