@@ -325,13 +325,7 @@ class MaskedBlock(Block):
     known entries of rows that fit equally well have the same weight. With equal weights this is
     the plain sum over the known entries.
 
-    Parameters
-    ----------
-    rows : array (rows, features)
-        Missing entries contain any number for which the loss is finite.
-    known : array of bool (rows, features)
-    scale, row_weight
-        As for a dense block.
+    Entries of ``rows`` that are not ``known`` (a mask) are any number for which the loss is finite.
     """
 
     def __init__(

@@ -234,14 +234,8 @@ def weighted_quantile(
 ) -> float:
     """Return the value (one of ``values``) at which the cumulative weight reaches a share.
 
-    Parameters
-    ----------
-    values, weight : arrays (n,)
-    share : float in [0, 1]
-        Share of the total weight.
-    side : "left" or "right"
-        "left" returns the smallest value at which the cumulative weight is at least the share,
-        "right" the smallest value at which it exceeds the share.
+    For "left" it is the smallest value at which the cumulative weight is at least the share, for
+    "right" the smallest value at which it exceeds the share.
     """
     order = np.argsort(values)
     cumulative = np.cumsum(weight[order])

@@ -77,19 +77,9 @@ class KnownRows:
 class OutOfCoreEngine(Engine):
     """Base class of engines whose rows are not in memory; stores the results of a scan.
 
-    Parameters
-    ----------
-    shape : (samples, features)
-    stored : numpy dtype
-        Data type of X as it is stored.
-    check : callable, optional
-        Called with the summary of the scan of all rows; raises an error if X cannot be used.
-    degree : float, default=2.0
-        Exponent of the entries in the size of a row, with which energies are compared.
-    dtype : numpy dtype, optional
-        Data type in which X is read; that of X by default.
-    scale, sample_weight, fill
-        As for an engine in memory.
+    ``stored`` is the data type of X in storage, and ``dtype`` the one in which it is read, by
+    default the same. ``check`` is called with the summary of the scan of all rows, and raises an
+    error if X cannot be used. The other parameters are those of an engine in memory.
     """
 
     def __init__(

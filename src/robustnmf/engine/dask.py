@@ -34,15 +34,7 @@ FAN_IN = 8
 
 
 class DaskEngine(OutOfCoreEngine):
-    """Blocks of a Dask array, one for every chunk of rows.
-
-    Parameters
-    ----------
-    X : dask.array.Array (samples, features)
-        Chunked over rows only.
-    **options
-        As for :class:`OutOfCoreEngine`.
-    """
+    """Blocks of a Dask array that is chunked over rows only, one for every chunk."""
 
     can_checkpoint = False
 

@@ -99,15 +99,8 @@ class SparseReader(SlicedReader):
 class Stored(OutOfCoreEngine):
     """Blocks of a reader; only sizes and weights of rows and a few blocks are in memory.
 
-    Parameters
-    ----------
-    reader : RowReader
-    block_rows : int, optional
-        Rows of a block; by default as many as fill ``BLOCK_BYTES``, in whole chunks.
-    copies : int, default=1
-        Number of arrays of the size of a block that a pass needs.
-    **options
-        As for :class:`OutOfCoreEngine`.
+    By default, as many rows as fill ``BLOCK_BYTES`` are a block, in whole chunks; ``copies`` is the
+    number of arrays of the size of a block that a pass needs.
     """
 
     def __init__(
@@ -254,13 +247,8 @@ class CodesStore:
     the loop drop their states in the same way for all engines, and a state that can be restored
     keeps its codes. The file is not memory-mapped, because its pages would count as memory.
 
-    Parameters
-    ----------
-    folder : path
-    rows : sequence of int
-        Rows of every block.
-    row_bytes : int
-        Maximum number of bytes of a row; arrays with larger rows are not stored.
+    ``rows`` are the numbers of rows of all blocks. Arrays with more than ``row_bytes`` bytes in a
+    row are not stored.
     """
 
     def __init__(self, folder: Path, rows: Sequence[int], row_bytes: int):

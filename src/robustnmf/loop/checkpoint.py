@@ -35,15 +35,9 @@ RECORDS: dict[str, type] = {
 
 @dataclass
 class Checkpoint:
-    """The file to which the state of a fit is written, and the interval.
+    """The file to which the state of a fit is written, with ``every`` seconds between two writes.
 
-    Parameters
-    ----------
-    path : Path
-    identity : dict
-        Data, parameters and version, as JSON, which distinguish this fit from others.
-    every : float
-        Seconds between two writes.
+    ``identity`` (JSON) are data, parameters and version, which distinguish this fit from others.
     """
 
     path: Path

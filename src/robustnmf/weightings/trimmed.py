@@ -205,16 +205,8 @@ class WarmupWeights(Separable):
     These weights are not the gradient of an objective. ``rho`` is the one of trimmed weights; its
     sum is reported during the fit, and no decision depends on it.
 
-    Parameters
-    ----------
-    cutoff : float
-        Energy up to which a sample has full weight.
-    share : float
-        The same limit as a share of the size of the sample.
-    power : float
-        Steepness of the fall of the weights outside the interval.
-    least : float
-        Least relative energy (or energy, if sizes are known) with full weight.
+    ``cutoff``, ``share`` and ``power`` are those of trimmed weights. ``least`` is the least
+    relative energy with full weight, or the least energy if sizes are known.
     """
 
     scales = {"cutoff": 1.0}
