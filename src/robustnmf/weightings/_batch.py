@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from itertools import groupby
+from typing import Any
 
 from robustnmf.arrays import Array, EntryLoop, column, largest, namespace, noise
-from robustnmf.weightings._base import BlockWeights, ObjectiveSums, Separable, Weighting
+from robustnmf.weightings._base import BlockWeights, ObjectiveSums, Weighting
 
 
 class Batch:
@@ -92,11 +93,11 @@ class Batch:
 
     def rho(self, energies: Array) -> Array:
         """Compute the contribution of every entry (members, rows, features) to the objective."""
-        return self._each(lambda at, w: _as_separable(w).rho(energies[at, ...]))
+        return self._each(lambda at, w: w.rho(energies[at, ...]))
 
     def weight(self, energies: Array) -> Array:
         """Compute the weight of every entry (members, rows, features)."""
-        return self._each(lambda at, w: _as_separable(w).weight(energies[at, ...]))
+        return self._each(lambda at, w: w.weight(energies[at, ...]))
 
     @cached_property
     def entry_loop(self) -> EntryLoop | None:
@@ -106,7 +107,7 @@ class Batch:
             return None
         return EntryLoop(first.entry_loop, first.get_params())
 
-    def _each(self, function: Callable[[slice, Weighting], Array]) -> Array:
+    def _each(self, function: Callable[[slice, Any], Array]) -> Array:
         """Apply a function to every group of members and concatenate the results."""
         parts = [function(at, w) for at, w in self._groups]
         return parts[0] if len(parts) == 1 else namespace(parts[0]).concat(parts)
@@ -145,9 +146,3 @@ class Batch:
                 ndim = 3 if self.per_entry else 2
                 parameters[name] = column(values, self._like, dtype, ndim=ndim)
         return type(same_type[0])(**parameters)
-
-
-def _as_separable(weighting: Weighting) -> Separable:
-    """Return the weighting as one that can be evaluated entry by entry."""
-    assert isinstance(weighting, Separable)
-    return weighting
