@@ -18,7 +18,7 @@ from sklearn.utils._optional_dependencies import check_matplotlib_support
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from robustnmf.arrays import to_numpy
-from robustnmf.fitting.consensus import cophenetic_correlation, dispersion
+from robustnmf.metrics import cophenetic_correlation, dispersion
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

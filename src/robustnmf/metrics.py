@@ -9,12 +9,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy.cluster.hierarchy import cophenet, linkage
 from scipy.optimize import linear_sum_assignment
+from scipy.spatial.distance import squareform
 from sklearn.metrics import normalized_mutual_info_score
 from sklearn.metrics.cluster import contingency_matrix
 from sklearn.utils import check_consistent_length, column_or_1d
 
-from robustnmf.fitting.consensus import cophenetic_correlation, dispersion
 from robustnmf.solvers import nonnegative_least_squares
 
 __all__ = [
@@ -90,6 +91,41 @@ def n_clusters(labels: Any) -> int:
     2
     """
     return len(np.unique(column_or_1d(labels)))
+
+
+def cophenetic_correlation(consensus_matrix: np.ndarray) -> float:
+    """Correlate a consensus matrix with the distances in its dendrogram (average linkage).
+
+    It is 1 if all runs group the samples in the same way (Brunet et al., 2004). The argument is the
+    result (n_samples, n_samples) of :meth:`robustnmf.ConsensusNMF.consensus_matrix`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from robustnmf.metrics import cophenetic_correlation
+    >>> round(cophenetic_correlation(np.kron(np.eye(2), np.ones((3, 3)))), 6)
+    1.0
+    """
+    distances = squareform(1.0 - np.asarray(consensus_matrix), checks=False)
+    if not np.ptp(distances):  # all samples are in one group, in every run
+        return 1.0
+    return float(cophenet(linkage(distances, "average"), distances)[0])
+
+
+def dispersion(consensus_matrix: np.ndarray) -> float:
+    """Measure how near the entries of a consensus matrix are to 0 and 1 (Kim and Park, 2007).
+
+    It is 1 if all runs group the samples in the same way, and 0 if each pair of samples is in the
+    same group in half of the runs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from robustnmf.metrics import dispersion
+    >>> dispersion(np.eye(4)), dispersion(np.full((4, 4), 0.5))
+    (1.0, 0.0)
+    """
+    return float(np.mean(4 * (np.asarray(consensus_matrix) - 0.5) ** 2))
 
 
 def match_components(
