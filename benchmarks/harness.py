@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import platform
 import subprocess
 import sys
@@ -161,4 +162,5 @@ def _processor() -> str:
     except OSError:
         return platform.processor()
     names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
-    return f"{names[0]} x {len(names)}" if names else platform.processor()
+    usable = len(os.sched_getaffinity(0))  # fewer if the run is pinned to some of them
+    return f"{names[0]} x {usable}" if names else platform.processor()
