@@ -163,4 +163,4 @@ def _processor() -> str:
         return platform.processor()
     names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
     usable = len(os.sched_getaffinity(0))  # fewer if the run is pinned to some of them
-    return f"{names[0]} x {usable}" if names else platform.processor()
+    return f"{names[0] if names else platform.machine()} x {usable}"

@@ -104,12 +104,17 @@ def defaults() -> str:
     result, rows = _read("defaults"), []
     for row in result["rows"]:
         cells = [f"{row['table']}, k = {row['rank']}"]
-        for title in ("scikit-learn over default", "default over plain"):
-            low, high = row[f"{title}, range"]
-            cells.append(f"{row[title]:.2f} ({low:.2f} to {high:.2f})")
+        for title in (
+            "scikit-learn over default", "scikit-learn over plain with the same error",
+            "default over plain",
+        ):  # fmt: skip
+            low, high = row.get(f"{title}, range", (0.0, 0.0))
+            ratio = f"{row[title]:.2f} ({low:.2f} to {high:.2f})" if title in row else "not reached"
+            cells.append(ratio)
         rows.append([*cells, f"{row['error, plain over scikit-learn']:.3f}"])
     head = [
         "table", "time of scikit-learn's NMF relative to `RobustNMF`",
+        "the same, relative to `weighting=\"uniform\"` until it has the same error",
         "time of `RobustNMF` relative to `weighting=\"uniform\"`",
         "error with `weighting=\"uniform\"` relative to scikit-learn's NMF",
     ]  # fmt: skip
