@@ -175,11 +175,12 @@ def in_markdown(rows: list[tuple], scalings: list[tuple]) -> str:
         f"`python benchmarks/protocol.py`: {len(rows)} combinations from ten starts, all in "
         "protocol.csv; then the scalings from more starts, all in scalings.csv.\n",
         f"For all datasets: noise on the {noise_on} data, {iterations} iterations, {codes} codes, "
-        f'k-means from {starts} start(s) by "{init}". For each its scaling, from '
-        f"{FIRST_STARTS} to {MOST_STARTS} other starts: as many as bring the standard errors of "
-        f"ACC and NMI to {STANDARD_ERROR:g} points. Tied are scalings whose distances from the "
-        "paper differ by less than two standard errors from that of the closest; a tie goes to the "
-        "scaling that most datasets of the same kind (images, tables) are tied at.\n",
+        f'k-means from {starts} start(s) by "{init}". Every dataset has a scaling of its own, '
+        f"chosen from {FIRST_STARTS} to {MOST_STARTS} other starts, until the standard errors of "
+        f"ACC and NMI are at most {STANDARD_ERROR:g} points. A scaling is tied with the closest "
+        "one if their distances from the paper differ by less than two standard errors. Of tied "
+        "scalings, we take the one that is tied for most datasets of the same kind (images, "
+        "tables).\n",
         "| dataset | scaling | starts | ACC | in the paper | NMI | in the paper | tied with |",
         "|---|---|---|---|---|---|---|---|",
     ]

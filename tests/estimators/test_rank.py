@@ -216,7 +216,7 @@ def test_stability_is_drawn_and_decides_with_the_error():
     assert near.recommended == 2
     unstable = rank.RankSelection(ranks[:3], errors[:, [0, 2, 3]], np.array([1.0, 0.5, 0.4]))
     assert unstable.recommended == 2
-    assert "no rank with a small error is stable" in unstable.reason
+    assert "no number with a small error is stable" in unstable.reason
     axes = stable.plot()
     assert len(axes.figure.axes) == 2
 

@@ -149,13 +149,16 @@ class RankSelection:
                 best = int(stable[np.argmin(mean[stable])])
                 rank = int(self.ranks[stable[self._is_as_good(best)[stable]]].min())
                 return rank, (
-                    f"{rank} is the smallest stable rank whose error is as small as that of any "
-                    "other stable rank."
+                    f"{rank} is the smallest stable number of components with an error about as "
+                    "small as the best of all stable ones."
                 )
         rank = int(self.ranks[within].min())
-        reason = f"{rank} is the smallest rank with an error within one standard error of the least"
+        reason = (
+            f"{rank} is the smallest number of components with an error within one standard error "
+            "of the smallest error"
+        )
         return rank, reason + (
-            "." if self.silhouette is None else "; no rank with a small error is stable."
+            "." if self.silhouette is None else "; no number with a small error is stable."
         )
 
     def plot(self, *, ax: Any = None) -> Any:
