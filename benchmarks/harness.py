@@ -122,8 +122,9 @@ def table(figures: Iterable[dict[str, Any]], form: str = ".2f", range_form: str 
 
 def describe_run() -> dict:
     """Describe the command, versions and machine of this run."""
+    name = Path(sys.argv[0]).name
     return {
-        "command": f"make bench (or: python benchmarks/{Path(sys.argv[0]).name})",
+        "command": f"make bench (or: python benchmarks/{' '.join([name, *sys.argv[1:]])})",
         "versions": {
             "robustnmf": __version__,
             "python": platform.python_version(),

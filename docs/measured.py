@@ -108,9 +108,11 @@ def defaults() -> str:
             "scikit-learn over default", "scikit-learn over plain with the same error",
             "default over plain",
         ):  # fmt: skip
-            low, high = row.get(f"{title}, range", (0.0, 0.0))
-            ratio = f"{row[title]:.2f} ({low:.2f} to {high:.2f})" if title in row else "not reached"
-            cells.append(ratio)
+            if title in row:
+                low, high = row[f"{title}, range"]
+                cells.append(f"{row[title]:.2f} ({low:.2f} to {high:.2f})")
+            else:
+                cells.append("not reached")
         rows.append([*cells, f"{row['error, plain over scikit-learn']:.3f}"])
     head = [
         "table", "scikit-learn over default", "scikit-learn over plain, same error",

@@ -15,7 +15,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from robustnmf.arrays import as_float64, namespace, on_device_of, to_numpy, weighted_quantile
-from robustnmf.estimators.encoding import as_frame_if_asked, check_same_namespace
+from robustnmf.estimators.encoding import as_frame_if_configured, check_same_namespace
 from robustnmf.estimators.robust import RobustNMF
 from robustnmf.estimators.saving import SaveMixin
 from robustnmf.fitting import RankSelection, Seed, check_weights
@@ -243,7 +243,7 @@ class RobustNMFDetector(SaveMixin, OutlierMixin, BaseEstimator):
             contributions = self.estimator_.explain(inside)
         if below is not None:
             contributions = contributions - self._squared_unit * below**2
-        return as_frame_if_asked(self, contributions, X)
+        return as_frame_if_configured(self, contributions, X)
 
     @property
     def components_(self) -> Any:

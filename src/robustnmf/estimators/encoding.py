@@ -169,7 +169,7 @@ class EncodingMixin(TransformerMixin):
         """
         source = self._checked(X)
         contributions = explain_rows(self, source.dense_rows())
-        return as_frame_if_asked(self, contributions, X, source.give_back)
+        return as_frame_if_configured(self, contributions, X, source.give_back)
 
     @available_if(_weighs_entries)
     def entry_weights(self, X: Any) -> np.ndarray:
@@ -328,7 +328,7 @@ def find_outliers(model: EncodingMixin, energies: np.ndarray, sizes: np.ndarray)
     return weights[len(fitted) :] < LOST * weights[: len(fitted)].mean()
 
 
-def as_frame_if_asked(
+def as_frame_if_configured(
     model: Any, table: Any, X: Any, otherwise: Callable[[Any], Any] = lambda table: table
 ) -> Any:
     """Return a table (samples, features) as ``set_output`` or the configuration asks for it."""
