@@ -15,6 +15,7 @@ Compiled loops are imported when they are called, because numba takes long to im
 
 from __future__ import annotations
 
+import copy
 import math
 from functools import cached_property
 from itertools import pairwise
@@ -512,9 +513,17 @@ class SparseBlock(Block):
         return np.stack([self._holding(p) @ np.ascontiguousarray(c.T) for p, c in pairs])
 
     def cross_part(self, codes: Array, part: Array | None) -> Array:
+        from robustnmf.arrays.kernels.loops import cross_stored
+
         if part is None:
             return super().cross_part(codes, None)
-        return np.stack([(self._holding(p).T @ a).T for p, a in zip(part, codes, strict=True)])
+        members, _, k = codes.shape
+        out = np.zeros((members, self.rows.shape[1], k), dtype=codes.dtype)
+        for entries, own, sums in zip(part, codes, out, strict=True):
+            cross_stored(
+                self.rows.indptr, self.rows.indices, entries, np.ascontiguousarray(own), sums
+            )
+        return np.ascontiguousarray(np.matrix_transpose(out))
 
     def grams(self, curvature: Array, basis: Array) -> Array:
         from robustnmf.arrays.kernels.loops import weighted_grams
@@ -531,8 +540,9 @@ class SparseBlock(Block):
 
     def _holding(self, entries: Array) -> scipy.sparse.csr_array:
         """Return a CSR array with these entries and the sparsity pattern of the rows."""
-        structure = (entries, self.rows.indices, self.rows.indptr)
-        return scipy.sparse.csr_array(structure, shape=self.rows.shape)
+        held = copy.copy(self.rows)
+        held.data = entries  # the constructor would check the pattern every time
+        return held
 
 
 def row_slice(X: scipy.sparse.csr_array, start: int, stop: int) -> scipy.sparse.csr_array:

@@ -114,8 +114,9 @@ def add(commands: Commands) -> None:
                        "interquartile range), auto (default: robust if the sizes of features "
                        "differ a hundredfold, else none); components are written in the units of "
                        "the file")  # fmt: skip
-    model.add_argument("--init", default="robust", choices=INITS, metavar="INIT",
-                       help=f"start: {', '.join(INITS)} (default robust)")  # fmt: skip
+    model.add_argument("--init", choices=INITS, metavar="INIT",
+                       help=f"start: {', '.join(INITS)} (default: nndsvda for uniform "
+                       "weights, else robust)")  # fmt: skip
     model.add_argument("--n-init", type=positive_integer, default=1, metavar="N",
                        help="number of starts; the best one is kept (default 1)")  # fmt: skip
     model.add_argument("--max-iter", type=positive_integer, default=1000, metavar="N",

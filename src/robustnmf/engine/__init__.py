@@ -5,4 +5,4 @@ from robustnmf.engine._scan import DataSummary, Occurrences, as_floats, scan, sc
 from robustnmf.engine.memory import InMemory
 from robustnmf.engine.sampling import RowSample, draw_rows, split_place
 from robustnmf.engine.stored import RowReader, SlicedReader, SparseReader, Stored, in_parts, written
-from robustnmf.engine.threads import one_of_many, run_fits
+from robustnmf.engine.threads import Threads, one_of_many, run_fits

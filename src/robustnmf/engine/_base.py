@@ -381,6 +381,11 @@ class Engine(ABC):
         """Divide members among threads if there are too few blocks to keep all threads busy."""
         return evenly(members, min(self.threads.count, members) if len(self.blocks) == 1 else 1)
 
+    @property
+    def threads_of_a_block(self) -> Threads | None:
+        """Threads for the rows of the only block, if there is one."""
+        return None
+
     def single_threaded(self) -> Engine:
         """Return an engine of the same data that uses a single thread."""
         copy = shallow_copy(self)

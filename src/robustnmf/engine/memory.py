@@ -22,8 +22,9 @@ from robustnmf.arrays import (
     row_slice,
     to_numpy,
 )
-from robustnmf.engine._base import Engine, Visit, merged_all, power_of_two_near
+from robustnmf.engine._base import Engine, Visit, evenly, merged_all, power_of_two_near
 from robustnmf.engine._scan import block_of
+from robustnmf.engine.threads import Threads
 
 BLOCK_BYTES = 8 * 2**20
 ENOUGH_BLOCKS = 8
@@ -162,6 +163,20 @@ class InMemory(Engine):
                     break
                 at -= len(block)
         return xp.concat(rows)
+
+    def member_slices(self, members: int) -> list[slice]:
+        """Divide members among threads if the threads are then busier than with blocks."""
+
+        def share(parts: int) -> float:  # of the work that the busiest thread does
+            return -(-parts // self.threads.count) / parts
+
+        if len(self.blocks) > ENOUGH_BLOCKS or share(members) >= share(len(self.blocks)):
+            return evenly(members, 1)
+        return evenly(members, min(self.threads.count, members))
+
+    @property
+    def threads_of_a_block(self) -> Threads | None:
+        return self.threads if len(self.blocks) == 1 else None
 
     def result(self, array: Array) -> Array:
         if not self.bring_home:

@@ -75,7 +75,7 @@ class BaseRobustNMF(
     n_components: int | str | None = None
     _: KW_ONLY
     solver: str = "auto"
-    init: str | None = "robust"
+    init: str | None = None
     n_init: int = 1
     max_iter: int = 1000
     tol: float = 1e-4
@@ -323,7 +323,8 @@ solver : {"auto", "hals", "cd", "mu-extrapolated", "mu"}, default=<solver>
     * "mu-extrapolated": multiplicative updates with extrapolation, for the other losses.
     * "mu": multiplicative updates, as in the paper.
 init : {"robust", "nndsvda", "nndsvdar", "nndsvd", "random", "custom"} or None, default=<init>
-    Start of the fit; None is the default.
+    Start of the fit. None is "nndsvda" for plain NMF (``weighting="uniform"``), and "robust" for
+    other weightings; the classes of the paper's methods use "random".
 
     * "robust": as "nndsvda", from a robust SVD in which huge and outlying rows have little weight.
     * "nndsvda": from a truncated SVD, with zeros replaced by a small constant.
@@ -332,6 +333,7 @@ init : {"robust", "nndsvda", "nndsvdar", "nndsvd", "random", "custom"} or None, 
     * "random": uniform positive factors whose product has the mean of X.
     * "custom": W and H as passed to ``fit``; "mu" never changes zeros in them.
 
+    "robust" and "nndsvda" use a few thousand samples of a large X.
     X has at most min(n_samples, n_features) singular vectors; further components start at random
     ("nndsvd" raises an error).
 n_init : int, default=1

@@ -151,7 +151,7 @@ def select_rank(
     >>> from robustnmf import select_rank
     >>> rng = np.random.default_rng(0)
     >>> X = rng.gamma(0.5, size=(150, 3)) @ rng.gamma(0.5, size=(3, 30))
-    >>> X += 0.02 * rng.random(X.shape)
+    >>> X *= 1 + 0.05 * rng.standard_normal(X.shape)
     >>> X[:10] = 3 * rng.random((10, 30))
     >>> select_rank(X, range(1, 7), random_state=0).recommended
     3

@@ -192,7 +192,8 @@ def _settle(settings: FitSettings, table: Any) -> tuple[FitSettings, Settled]:
         plan = plan_fit(once, check_source(once, source_for(table, settings.name)))
         settled = settle(plan)
     plan.engine.close()
-    return replace(settings, spec=settled.run_spec), settled
+    init = settings.init or "robust"  # "nndsvda" finds too few components in heavy-tailed tables
+    return replace(settings, spec=settled.run_spec, init=init), settled
 
 
 def largest_rank(X: Any, hidden: float = 0.1) -> int:
@@ -369,17 +370,18 @@ def _fit_ranks(
     engine, problem = plan.engine, plan.problem
 
     def start_of(rank: int) -> Start:
-        if rank == plan.rank and plan.reference is None:
-            return plan.start
+        if plan.reference is None:  # the leading components: those of an SVD are nested
+            codes = [codes[..., :rank] for codes in plan.start.codes]
+            return Start(codes, plan.start.basis[:, :rank])
         seeds = draw_seeds(settings, problem.solver)
-        return starts_from(settings.init, engine, problem, rank, seeds, plan.reference)
+        return starts_from(settings.start_name, engine, problem, rank, seeds, plan.reference)
 
     with engine.thread_pool():
         starts = [_padded(start_of(int(k)), plan.rank) for k in ranks]
     weightings = [settings.spec.weighting.rescaled(1.0 / plan.unit)] * len(ranks)
     fitted = fit(
         engine, problem, weightings, _stacked(starts), max_iter=settings.max_iter, tol=settings.tol,
-        solve_codes=_is_small(X),
+        solve_codes=problem.loss.quadratic and _is_small(X),
     )  # fmt: skip
     return plan, fitted
 

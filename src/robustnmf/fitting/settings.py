@@ -16,10 +16,11 @@ from robustnmf.arrays import fill_masked, is_foreign, to_numpy
 from robustnmf.inits import DETERMINISTIC
 from robustnmf.loop.compatibility import ModelSpec, fastest_solver, unsupported_solver_reason
 from robustnmf.loop.problem import Problem
+from robustnmf.losses import ReweightedLoss
 from robustnmf.solvers import SOLVERS
 from robustnmf.sources import Source
 from robustnmf.structures import Structure
-from robustnmf.weightings import Weighting
+from robustnmf.weightings import Uniform, Weighting
 
 Seed = int | np.random.RandomState | None
 
@@ -32,16 +33,16 @@ class FitSettings:
     """The parameters of an estimator, validated.
 
     Estimators build it; planning, runs, comparisons of ranks and consensus read it. ``name`` is
-    the name of the estimator, for messages, ``spec`` has loss, weighting and structure, and
-    ``init`` is never None. The other fields are parameters of :class:`RobustNMF`; estimators
-    without some of them use the defaults.
+    the name of the estimator, for messages, and ``spec`` has loss, weighting and structure. The
+    other fields are parameters of :class:`RobustNMF`; estimators without some of them use the
+    defaults.
     """
 
     name: str
     spec: ModelSpec
     n_components: int | str | None
     solver: str
-    init: str
+    init: str | None
     n_init: int
     max_iter: int
     tol: float
@@ -63,9 +64,18 @@ class FitSettings:
         return self.n_components == "auto" and self.init != "custom"
 
     @property
+    def start_name(self) -> str:
+        """The start: ``init``, or the one that suits weighting and loss."""
+        if self.init is not None:
+            return self.init
+        is_plain = isinstance(self.spec.weighting, Uniform)
+        is_plain = is_plain and not isinstance(self.spec.loss, ReweightedLoss)
+        return "nndsvda" if is_plain else "robust"
+
+    @property
     def n_starts(self) -> int:
         """Number of different starts."""
-        is_unique = self.init == "custom" or self.init in DETERMINISTIC
+        is_unique = self.init == "custom" or self.start_name in DETERMINISTIC
         return 1 if is_unique else self.n_init
 
     @property

@@ -71,7 +71,7 @@ def draw_seeds(settings: FitSettings, solver: Solver) -> list[int]:
     count = settings.n_starts
     if count < settings.n_init:
         warn(
-            f"init={settings.init!r} always gives the same start, so only one of the "
+            f"init={settings.start_name!r} always gives the same start, so only one of the "
             f"{settings.n_init} starts is run. Use init='random' for several starts.",
             RuntimeWarning,
         )
@@ -131,10 +131,10 @@ def begin(
     may_screen = screened and problem.fixed is None
     is_plain = is_free and reference is None and not settings.has_penalty
     if may_screen and is_plain and settings.spec.weighting.needs_screening:
-        screening = screen(engine, problem, rank, settings.init, seeds)
+        screening = screen(engine, problem, rank, settings.start_name, seeds)
         if screening is not None:
             return Beginning(problem.loss, screening.start, screening=screening)
-    start = starts_from(settings.init, engine, problem, rank, seeds, reference)
+    start = starts_from(settings.start_name, engine, problem, rank, seeds, reference)
     screening = None
     if may_screen and row_cutoffs is not None:
         screening = Screening(start, row_cutoffs, 0.0, entries.sample)

@@ -15,10 +15,13 @@ products as a pass, block by block. Permuting the samples permutes the codes.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from robustnmf.arrays import Array, Block, at_least, eps, floored, namespace, on_device_of
-from robustnmf.engine import Engine
+from robustnmf.engine import Engine, draw_rows
+from robustnmf.solvers import nonnegative_least_squares
 
 STRETCH = 1e4
 OVERSAMPLING = 10
@@ -26,6 +29,10 @@ ROUNDS = 7
 
 SMALL = 0.01
 """Size of the numbers that replace zeros in "nndsvdar", relative to a random start."""
+
+ROWS, ROWS_PER_COMPONENT = 3000, 10
+"""Number of rows that are drawn from X if it has more than twice as many, and the least number for
+each component."""
 
 Counts = list[Array]
 """For every block, the weights of its rows (rows,) in the SVD."""
@@ -62,13 +69,52 @@ def nndsvd(engine: Engine, k: int, seed: int) -> tuple[list[Array], Array]:
 
 
 def nndsvda(engine: Engine, k: int, seed: int) -> tuple[list[Array], Array]:
-    """Compute ``nndsvd`` with zeros replaced by ``sqrt(mean(X) / k)``.
+    """Compute ``nndsvd`` of a few thousand rows, with zeros replaced by ``sqrt(mean(X) / k)``.
 
     The published variant fills with the mean of X, which does not scale like the factors. If X
     has a smaller rank, components of zeros get a random basis: if all were filled with the same
     number, they would remain equal.
     """
-    return fill_zeros(engine, k, seed, engine.mean(), *nndsvd(engine, k, seed))
+
+    def compute(engine: Engine, k: int, seed: int) -> tuple[list[Array], Array]:
+        return fill_zeros(engine, k, seed, engine.mean(), *nndsvd(engine, k, seed))
+
+    return from_few_rows(compute, engine, k, seed)
+
+
+def from_few_rows(
+    compute: Callable[[Engine, int, int], tuple[list[Array], Array]],
+    engine: Engine,
+    k: int,
+    seed: int,
+) -> tuple[list[Array], Array]:
+    """Compute a start from all rows, or of a large X from some of them, with codes for all."""
+    count = max(ROWS, ROWS_PER_COMPONENT * k)
+    if engine.shape[0] <= 2 * count or engine.mean() == 0:
+        return compute(engine, k, seed)
+    drawn = draw_rows(engine, count).engine(engine.scale, like=engine.like)
+    basis = on_device_of(engine.like, compute(drawn, k, seed)[1], engine.like.dtype)
+    xp = namespace(basis)
+    sizes = k * floored(xp.sqrt(xp.sum(basis**2, axis=1)))
+
+    def divide(block: Block, _: None) -> tuple[Array, None]:
+        return xp.astype(block.sq_norms**0.5, basis.dtype)[:, None] / sizes, None
+
+    return encode_best(engine, engine.map_blocks(divide, data=False)[0], basis), basis
+
+
+def encode_best(engine: Engine, codes: list[Array], basis: Array) -> list[Array]:
+    """Compute the best codes (rows, k) for the basis, but at least 0.001 times the given codes.
+
+    Good codes make the energies of the first pass meaningful.
+    """
+    gram = basis @ basis.T
+
+    def visit(block: Block, start: Array) -> tuple[Array, None]:
+        best = nonnegative_least_squares(block.project(basis[None, ...])[0, ...], gram)
+        return namespace(start).maximum(best, 1e-3 * start), None
+
+    return engine.map_blocks(visit, codes)[0]
 
 
 def nndsvdar(engine: Engine, k: int, seed: int) -> tuple[list[Array], Array]:

@@ -10,42 +10,28 @@ computes the same two products as a pass. Of a large X, a few thousand rows are 
 
 from __future__ import annotations
 
-from robustnmf.arrays import Array, Block, at_least, eps, floored, namespace, on_device_of
-from robustnmf.engine import Engine, draw_rows
+from robustnmf.arrays import Array, Block, at_least, eps
+from robustnmf.engine import Engine
 from robustnmf.inits.plain import (
     Counts,
+    encode_best,
     fill_zeros,
+    from_few_rows,
     iterate_subspace,
     nonnegative_parts,
     orthonormal,
     random_subspace,
     rayleigh_ritz,
 )
-from robustnmf.solvers import nonnegative_least_squares
 from robustnmf.weightings import Trimmed, WarmupWeights
 
 FIRST, GROWING, LAST = 2, 10, 2
 """Rounds without robust weights, with a growing subspace, and with all dimensions."""
 
-ROWS, ROWS_PER_COMPONENT = 3000, 10
-"""Number of rows that are drawn from X if it has more than twice as many, and the least number for
-each component."""
-
 
 def robust(engine: Engine, k: int, seed: int) -> tuple[list[Array], Array]:
     """Compute codes (rows, k) by block and basis (k, m) from a robust SVD, zeros filled."""
-    count = max(ROWS, ROWS_PER_COMPONENT * k)
-    if engine.shape[0] <= 2 * count or engine.mean() == 0:
-        return _from_all_rows(engine, k, seed)
-    drawn = draw_rows(engine, count).engine(engine.scale, like=engine.like)
-    basis = on_device_of(engine.like, _from_all_rows(drawn, k, seed)[1], engine.like.dtype)
-    xp = namespace(basis)
-    sizes = k * floored(xp.sqrt(xp.sum(basis**2, axis=1)))
-
-    def divide(block: Block, _: None) -> tuple[Array, None]:
-        return xp.astype(block.sq_norms**0.5, basis.dtype)[:, None] / sizes, None
-
-    return _encode(engine, engine.map_blocks(divide, data=False)[0], basis), basis
+    return from_few_rows(_from_all_rows, engine, k, seed)
 
 
 def _from_all_rows(engine: Engine, k: int, seed: int) -> tuple[list[Array], Array]:
@@ -71,21 +57,7 @@ def _from_all_rows(engine: Engine, k: int, seed: int) -> tuple[list[Array], Arra
     singular, right, _ = rayleigh_ritz(engine, right, counts)
     factors = nonnegative_parts(engine, k, singular, right, counts)
     codes, basis = fill_zeros(engine, k, seed, (typical / engine.shape[1]) ** 0.5, *factors)
-    return _encode(engine, codes, basis), basis
-
-
-def _encode(engine: Engine, codes: list[Array], basis: Array) -> list[Array]:
-    """Compute the best codes (rows, k) for the basis, but at least 0.001 times the given codes.
-
-    Good codes make the energies of the first pass meaningful.
-    """
-    gram = basis @ basis.T
-
-    def visit(block: Block, start: Array) -> tuple[Array, None]:
-        best = nonnegative_least_squares(block.project(basis[None, ...])[0, ...], gram)
-        return namespace(start).maximum(best, 1e-3 * start), None
-
-    return engine.map_blocks(visit, codes)[0]
+    return encode_best(engine, codes, basis), basis
 
 
 def _distances(engine: Engine, products: list[Array], dimensions: int) -> list[Array]:

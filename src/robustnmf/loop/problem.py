@@ -73,7 +73,10 @@ class Problem:
         penalty = Penalty(self.loss.unit, self.loss.degree, *self.codes_penalty, overlap_penalty)
         update = self.update(penalty.curved)
         plain = self.solver.multiplies and update.keywords["exponent"] == 1.0
-        return pass_type(self.loss, update, basis, previous, penalty, self.solver.quadratic, plain)
+        return pass_type(
+            self.loss, update, basis, previous, penalty, self.solver.quadratic, plain,
+            engine.threads_of_a_block,
+        )  # fmt: skip
 
     def pass_type(self, per_entry: bool, complete: bool) -> type[Pass]:
         """Choose the class of the pass by type of weights, loss, and completeness of the data."""

@@ -139,7 +139,7 @@ def _facts(fit: Fit, command: Sequence[str]) -> list[Content]:
     facts = [
         f"Version: robustnmf {__version__}",
         f"Random seed: {model.random_state}",
-        f"Loss: {model.loss}, weighting: {model.weighting}, start: {model.init}",
+        f"Loss: {model.loss}, weighting: {model.weighting}, start: {model.init or 'default'}",
         f"Missing values: {fit.missing_text}",
     ]
     shown = [Paragraph(display_name(line, len(line)), "command")] if command else []

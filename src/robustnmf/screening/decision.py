@@ -188,7 +188,8 @@ def _errors(
     bases = np.stack([member.basis for member in members])
     batch = Batch([Uniform()] * count, bases)
     data_pass = problem.make_pass(table, batch, bases, bases)
-    codes, cache = data_pass.encode(table.blocks[0], batch)
+    with table.thread_pool():
+        codes, cache = data_pass.encode(table.blocks[0], batch)
     energies = data_pass.energies(table.blocks[0], codes, cache)
     energies = energies + EXACT * table.row_sizes(problem.loss.degree)
     # Mean over the splits for every row and candidate, from fits of the half without the row.

@@ -101,9 +101,12 @@ def kullback_leibler_stored(
 ) -> None:
     """As ``kullback_leibler_rows``, for stored entries (stored,) of rows beginning at pointers."""
     for i in range(len(out)):
+        # Numba counts negative indices from the end, so that only a slice runs in vectors.
+        begin, end = pointers[i], pointers[i + 1]
+        row, fitted = entries[begin:end], approximation[begin:end]
         total = 0.0
-        for j in range(pointers[i], pointers[i + 1]):
-            x, y = np.float64(entries[j]) * unit, np.float64(approximation[j])
+        for j in range(len(row)):
+            x, y = np.float64(row[j]) * unit, np.float64(fitted[j])
             positive = x > 0.0
             value = _excess(max(y, least), x if positive else 1.0)
             total += max(value, 0.0) if positive else y

@@ -93,12 +93,27 @@ def approximate(indptr: Array, indices: Array, codes: Array, basis: Array, out: 
     """Compute ``out[p] = codes[i] . basis[j]`` for stored entries p at (i, j); basis (m, k)."""
     k = codes.shape[1]
     for i in range(codes.shape[0]):
-        for p in range(indptr[i], indptr[i + 1]):
-            j = indices[p]
-            total = 0.0
+        begin, end = indptr[i], indptr[i + 1]
+        row, columns, products = codes[i], indices[begin:end], out[begin:end]
+        for p in range(len(columns)):
+            column = basis[columns[p]]
+            total = row[0] * column[0]
+            for c in range(1, k):
+                total += row[c] * column[c]
+            products[p] = total
+
+
+@compiled()
+def cross_stored(indptr: Array, indices: Array, entries: Array, codes: Array, out: Array) -> None:
+    """Add ``entries[p] codes[i]`` to ``out[j]`` for stored entries p at (i, j); out (m, k)."""
+    k = codes.shape[1]
+    for i in range(codes.shape[0]):
+        begin, end = indptr[i], indptr[i + 1]
+        row, columns, values = codes[i], indices[begin:end], entries[begin:end]
+        for p in range(len(columns)):
+            sums, value = out[columns[p]], values[p]
             for c in range(k):
-                total += codes[i, c] * basis[j, c]
-            out[p] = total
+                sums[c] += value * row[c]
 
 
 @compiled()

@@ -8,6 +8,7 @@ the model is the loss itself, and with weights of entries this is iterative rewe
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 from robustnmf.arrays import (
@@ -31,6 +32,9 @@ QUADRATIC_STEPS = 3
 
 STORED_ENTRIES = 2**17
 """Number of stored entries of sparse rows that are encoded at a time, in several float64 arrays."""
+
+WORTH_A_THREAD = 50_000
+"""Least number of entries for which a thread of its own encodes rows."""
 
 APPROACHES = 10
 """Multiplicative steps before Newton's method."""
@@ -84,19 +88,25 @@ class ApproximationPass(Pass):
         step = max(1, CHUNK_NUMBERS // k**2)
         if block.zeros_apart:
             step = max(1, min(step, STORED_ENTRIES * len(block) // max(1, block.rows.nnz)))
+        each = map if self.threads is None else self.threads.each
+        if self.threads is not None:
+            entries = block.rows.nnz if block.zeros_apart else math.prod(block.rows.shape)
+            pieces = min(self.threads.count, entries // WORTH_A_THREAD)
+            step = min(step, -(-len(block) // max(1, pieces)))
         codes = []
         for j in range(members):
             # In float64, so that rounding does not depend on the other rows of the block.
             basis = _without_vanished(as_float64(self.basis[j : j + 1, ...]))
             member = replace(self, basis=basis, previous=basis, penalty=self.penalty.of(j))
-            chunks = [
-                member._encode(
-                    block.part(arange_like(min(at + step, len(block)), self.basis, at)),
-                    weighting.keep([j]),
-                )
-                for at in range(0, len(block), step)
-            ]
-            codes.append(xp.concat(chunks))
+            of_member = weighting.keep([j])
+
+            def encode_from(
+                at: int, member: ApproximationPass = member, of_member: Batch = of_member
+            ) -> Array:
+                rows = arange_like(min(at + step, len(block)), self.basis, at)
+                return member._encode(block.part(rows), of_member)
+
+            codes.append(xp.concat(list(each(encode_from, range(0, len(block), step)))))
         return self.evaluate(block, xp.astype(xp.stack(codes), self.basis.dtype, copy=False))
 
     def _encode(self, block: Block, weighting: Batch) -> Array:

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from robustnmf.arrays import Array, Block, active_components, namespace, to_device_of
-from robustnmf.engine import BlockState
+from robustnmf.engine import BlockState, Threads
 from robustnmf.loop._replace import replaced
 from robustnmf.loop.passes._statistics import Statistics
 from robustnmf.losses import Loss
@@ -23,7 +23,8 @@ class Pass(ABC):
     ``previous`` is the basis of the pass before, ``update`` the step of the codes, ``penalty`` the
     penalty of the codes; ``multiplies`` is true if the step is the plain multiplicative update.
     With ``bounded``, Gram matrices that bound the second derivatives of the loss are also computed
-    if the loss does not have Gram matrices of its own.
+    if the loss does not have Gram matrices of its own. ``threads`` encode parts of a block, if the
+    data have a single block.
     """
 
     loss: Loss
@@ -33,6 +34,7 @@ class Pass(ABC):
     penalty: Penalty
     bounded: bool = False
     multiplies: bool = False
+    threads: Threads | None = None
 
     quadratic: ClassVar[bool] = False
     """Whether Gram matrices are used and the approximation is never formed."""
