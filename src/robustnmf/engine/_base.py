@@ -377,9 +377,12 @@ class Engine(ABC):
         parts = list(self._visits(function, evenly(count, pieces), pieces))
         return namespace(parts[0]).concat(parts, axis=-1)
 
-    def member_slices(self, members: int) -> list[slice]:
-        """Divide members among threads if there are too few blocks to keep all threads busy."""
-        return evenly(members, min(self.threads.count, members) if len(self.blocks) == 1 else 1)
+    @abstractmethod
+    def member_slices(self, members: int, rank: int, cost: float) -> list[slice]:
+        """Divide members among threads.
+
+        ``cost`` is the work for an entry, relative to a pass for the squared error.
+        """
 
     @property
     def threads_of_a_block(self) -> Threads | None:

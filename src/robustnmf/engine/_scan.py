@@ -127,7 +127,7 @@ class OutOfCoreEngine(Engine):
     def fill_samples(self) -> None:
         self.filled()
 
-    def member_slices(self, members: int) -> list[slice]:
+    def member_slices(self, members: int, rank: int, cost: float) -> list[slice]:
         """Return one slice of all members, so that rows are read once for all of them."""
         return [slice(0, members)]
 

@@ -164,15 +164,22 @@ class InMemory(Engine):
                 at -= len(block)
         return xp.concat(rows)
 
-    def member_slices(self, members: int) -> list[slice]:
-        """Divide members among threads if the threads are then busier than with blocks."""
+    def member_slices(self, members: int, rank: int, cost: float) -> list[slice]:
+        """Divide members among threads if the threads are then busier than with blocks.
+
+        Python runs one thread at a time, so that calls of more threads wait longer for each other,
+        while each of them has less work. Their sum is smallest for the root of the work.
+        """
+        if self.threads.count == 1 or len(self.blocks) > ENOUGH_BLOCKS:
+            return evenly(members, 1)
+        work = cost * members * rank * (self.like.size + SWEEPS_COST * rank * self.shape[0])
+        threads = min(self.threads.count, max(1, round((work / WORTH_A_BLOCK) ** 0.5)))
 
         def share(parts: int) -> float:  # of the work that the busiest thread does
-            return -(-parts // self.threads.count) / parts
+            return -(-parts // threads) / parts
 
-        if len(self.blocks) > ENOUGH_BLOCKS or share(members) >= share(len(self.blocks)):
-            return evenly(members, 1)
-        return evenly(members, min(self.threads.count, members))
+        busier = share(members) < share(len(self.blocks))
+        return evenly(members, min(threads, members) if busier else 1)
 
     @property
     def threads_of_a_block(self) -> Threads | None:

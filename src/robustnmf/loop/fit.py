@@ -21,6 +21,10 @@ from robustnmf.loop.problem import Problem
 from robustnmf.loop.state import WARMUP_PASSES, Fitted, MemberProgress, Start, State
 from robustnmf.weightings import Weighting
 
+DIVERGENCE_COST = 10.0
+"""Time of a pass for other losses, relative to the squared error: 12 ms instead of 1 ms for 700 x
+765 entries and ten components."""
+
 Callback = Callable[[int, State], bool]
 """Called with iteration and state after every pass; returns whether the fit must stop."""
 
@@ -54,7 +58,8 @@ def fit(
     With a checkpoint, an interrupted fit is resumed.
     """
     with engine.thread_pool():
-        slices = engine.member_slices(len(weightings))
+        cost = 1.0 if problem.loss.quadratic else DIVERGENCE_COST
+        slices = engine.member_slices(len(weightings), start.basis.shape[1], cost)
         if len(slices) == 1 or callback is not None or checkpoint is not None:
             return _fit(
                 engine, problem, weightings, start, max_iter, tol, solve_codes, callback, checkpoint
