@@ -100,3 +100,12 @@ def test_results_are_in_order_and_the_pool_can_be_opened_twice():
         assert list(threads.each(lambda i: i * i, range(50))) == [i * i for i in range(50)]
     assert threads.count == 1
     assert list(threads.each(abs, [-1])) == [1]
+
+
+def test_small_batches_use_few_threads():
+    small, large = InMemory(X[:50]), InMemory(X, block_rows=len(X))
+    for engine in (small, large):
+        engine.threads.count = 8
+    assert len(small.member_slices(8, 4, cost=1.0)) == 1
+    assert len(small.member_slices(8, 4, cost=1e4)) > 1
+    assert 1 < len(large.member_slices(100, 10, cost=1.0)) <= 8

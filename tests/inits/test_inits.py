@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from sklearn.decomposition._nmf import _initialize_nmf
 
+from robustnmf import RobustNMF
 from robustnmf.arrays import to_numpy
 from robustnmf.engine import InMemory
 from robustnmf.inits import INITS
@@ -86,3 +87,19 @@ def test_the_robust_start_does_not_fit_huge_rows(size):
     assert left_over(basis) < 0.1
     if size > 10:
         assert left_over(basis) < left_over(plain)
+
+
+@pytest.mark.parametrize(("weighting", "init"), [("uniform", "nndsvda"), ("l21", "robust")])
+def test_the_default_start_suits_the_weighting(weighting, init):
+    default, named = (
+        RobustNMF(3, weighting=weighting, init=name, max_iter=20, tol=0, random_state=0).fit(X)
+        for name in (None, init)
+    )
+    np.testing.assert_array_equal(default.components_, named.components_)
+
+
+def test_plain_nmf_of_many_samples_starts_from_some_of_them():
+    many = np.tile(X, (150, 1))
+    few = RobustNMF(4, weighting="uniform", random_state=0).fit(X)
+    model = RobustNMF(4, weighting="uniform", random_state=0).fit(many)
+    assert model.energies_.sum() < 150 * 1.05 * few.energies_.sum()

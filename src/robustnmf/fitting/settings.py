@@ -68,8 +68,8 @@ class FitSettings:
         """The start: ``init``, or the one that suits weighting and loss."""
         if self.init is not None:
             return self.init
-        is_plain = isinstance(self.spec.weighting, Uniform)
-        is_plain = is_plain and not isinstance(self.spec.loss, ReweightedLoss)
+        loss, weighting, _ = self.spec
+        is_plain = isinstance(weighting, Uniform) and not isinstance(loss, ReweightedLoss)
         return "nndsvda" if is_plain else "robust"
 
     @property
