@@ -18,6 +18,7 @@ from robustnmf.corruptions.entries import (
     large,
     missing,
     random_block,
+    random_mask,
 )
 
 __all__ = [
@@ -90,12 +91,10 @@ def mixed(X: np.ndarray, share: float, rng: np.random.Generator, shape: Shape) -
     All entries of the replaced samples are bad.
     """
     spoiled = large(X, share, rng, shape)
-    samples = np.zeros(len(X), dtype=bool)
-    samples[rng.permutation(len(X))[: round(NOISE_SAMPLES * len(X))]] = True
-    table = spoiled.X.copy()
+    samples = random_mask(len(X), NOISE_SAMPLES, rng)
     if samples.any():
-        table[samples] = noise(X[samples], rng, shape)
-    return SpoiledEntries(table, spoiled.bad | samples[:, None], samples)
+        spoiled.X[samples] = noise(X[samples], rng, shape)
+    return SpoiledEntries(spoiled.X, spoiled.bad | samples[:, None], samples)
 
 
 CORRUPTIONS: dict[str, Corruption] = {

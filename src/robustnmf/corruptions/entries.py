@@ -44,13 +44,13 @@ def extreme(X: np.ndarray, share: float, rng: np.random.Generator, shape: Shape)
 
     Entries that already had this value are not bad.
     """
-    return _replace(X, _scatter(X, share, rng), X.max() * rng.integers(2, size=X.shape))
+    return _replace(X, random_mask(X.shape, share, rng), X.max() * rng.integers(2, size=X.shape))
 
 
 def large(X: np.ndarray, share: float, rng: np.random.Generator, shape: Shape) -> SpoiledEntries:
     """Set scattered entries to one to five times the largest value."""
     values = X.max() * rng.uniform(1.0, LARGEST_FACTOR, size=X.shape)
-    return _replace(X, _scatter(X, share, rng), values)
+    return _replace(X, random_mask(X.shape, share, rng), values)
 
 
 def covered(X: np.ndarray, share: float, rng: np.random.Generator, shape: Shape) -> SpoiledEntries:
@@ -63,8 +63,7 @@ def covered(X: np.ndarray, share: float, rng: np.random.Generator, shape: Shape)
         shape, sides = (1, X.shape[1]), (1, max(1, X.shape[1] // 4))
     else:
         sides = (max(1, shape[0] // 2), max(1, shape[1] // 2))
-    bad_samples = np.zeros(len(X), dtype=bool)
-    bad_samples[rng.permutation(len(X))[: round(share * len(X))]] = True
+    bad_samples = random_mask(len(X), share, rng)
     places = np.zeros((len(X), *shape), dtype=bool)
     for sample in np.flatnonzero(bad_samples):
         places[sample][random_block(shape, *sides, rng)] = True
@@ -75,7 +74,7 @@ def covered(X: np.ndarray, share: float, rng: np.random.Generator, shape: Shape)
 def missing(X: np.ndarray, share: float, rng: np.random.Generator, shape: Shape) -> SpoiledEntries:
     """Corrupt entries as ``large`` does, and remove a tenth of all entries."""
     spoiled = large(X, share, rng, shape)
-    removed = _scatter(X, MISSING, rng)
+    removed = random_mask(X.shape, MISSING, rng)
     return spoiled._replace(X=np.where(removed, np.nan, spoiled.X), bad=spoiled.bad & ~removed)
 
 
@@ -88,11 +87,11 @@ def random_block(
     return slice(top, top + height), slice(left, left + width)
 
 
-def _scatter(X: np.ndarray, share: float, rng: np.random.Generator) -> np.ndarray:
-    """Return a mask (n_samples, n_features) of a share of the entries, at random places."""
-    mask = np.zeros(X.size, dtype=bool)
-    mask[rng.permutation(X.size)[: round(share * X.size)]] = True
-    return mask.reshape(X.shape)
+def random_mask(shape: int | tuple[int, ...], share: float, rng: np.random.Generator) -> np.ndarray:
+    """Return a mask that is true at a share of its places, chosen at random."""
+    mask = np.zeros(shape, dtype=bool)
+    mask.flat[rng.permutation(mask.size)[: round(share * mask.size)]] = True
+    return mask
 
 
 def _replace(X: np.ndarray, places: np.ndarray, values: np.ndarray) -> SpoiledEntries:

@@ -102,8 +102,12 @@ class Dataset:
         elif self.made is not None:
             (data, target), origin = self.made(), "made here"
         elif self.fetched is not None and download:
-            folder = None if data_dir is None else str(data_dir)
-            (data, target), origin = self._fetch(self.fetched, folder), "downloaded"
+            try:
+                data, target = self.fetched(None if data_dir is None else str(data_dir))
+            except Exception as error:  # network errors come in many types
+                message = f"{self._where_to_get()} (The download failed: {error})"
+                raise DatasetNotFoundError(message) from error
+            origin = "downloaded"
         else:
             raise DatasetNotFoundError(self._where_to_get())
         expected = (self.samples, self.features)
@@ -183,14 +187,6 @@ class Dataset:
         with whole_file(target) as file:
             np.savez_compressed(file, X=X, y=labels.astype(np.uint8))
         return target
-
-    def _fetch(self, fetch: Callable[[str | None], Tables], folder: str | None) -> Tables:
-        try:
-            return fetch(folder)
-        except Exception as error:  # network errors come in many types
-            raise DatasetNotFoundError(
-                f"{self._where_to_get()} (The download failed: {error})"
-            ) from error
 
     def _where_to_get(self) -> str:
         return (

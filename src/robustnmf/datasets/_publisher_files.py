@@ -13,9 +13,6 @@ from robustnmf.datasets._base import DatasetError, Tables, encode_labels
 Converter = Callable[[Sequence[Path]], Tables]
 """Reads data (samples, features) and labels (samples,) from 0 from the files of a publisher."""
 
-GREY = "L"
-"""Pillow's mode of grey images: 0.299 red, 0.587 green, 0.114 blue."""
-
 
 def from_text(
     *,
@@ -89,8 +86,7 @@ def from_matlab(data: str, labels: str) -> Converter:
                 f"{path} is not the original MATLAB file with the arrays {data} and {labels}: "
                 f"{error}"
             ) from error
-        X = np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=np.float64)
-        return X, y
+        return np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=np.float64), y
 
     return convert
 
@@ -112,7 +108,8 @@ def from_face_images(height: int, width: int) -> Converter:
         rows = []
         for _, file in keyed:
             with Image.open(file) as image:
-                small = image.convert(GREY).resize((width, height), Image.Resampling.BICUBIC)
+                # "L" is grey: 0.299 red, 0.587 green, 0.114 blue.
+                small = image.convert("L").resize((width, height), Image.Resampling.BICUBIC)
             rows.append(np.asarray(small, dtype=np.float64).ravel(order="F"))
         people = [person for (person, _), _ in keyed]
         return np.stack(rows), np.unique(people, return_inverse=True)[1]
