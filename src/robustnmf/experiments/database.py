@@ -11,6 +11,7 @@ import hashlib
 import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import ClassVar
@@ -80,9 +81,10 @@ def digest_of(*parts: object) -> str:
 
 
 class Database:
-    """An SQLite file of results, created if it does not exist; subclasses define its tables.
+    """An SQLite file of results, created if it does not exist.
 
-    A file of another kind raises `StoreError`.
+    Subclasses define its tables; the last column of each is the time of writing. A file of another
+    kind raises `StoreError`.
     """
 
     schema: ClassVar[str]
@@ -91,12 +93,27 @@ class Database:
         self.path = Path(path)
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self.open() as connection:
-            self._create_tables(connection)
+            connection.execute("BEGIN IMMEDIATE")  # another run can do the same
+            (owner,) = connection.execute("PRAGMA application_id").fetchone()
+            (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            if owner != APPLICATION_ID and tables:
+                raise StoreError(
+                    f"{self.path} is a database of another program. Use another file for the "
+                    "trials."
+                )
+            with connection:
+                connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+                for statement in filter(str.strip, self.schema.split(";")):
+                    connection.execute(statement)
 
-    def write(self, statement: str, rows: Iterable[tuple[object, ...]]) -> None:
-        """Write rows in one transaction."""
+    def write(self, table: str, rows: Iterable[tuple[object, ...]]) -> None:
+        """Write rows of a table, without the time, in one transaction."""
+        created = datetime.now(UTC).isoformat(timespec="seconds")
         with self.open() as connection, connection:
-            connection.executemany(statement, rows)
+            for row in rows:
+                places = ", ".join("?" * (len(row) + 1))
+                statement = f"INSERT OR REPLACE INTO {table} VALUES ({places})"
+                connection.execute(statement, (*row, created))
 
     @contextmanager
     def open(self) -> Iterator[sqlite3.Connection]:
@@ -110,17 +127,3 @@ class Database:
                 "If the disk is full or another run has locked the file, solve that and run again "
                 "to continue; otherwise move the file away."
             ) from error
-
-    def _create_tables(self, connection: sqlite3.Connection) -> None:
-        """Create the tables that do not exist, unless the file belongs to another application."""
-        connection.execute("BEGIN IMMEDIATE")  # another run can do the same
-        (owner,) = connection.execute("PRAGMA application_id").fetchone()
-        (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-        if owner != APPLICATION_ID and tables:
-            raise StoreError(
-                f"{self.path} is a database of another program. Use another file for the trials."
-            )
-        with connection:
-            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-            for statement in filter(str.strip, self.schema.split(";")):
-                connection.execute(statement)

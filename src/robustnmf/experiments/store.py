@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import astuple, fields
-from datetime import UTC, datetime
 from io import BytesIO
 
 import numpy as np
@@ -59,16 +58,14 @@ class Store(Database):
 
     def add(self, task: Task, trials: Iterable[Scores]) -> None:
         """Write the trials of a batch in one transaction."""
-        key, created = task_key(task), datetime.now(UTC).isoformat(timespec="seconds")
-        specification = json.dumps(task.specification, sort_keys=True)
+        key, specification = task_key(task), json.dumps(task.specification, sort_keys=True)
         rows = []
         for scores in trials:
             value = json.dumps(scores.value)
             trial_key = digest_of(key, value, scores.start)
             columns = astuple(scores)[1:]
-            rows.append((trial_key, key, code_version(), specification, value, *columns, created))
-        placeholders = ", ".join("?" * 15)
-        self.write(f"INSERT OR REPLACE INTO trials VALUES ({placeholders})", rows)
+            rows.append((trial_key, key, code_version(), specification, value, *columns))
+        self.write("trials", rows)
 
     def arrays(self, task: Task) -> dict[str, np.ndarray] | None:
         """Return the arrays stored for a task, if any."""
@@ -85,9 +82,7 @@ class Store(Database):
         """Store arrays for a task."""
         buffer = BytesIO()
         np.savez_compressed(buffer, allow_pickle=False, **arrays)
-        key, created = task_key(task), datetime.now(UTC).isoformat(timespec="seconds")
-        row = (_arrays_key(task), key, buffer.getvalue(), created)
-        self.write("INSERT OR REPLACE INTO arrays VALUES (?, ?, ?, ?)", [row])
+        self.write("arrays", [(_arrays_key(task), task_key(task), buffer.getvalue())])
 
     def rows(self, tasks: Iterable[Task]) -> Iterator[tuple[Task, Scores]]:
         """Yield the finished trials of tasks, each with its task."""

@@ -9,7 +9,6 @@ import json
 import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +20,10 @@ from robustnmf.experiments.contamination.judge import Groups, Judge, Score
 from robustnmf.experiments.contamination.scenario import EMBEDDED, Data, Draw, Scenario
 from robustnmf.experiments.database import Database, code_version, digest_of
 from robustnmf.experiments.outcome import Outcome
-from robustnmf.experiments.reproduce import is_available
+from robustnmf.experiments.reproduce import Progress, is_available
 from robustnmf.experiments.trial import IDLE_SECONDS, machine_of
 
 Row = tuple[Scenario, Score]
-
-Progress = Callable[[str, int, int], None]
-"""Called with a description of the last scenario, the number of finished ones, and the total."""
 
 
 @dataclass(frozen=True)
@@ -152,7 +148,6 @@ class ScenarioStore(Database):
 
     def add(self, scenario: Scenario, scores: dict[str, list[Score]], machine: str) -> None:
         """Write the scores of all groups of a scenario in one transaction."""
-        created = datetime.now(UTC).isoformat(timespec="seconds")
         specification = _specification(scenario)
         rows = []
         for group, group_scores in scores.items():
@@ -161,8 +156,8 @@ class ScenarioStore(Database):
                 for score in group_scores
             ]
             key, text = self.key_of(scenario, group), json.dumps(values)
-            rows.append((key, self.code, specification, text, machine, created))
-        self.write("INSERT OR REPLACE INTO scenarios VALUES (?, ?, ?, ?, ?, ?)", rows)
+            rows.append((key, self.code, specification, text, machine))
+        self.write("scenarios", rows)
 
     def machines(self) -> list[str]:
         """Return the machines that computed scores with the current code."""
