@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -69,4 +69,4 @@ class Outcome:
     grids: Sequence[Grid] = ()
     charts: Sequence[Chart] = ()
     images: Sequence[Images] = ()
-    notes: Sequence[str] = field(default=())
+    notes: Sequence[str] = ()

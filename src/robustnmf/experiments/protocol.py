@@ -118,19 +118,9 @@ class Protocol:
         return replace(self, **changes)
 
 
-PROTOCOL = Protocol(
-    (
-        ("yale", "largest"),
-        ("orl", "features"),
-        ("gtfd", "maxima"),
-        ("winequality_red", "features"),
-        ("winequality_white", "features"),
-        ("page_blocks", "features"),
-        ("balance", "features"),
-        ("thyroid", "features"),
-        ("wdbc", "maxima"),
-        ("dimdata", "features"),
-        ("digits", "largest"),
-    )
-)
+PROTOCOL = Protocol((
+    ("yale", "largest"), ("orl", "features"), ("gtfd", "maxima"), ("winequality_red", "features"),
+    ("winequality_white", "features"), ("page_blocks", "features"), ("balance", "features"),
+    ("thyroid", "features"), ("wdbc", "maxima"), ("dimdata", "features"), ("digits", "largest"),
+))  # fmt: skip
 """The frozen protocol."""

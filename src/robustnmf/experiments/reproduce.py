@@ -19,7 +19,7 @@ from robustnmf.experiments.store import Store
 from robustnmf.experiments.trial import Point, Task, fit_points, run
 
 Progress = Callable[[str, int, int], None]
-"""Called with a description of the current tasks, the number of finished fits, and the total."""
+"""Called with a description, the number of finished fits or scenarios, and the total."""
 
 
 def scope_of(
@@ -81,7 +81,10 @@ def reproduce(
     """Run the unfinished trials of a plan, and build its tables and figures."""
     done, total = 0, run_plan.fits
     data_dir = run_plan.scope.data_dir
-    for tasks in _batches(run_plan.tasks):
+    batches: dict[tuple[object, ...], list[Task]] = {}
+    for task in run_plan.tasks:
+        batches.setdefault(task.batch_key, []).append(task)
+    for tasks in batches.values():
         points = [point for task in tasks for point in _unfinished(task, store)]
         done += sum(len(task.parameter_values) * task.n_starts for task in tasks)
         done -= len(points) * tasks[0].n_starts
@@ -99,14 +102,6 @@ def reproduce(
             if store.arrays(task) is None:
                 store.add_arrays(task, _fit_arrays(task, data_dir, device))
     return [item.build(results) for item in run_plan.items]
-
-
-def _batches(tasks: Iterable[Task]) -> list[list[Task]]:
-    """Group tasks that can be fitted as one batch."""
-    batches: dict[tuple[object, ...], list[Task]] = {}
-    for task in tasks:
-        batches.setdefault(task.batch_key, []).append(task)
-    return list(batches.values())
 
 
 def _unfinished(task: Task, store: Store) -> list[Point]:

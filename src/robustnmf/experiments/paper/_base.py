@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -36,7 +36,7 @@ class Scope:
     protocol: Protocol = PROTOCOL
     quick: bool = False
     missing: tuple[str, ...] = ()
-    data_dir: DataDir = field(default=None, compare=False)
+    data_dir: DataDir = None
 
     def available(self, dataset: str) -> str | None:
         """Return a dataset, or its stand-in in a quick run; None if its data are missing."""
