@@ -37,9 +37,7 @@ def tables(tmp_path, monkeypatch):
     generated = {f"made__{i}": noisy_low_rank(80, 9, 2, seed=i) for i in range(3)}
     np.savez(path, **{name: X / X.max(axis=0) for name, X in generated.items()})
     monkeypatch.setattr(real_tables, "tables_file", lambda data_dir=None: path)
-    real_tables._load.cache_clear()
-    yield path
-    real_tables._load.cache_clear()
+    return path
 
 
 def test_features_are_nonnegative_numbers_that_vary_and_are_not_names_of_rows():

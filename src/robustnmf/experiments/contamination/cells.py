@@ -101,13 +101,10 @@ class Layout:
             parts[part].append((scenario, score))
         return {part: part_rows for part, part_rows in parts.items() if part_rows}
 
-    def methods(self, rows: Sequence[Row]) -> list[str]:
-        """Return all methods in the order of the tables."""
-        return sorted(dict.fromkeys(score.method for _, score in rows), key=self.order)
-
     def by_method(self, rows: Sequence[Row], value: Value) -> dict[str, dict[Place, float]]:
-        """Return the cells of a value by method."""
-        return {name: means(rows, name, value) for name in self.methods(rows)}
+        """Return the cells of a value by method, in the order of the tables."""
+        names = dict.fromkeys(score.method for _, score in rows)
+        return {name: means(rows, name, value) for name in sorted(names, key=self.order)}
 
     def banded(
         self, rows: Sequence[Row], value: Value, bands: Sequence[Band], form: str = ".3f"

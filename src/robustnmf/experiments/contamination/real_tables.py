@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import zipfile
 from collections.abc import Callable
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -96,18 +94,13 @@ def names_of(half: str, *, quick: bool = False, data_dir: DataDir = None) -> lis
 
 def load_table(name: str, data_dir: DataDir = None) -> np.ndarray:
     """Return a prepared table (n_samples, n_features)."""
-    return _load(name, None if data_dir is None else os.fspath(data_dir))
+    with _open(tables_file(data_dir)) as tables:
+        return tables[name]
 
 
 def rank_of(X: np.ndarray) -> int:
     """Return the number of components for training samples: a third of the features, at most 10."""
     return min(max(2, X.shape[1] // 3), 10, len(X) // 10)
-
-
-@lru_cache(maxsize=4)
-def _load(name: str, data_dir: str | None) -> np.ndarray:
-    with _open(tables_file(data_dir)) as tables:
-        return tables[name]
 
 
 FLOOR = 1e-4

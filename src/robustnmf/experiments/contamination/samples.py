@@ -294,10 +294,8 @@ def _over_shares(rows: Sequence[Row]) -> Outcome:
     selection = [row for row in _own_rank(rows) if row[0].dataset != SYNTHETIC]
     for part, part_rows in LAYOUT.parts(selection).items():
         lines = []
-        for method in LAYOUT.methods(rows):
-            cells = means(part_rows, method, error)
-            shares = sorted({place.share for place in cells})
-            if shares:
+        for method, cells in LAYOUT.by_method(part_rows, error).items():
+            if shares := sorted({place.share for place in cells}):
                 percent = [100 * share for share in shares]
                 lines.append(Line(method, percent, averages(cells, "share", shares)))
         charts.append(Chart(part, "corrupted samples in percent", "relative error", lines))
