@@ -6,10 +6,17 @@ from functools import partial
 import numpy as np
 import pytest
 
+from robustnmf import RobustNMFDetector
 from robustnmf.cli import main
 from robustnmf.corruptions import CORRUPTIONS
-from robustnmf.experiments.contamination import STUDIES, first_steps
-from robustnmf.experiments.contamination.first_steps import outside_fences
+from robustnmf.experiments.contamination import STUDIES
+from robustnmf.experiments.contamination.first_steps import (
+    DETECTORS,
+    FACTOR,
+    FOREST,
+    OUR_DETECTOR,
+    outside_fences,
+)
 from robustnmf.experiments.contamination.generated import FEW, GENERATED, VERY_FEW
 from robustnmf.experiments.contamination.generated import SAMPLES as GENERATED_SAMPLES
 from robustnmf.experiments.contamination.judge import Detection, Judge, plain_basis
@@ -146,9 +153,8 @@ def test_two_step_baselines_drop_flagged_samples_and_the_oracle_none_of_clean_da
     scores = two_step_scores(data)
     assert scores[ORACLE_FIRST].relative_error == pytest.approx(1.0, abs=1e-9)
     assert scores[ORACLE_FIRST].lost == 0.0
-    for name, detector in ((FOREST_FIRST, first_steps.isolation_forest),
-                           (FACTOR_FIRST, first_steps.local_outlier_factor)):  # fmt: skip
-        flagged = detector(data.dirty, data.rank).flagged
+    for name, detector in ((FOREST_FIRST, FOREST), (FACTOR_FIRST, FACTOR)):
+        flagged = DETECTORS[detector](data.dirty, data.rank).flagged
         expected = Judge(data).basis("", plain_basis(data.dirty[~flagged], data.rank))
         assert scores[name].relative_error == pytest.approx(expected.relative_error)
         assert scores[name].lost == pytest.approx(flagged.mean())
@@ -162,9 +168,9 @@ def test_flags_are_those_of_scikit_learn():
     from sklearn.neighbors import LocalOutlierFactor
 
     X = small_data(bad=6).dirty
-    for detector, model in ((first_steps.isolation_forest, IsolationForest(random_state=0)),
-                            (first_steps.local_outlier_factor, LocalOutlierFactor())):  # fmt: skip
-        np.testing.assert_array_equal(detector(X, 2).flagged, model.fit_predict(X) == -1)
+    for name, model in ((FOREST, IsolationForest(random_state=0)), (FACTOR, LocalOutlierFactor()),
+                        (OUR_DETECTOR, RobustNMFDetector(2, random_state=0))):  # fmt: skip
+        np.testing.assert_array_equal(DETECTORS[name](X, 2).flagged, model.fit_predict(X) == -1)
 
 
 def test_entries_outside_the_fences_are_missing():
@@ -189,8 +195,8 @@ def test_a_baseline_that_fails_is_reported_and_does_not_affect_others(monkeypatc
     def flags_all_but_one(X, rank):
         return Detection(np.arange(len(X)), np.arange(len(X)) > 0)
 
-    monkeypatch.setitem(first_steps.DETECTORS, "IsolationForest", flags_all)
-    monkeypatch.setitem(first_steps.DETECTORS, "LocalOutlierFactor", flags_all_but_one)
+    monkeypatch.setitem(DETECTORS, FOREST, flags_all)
+    monkeypatch.setitem(DETECTORS, FACTOR, flags_all_but_one)
     data = small_data()
     scores = two_step_scores(data)
     assert scores[FOREST_FIRST].failure == "ValueError: all 60 samples are dropped."

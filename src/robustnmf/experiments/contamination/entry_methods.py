@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
 from typing import Any
 
 import numpy as np
 from scipy.stats import rankdata
 from sklearn.decomposition import NMF
+from sklearn.ensemble import IsolationForest
+from sklearn.metrics import roc_auc_score
 
 from robustnmf.estimators import RobustNMF, fit_path
 from robustnmf.experiments.contamination.first_steps import (
     INNER_FENCE,
     basis_without,
     fences,
-    isolation_forest,
     outside_fences,
 )
 from robustnmf.experiments.contamination.judge import (
     Groups,
     Judge,
     Score,
-    area,
     attempt,
     plain_basis,
     timed,
@@ -85,7 +84,7 @@ def methods(judge: Judge, names: Iterable[str] = tuple(ENTRY_METHODS)) -> Iterat
 def two_step(judge: Judge, names: Iterable[str] = (CEILING, *TWO_STEP)) -> Iterator[Score]:
     """Score plain NMF after a first step, and with the bad entries as NaN: the ceiling."""
     for name in names:
-        yield attempt(name, partial(_score_of_two_steps, judge, name))
+        yield attempt(_score_of_two_steps, judge, name)
 
 
 def peers(judge: Judge) -> Iterator[Score]:
@@ -175,8 +174,7 @@ def _without_flagged(data: Data) -> np.ndarray:
     """Fit the samples that the isolation forest keeps; medians replace missing values for it."""
     X = data.dirty
     complete = np.where(np.isnan(X), np.nanmedian(X, axis=0), X)
-    flagged = isolation_forest(complete, data.rank).flagged
-    assert flagged is not None
+    flagged = IsolationForest(random_state=0).fit_predict(complete) == -1
     return basis_without(X, flagged, data.rank)[0]
 
 
@@ -218,8 +216,8 @@ def score_basis(
         sample_outlyingness = np.nansum(differences**2, axis=1)
     known = ~np.isnan(data.dirty)
     return judge.basis(
-        method, basis, auroc=area(data.bad, sample_outlyingness),
-        entry_auroc=area(data.bad_entries[known], outlyingness[known]), **scores,
+        method, basis, auroc=float(roc_auc_score(data.bad, sample_outlyingness)),
+        entry_auroc=float(roc_auc_score(data.bad_entries[known], outlyingness[known])), **scores,
     )  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from sklearn.covariance import EllipticEnvelope
@@ -18,11 +19,6 @@ MANY_FEATURES = 20
 
 FENCE, INNER_FENCE = 3.0, 1.5
 """Distance of Tukey's outer and inner fences from the quartiles, in interquartile ranges."""
-
-
-def isolation_forest(X: np.ndarray, rank: int) -> Detection:
-    """Run IsolationForest with its defaults."""
-    return _detect(IsolationForest(random_state=0), X)
 
 
 def local_outlier_factor(X: np.ndarray, rank: int) -> Detection:
@@ -42,19 +38,13 @@ def elliptic_envelope(X: np.ndarray, rank: int) -> Detection:
     return Detection(_detect(EllipticEnvelope(random_state=0), X).outlyingness)
 
 
-def robust_nmf(X: np.ndarray, rank: int) -> Detection:
-    """Run RobustNMFDetector."""
-    model = RobustNMFDetector(rank, random_state=0).fit(X)
-    return Detection(-model.score_samples(X), model.predict(X) == -1)
-
-
 def pca_error(X: np.ndarray, rank: int) -> Detection:
     """Return the squared errors of PCA."""
     model = PCA(rank, random_state=0).fit(X)
     return Detection(((X - model.inverse_transform(model.transform(X))) ** 2).sum(axis=1))
 
 
-def _detect(detector: IsolationForest | EllipticEnvelope, X: np.ndarray) -> Detection:
+def _detect(detector: Any, X: np.ndarray) -> Detection:
     """Fit a detector; return its scores and the samples below its offset."""
     scores = detector.fit(X).score_samples(X)
     return Detection(-scores, scores < detector.offset_)
@@ -63,8 +53,8 @@ def _detect(detector: IsolationForest | EllipticEnvelope, X: np.ndarray) -> Dete
 FOREST, FACTOR, ELLIPTIC = "IsolationForest", "LocalOutlierFactor", "EllipticEnvelope"
 OUR_DETECTOR = "RobustNMFDetector"
 DETECTORS: dict[str, Callable[[np.ndarray, int], Detection]] = {
-    OUR_DETECTOR: robust_nmf,
-    FOREST: isolation_forest,
+    OUR_DETECTOR: lambda X, rank: _detect(RobustNMFDetector(rank, random_state=0), X),
+    FOREST: lambda X, rank: _detect(IsolationForest(random_state=0), X),
     FACTOR: local_outlier_factor,
     ELLIPTIC: elliptic_envelope,
     "PCA error": pca_error,

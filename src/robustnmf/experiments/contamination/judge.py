@@ -125,25 +125,26 @@ class Judge:
         bad = self.data.bad
         if not bad.any():
             return {}
-        precision = float(average_precision_score(bad, outlyingness))
-        return {"auroc": area(bad, outlyingness), "precision": precision}
+        auroc, precision = (
+            float(score(bad, outlyingness)) for score in (roc_auc_score, average_precision_score)
+        )
+        return {"auroc": auroc, "precision": precision}
 
 
 Groups = Mapping[str, Callable[[Judge], Iterator[Score]]]
 """Functions that score all methods of a group, by the name of the group."""
 
 
-def area(bad: np.ndarray, outlyingness: np.ndarray) -> float:
-    """Return the area under the ROC curve; NaN if nothing or everything is bad."""
-    if not bad.any() or bad.all():
-        return np.nan
-    return float(roc_auc_score(bad, outlyingness))
-
-
-def attempt(name: str, score: Callable[[], Score], errors: type[Exception] = ValueError) -> Score:
+def attempt(
+    score: Callable[..., Score],
+    judge: Judge,
+    name: str,
+    *arguments: Any,
+    errors: type[Exception] = ValueError,
+) -> Score:
     """Score a method; if it raises an error, store it as the failure of the score."""
     try:
-        return score()
+        return score(judge, name, *arguments)
     except errors as error:  # LinAlgError is a ValueError
         reason = next(iter(str(error).splitlines()), "")
         return Score(name, failure=f"{type(error).__name__}: {reason}")

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.decomposition import NMF
+from sklearn.metrics import roc_auc_score
 
 from robustnmf.arrays import is_foreign, to_numpy
 from robustnmf.estimators import ConvexNMF, RobustNMF, RobustNMFDetector, fit_path
@@ -32,7 +31,6 @@ from robustnmf.experiments.contamination.judge import (
     Groups,
     Judge,
     Score,
-    area,
     attempt,
     plain_basis,
     timed,
@@ -109,8 +107,8 @@ def best_of_grid(judge: Judge) -> Iterator[Score]:
 def two_step(judge: Judge) -> Iterator[Score]:
     """Score every two-step baseline."""
     for name, (find, detector) in FIRST_STEPS.items():
-        yield attempt(name, partial(_score_without, judge, name, find, detector))
-    yield attempt(ORACLE_FIRST, partial(_best_by_oracle, judge))
+        yield attempt(_score_without, judge, name, find, detector)
+    yield _best_by_oracle(judge)
 
 
 def _score_without(judge: Judge, name: str, find: Find, detector: str) -> Score:
@@ -126,7 +124,7 @@ def _score_without(judge: Judge, name: str, find: Find, detector: str) -> Score:
 def _best_by_oracle(judge: Judge) -> Score:
     """Drop as many samples as are bad, ranked by each detector; return the best score."""
     scores = [
-        attempt(ORACLE_FIRST, partial(_score_without, judge, ORACLE_FIRST, most_outlying, detector))
+        attempt(_score_without, judge, ORACLE_FIRST, most_outlying, detector)
         # Nothing is dropped from clean data, so that all detectors are alike there.
         for detector in ((FOREST, FACTOR, ELLIPTIC) if judge.data.bad.any() else (FOREST,))
     ]
@@ -141,7 +139,7 @@ def detectors(judge: Judge) -> Iterator[Score]:
     on clean data, so detectors without flags are skipped there.
     """
     for name in DETECTORS if judge.data.bad.any() else FLAGGING:
-        yield attempt(name, partial(_score_of_detector, judge, name))
+        yield attempt(_score_of_detector, judge, name)
     errors = squared_errors(judge.data.dirty, judge.reference_basis)
     yield Score(CEILING, **judge.ranking(errors))
 
@@ -167,8 +165,7 @@ def score_estimators(
 ) -> Iterator[Score]:
     """Score copies of the user's estimators; an error is stored as the failure of a score."""
     for name, estimator in estimators.items():
-        call = partial(_score_of_copy, judge, name, estimator, match_rank)
-        yield attempt(name, call, Exception)
+        yield attempt(_score_of_copy, judge, name, estimator, match_rank, errors=Exception)
 
 
 def _score_of_copy(judge: Judge, name: str, estimator: Any, match_rank: bool) -> Score:
@@ -251,7 +248,7 @@ RANKED_BY = {OURS: OUR_DETECTOR, FOREST_FIRST: FOREST, FACTOR_FIRST: FACTOR}
 def real_methods(judge: Judge) -> Iterator[Score]:
     """Score RobustNMF and plain NMF, with and without detectors, and the samples they leave out."""
     for name in REAL_METHODS:
-        yield attempt(name, partial(_score_of_real, judge, name))
+        yield attempt(_score_of_real, judge, name)
 
 
 def _score_of_real(judge: Judge, name: str) -> Score:
@@ -286,9 +283,9 @@ def score_left_out(
     ``outlyingness`` (n_samples,) is that of the detector behind the method, if there is one.
     """
     bad = judge.data.bad
-    score = judge.basis(
+    return judge.basis(
         name, basis, lost=judge.lost(dropped),
         found=float(dropped[bad].mean()) if bad.any() else np.nan,
         best_described_error=judge.relative_error(judge.errors(basis), BEST_DESCRIBED),
+        auroc=np.nan if outlyingness is None else float(roc_auc_score(bad, outlyingness)),
     )  # fmt: skip
-    return score if outlyingness is None else replace(score, auroc=area(bad, outlyingness))
