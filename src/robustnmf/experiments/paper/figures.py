@@ -21,8 +21,6 @@ from robustnmf.experiments.paper._base import (
 from robustnmf.experiments.protocol import METHODS
 from robustnmf.experiments.trial import Task
 
-NOISE_LEVELS = (0.02, 0.04, 0.06, 0.08, 0.1)
-CLASS_COUNTS = tuple(range(2, 11))
 SHOWN_SAMPLES, SHOWN_COMPONENTS = 600, 20
 """Maximum number of samples of a class in Figure 7, and of components in Figure 9."""
 
@@ -93,11 +91,18 @@ class HyperparameterFigure(Figure):
 class SeriesFigure(Figure):
     """Scores of all methods against x, each at its best hyperparameter."""
 
+    subject: str
+    about: str  # what the means are over, and how hyperparameters are chosen
     x_label: str
+    values: Sequence[float]
+    quick_values: Sequence[float]
 
-    @abstractmethod
+    def __init__(self, number: int, dataset: str):
+        super().__init__(number, dataset, self.subject, f"Mean and standard deviation {self.about}")
+
     def x_values(self, scope: Scope) -> Sequence[float]:
-        """Return the values of x; a quick run has two."""
+        """Return the values of x."""
+        return self.quick_values if scope.quick else self.values
 
     @abstractmethod
     def tasks_at(self, scope: Scope, dataset: str, method: str, x: float) -> list[Task]:
@@ -125,17 +130,12 @@ class SeriesFigure(Figure):
 class NoiseFigure(SeriesFigure):
     """Scores against the noise level."""
 
-    x_label = "noise level c"
-
-    def __init__(self, number: int, dataset: str):
-        caption = (
-            "Mean and standard deviation over the starts, every method at the hyperparameter that "
-            "scores best at that level, by the labels."
-        )
-        super().__init__(number, dataset, "scores against the noise level", caption)
-
-    def x_values(self, scope: Scope) -> Sequence[float]:
-        return (NOISE_LEVELS[0], NOISE_LEVELS[-1]) if scope.quick else NOISE_LEVELS
+    subject, x_label = "scores against the noise level", "noise level c"
+    about = (
+        "over the starts, every method at the hyperparameter that scores best at that level, by "
+        "the labels."
+    )
+    values, quick_values = (0.02, 0.04, 0.06, 0.08, 0.1), (0.02, 0.1)
 
     def tasks_at(self, scope: Scope, dataset: str, method: str, x: float) -> list[Task]:
         return [scope.task(dataset, method, noise=x)]
@@ -144,18 +144,12 @@ class NoiseFigure(SeriesFigure):
 class ClassesFigure(SeriesFigure):
     """Scores against the number of clusters, on random subsets of the classes."""
 
-    x_label = "clusters"
-
-    def __init__(self, number: int, dataset: str):
-        caption = (
-            "Mean and standard deviation over random subsets of the classes, one start each; all "
-            "methods see the same subsets, each at the hyperparameter with the best mean, by the "
-            "labels."
-        )
-        super().__init__(number, dataset, "scores against the number of clusters", caption)
-
-    def x_values(self, scope: Scope) -> Sequence[int]:
-        return (2, 4) if scope.quick else CLASS_COUNTS
+    subject, x_label = "scores against the number of clusters", "clusters"
+    about = (
+        "over random subsets of the classes, one start each; all methods see the same subsets, "
+        "each at the hyperparameter with the best mean, by the labels."
+    )
+    values, quick_values = range(2, 11), (2, 4)
 
     def tasks_at(self, scope: Scope, dataset: str, method: str, x: float) -> list[Task]:
         draws = range(scope.protocol.starts)
