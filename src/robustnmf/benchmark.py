@@ -194,7 +194,7 @@ def run(
         "estimators": {name: repr(estimator) for name, estimator in estimators.items()},
         "scenarios": len(plan.scenarios),
         "groups": list(plan.groups),
-        "quick": plan.quick,
+        "quick": quick,
         "match_rank": match_rank,
         "seconds": round(time.perf_counter() - begin, 1),
         "fitted_on": machines,

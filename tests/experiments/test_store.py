@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 
 import robustnmf
-from robustnmf.experiments.database import PRESENTATION
+from robustnmf.experiments.database import PRESENTATION, StoreError
 from robustnmf.experiments.database import code_version as code_version_of
 from robustnmf.experiments.protocol import PROTOCOL
-from robustnmf.experiments.store import Store, StoreError
+from robustnmf.experiments.store import Store
 from robustnmf.experiments.trial import Scores, Task
 
 PACKAGE = Path(robustnmf.__file__).parent

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -73,16 +74,13 @@ def run_demo(options: argparse.Namespace) -> int:
     folder: Path = options.output
     check_output("--output", folder, [folder / "report.html"])
 
-    def progress(names: list[str]) -> Iterator[str]:
-        return iter(track(names, description="Fitting all methods", console=console))
-
     def show(header: tuple[str, ...], rows: list[tuple[str, ...]], explanation: str) -> None:
         console.print(_table(header, rows, right=header[1:]), explanation, sep="\n")
 
     figures, learned = fit_figures()
     found = [report.swimmer_cells(figures, method) for method in learned]
     show(report.SWIMMER_HEADER, found, report.SWIMMER_EXPLANATION)
-    demo = fit_all(progress)
+    demo = fit_all(partial(track, description="Fitting all methods", console=console))
     picture, page = report.write(demo, figures, learned, folder)
     show(report.HEADER, [report.cells(row) for row in demo.rows], report.EXPLANATION)
     for row in demo.rows:
@@ -225,7 +223,7 @@ def run_benchmark(options: argparse.Namespace) -> int:
         "code": store.code,
         "scenarios": len(benchmark.scenarios),
         "groups": list(benchmark.groups),
-        "quick": benchmark.quick,
+        "quick": options.quick,
         "seconds_of_this_run": round(time.perf_counter() - begin, 1),
         "fitted_on": store.machines(),
         **surroundings(options.device),

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -74,7 +74,7 @@ class Demo:
     spoiled: np.ndarray
 
 
-def run(progress: Callable[[list[str]], Iterator[str]] = iter) -> Demo:
+def run(progress: Callable[[list[str]], Iterable[str]] = iter) -> Demo:
     """Fit all methods to digits; ``progress`` iterates over the list of their names."""
     clean = load_digits().data
     spoiled, bad = spoil(clean, SHARE, KINDS, SHAPE, SEED)

@@ -15,11 +15,9 @@ from io import BytesIO
 import numpy as np
 
 from robustnmf.experiments import database
-from robustnmf.experiments.database import Database, StoreError, digest_of
+from robustnmf.experiments.database import Database, digest_of
 from robustnmf.experiments.protocol import ParameterValue
 from robustnmf.experiments.trial import Scores, Task
-
-__all__ = ["Store", "StoreError", "code_version", "task_key"]
 
 
 def code_version() -> str:

@@ -52,7 +52,8 @@ def clusters(
 
     def rule(rng: np.random.Generator) -> Table:
         count = len(shares)
-        labels = np.repeat(np.arange(count), _sizes(shares, samples))
+        edges = np.round(samples * np.cumsum(shares) / np.sum(shares)).astype(int)
+        labels = np.repeat(np.arange(count), np.diff(edges, prepend=0))
         if apart:
             profiles = np.kron(np.eye(count), 0.5 + rng.random((1, features // count)))
         else:
@@ -94,12 +95,6 @@ def few_samples(rng: np.random.Generator) -> Table:
     parts = rng.gamma(0.5, size=(3, 20))
     exact = rng.gamma(1.0, size=(FEW, 3)) @ parts
     return Table(exact * np.exp(0.1 * rng.standard_normal(exact.shape)), parts, 3)
-
-
-def _sizes(shares: Sequence[float], samples: int) -> np.ndarray:
-    """Return integers that are proportional to shares and sum to a number of samples."""
-    edges = np.round(samples * np.cumsum(shares) / np.sum(shares)).astype(int)
-    return np.diff(edges, prepend=0)
 
 
 SYNTHETIC = "synthetic"

@@ -39,8 +39,7 @@ def plan(
 ) -> Plan:
     """Plan a run on the tables at even or at odd positions; every eighth of them if quick."""
     names = real_tables.names_of(half, quick=quick, data_dir=data_dir)
-    scenarios = tuple(Scenario(name, *kind, SEED) for name in names for kind in kinds)
-    return Plan(scenarios, (GROUP,), quick=quick)
+    return Plan(tuple(Scenario(name, *kind, SEED) for name in names for kind in kinds), (GROUP,))
 
 
 def sample_outcomes(rows: Sequence[Row]) -> list[Outcome]:

@@ -113,11 +113,6 @@ Spoiler = Callable[[np.ndarray, np.ndarray, np.random.Generator], np.ndarray]
 """Returns bad samples for the rows (n_bad,) of a table (n_samples, n_features)."""
 
 
-def clean(X: np.ndarray, rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Return the samples as they are."""
-    return X[rows]
-
-
 def noise(X: np.ndarray, rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Return uniform noise up to the maximum of the table; 1.5 times that if it is rare."""
     factor = 1.5 if len(rows) < 0.2 * len(X) else 1.0
@@ -147,8 +142,8 @@ def saturated(X: np.ndarray, rows: np.ndarray, rng: np.random.Generator) -> np.n
 
 
 SPOILERS: dict[str, Spoiler] = {
-    "clean": clean, "noise": noise, "shuffled": shuffled, "swapped": swapped, "scaled": scaled,
-    "saturated": saturated,
+    "clean": lambda X, rows, rng: X[rows], "noise": noise, "shuffled": shuffled,
+    "swapped": swapped, "scaled": scaled, "saturated": saturated,
 }  # fmt: skip
 
 MAIN: tuple[Kind, ...] = (

@@ -33,7 +33,6 @@ class Plan:
     scenarios: tuple[Scenario, ...]
     groups: tuple[str, ...]
     missing: tuple[str, ...] = ()
-    quick: bool = False
 
     def groups_of(self, scenario: Scenario) -> tuple[str, ...]:
         """Return the groups of a scenario; detectors only run at the default rank of a table."""
@@ -95,8 +94,7 @@ def plan_scope(
         for name in available
         for scenario in scenarios(name, seed, levels, data_dir)
     )
-    methods = tuple(group for group in methods if grids or group != "grids")
-    return Plan(planned, methods, missing, quick)
+    return Plan(planned, tuple(g for g in methods if grids or g != "grids"), missing)
 
 
 def _chosen(

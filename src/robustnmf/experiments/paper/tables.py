@@ -207,14 +207,12 @@ class ScoresTable(Item):
 
 def marks(summary: ValueSummary, measure: str, largest_class: float, rank: int) -> tuple[str, ...]:
     """Return the names of the ``MARKS`` that apply."""
-    names = []
-    if summary.one_cluster_starts:
-        names.append("one")
-    if measure == "accuracy" and abs(summary.mean - largest_class) <= LARGEST_CLASS:
-        names.append("class")
-    if summary.collapsed_starts(rank):
-        names.append("few")
-    return tuple(names)
+    applies = {
+        "one": summary.one_cluster_starts > 0,
+        "class": measure == "accuracy" and abs(summary.mean - largest_class) <= LARGEST_CLASS,
+        "few": summary.collapsed_starts(rank) > 0,
+    }
+    return tuple(name for name, is_marked in applies.items() if is_marked)
 
 
 def largest_class(dataset: str, data_dir: DataDir = None) -> float:
