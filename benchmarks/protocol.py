@@ -23,6 +23,7 @@ from __future__ import annotations
 import csv
 import itertools
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -75,7 +76,7 @@ def measured(
     members = fit_points([(task, None)], X, int(y.max()) + 1, device=device)
     rows = []
     for codes, (init, starts) in itertools.product(CODES, KMEANS):
-        variant = protocol.but(codes=codes, kmeans_init=init, kmeans_starts=starts)
+        variant = replace(protocol, codes=codes, kmeans_init=init, kmeans_starts=starts)
         labels = Parallel(n_jobs=os.cpu_count())(
             delayed(cluster_codes)(m.codes, int(y.max()) + 1, variant, m.start) for m in members
         )

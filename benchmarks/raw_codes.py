@@ -12,6 +12,7 @@ those numbers come from. Needs the files (ROBUSTNMF_DATA).
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 from harness import parse
@@ -42,7 +43,7 @@ def main() -> None:
     for dataset in TABLES:
         share = 100 * largest_class(dataset)
         for method in METHOD_NAMES:
-            task = Task(dataset, method, PROTOCOL.noise, protocol=PROTOCOL.but(codes="raw"))
+            task = Task(dataset, method, PROTOCOL.noise, protocol=replace(PROTOCOL, codes="raw"))
             points = [(task, value) for value in task.parameter_values]
             scores = [s for part in run(points, jobs=os.cpu_count() or 1) for _, s in part]
             summary = best_on_grid(summarise(scores, "accuracy"), METHODS[method])

@@ -25,7 +25,7 @@ from robustnmf.experiments.trial import Scores, Task, fit_points, run
 from tests.oracles import paper
 from tests.problems import needs_cli
 
-SHORT = PROTOCOL.but(iterations=5, starts=2)
+SHORT = replace(PROTOCOL, iterations=5, starts=2)
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def test_trials_run_the_equations_of_the_paper():
     X, _ = task.table()
     start, end = (
         fit_points([(replace(task, protocol=p), 3.0)], X, 3)[0]
-        for p in (SHORT.but(iterations=0), SHORT)
+        for p in (replace(SHORT, iterations=0), SHORT)
     )
     base, representation, _ = paper.fwrnmf(X.T, start.components.T, start.codes.T, 3.0, 5)
     np.testing.assert_allclose(end.codes, representation.T, rtol=1e-9, atol=1e-12)
@@ -89,7 +89,7 @@ def test_scores_do_not_depend_on_the_batch():
 @pytest.mark.parametrize("noise_on", ["raw", "scaled"])
 def test_every_scaling_gives_a_table_for_nmf(scaling, noise_on):
     X = np.random.default_rng(0).normal(size=(40, 5)) * [1, 10, 100, 0, 1]
-    protocol = PROTOCOL.but(scaling=(("any", scaling),), noise_on=noise_on)
+    protocol = replace(PROTOCOL, scaling=(("any", scaling),), noise_on=noise_on)
     table = protocol.table("any", X, 0.05)
     assert np.isfinite(table).all()
     assert table.min() >= 0
@@ -152,7 +152,7 @@ def test_other_rows_of_the_store_change_nothing(small, tmp_path):
     store = Store(tmp_path / "trials.sqlite")
     run_plan = plan(["table2"], small)
     first = reproduce(run_plan, store)
-    more = replace(small, quick=False, protocol=SHORT.but(starts=3))
+    more = replace(small, quick=False, protocol=replace(SHORT, starts=3))
     reproduce(plan(["table2"], more), store)
     assert reproduce(run_plan, store) == first
 

@@ -45,9 +45,9 @@ def test_added_trials_are_found(tmp_path):
         replace(TASK, method="FWRNMF"),
         replace(TASK, noise=0.1),
         replace(TASK, subset=(2, 0)),
-        replace(TASK, protocol=PROTOCOL.but(iterations=7)),
-        replace(TASK, protocol=PROTOCOL.but(codes="raw")),
-        replace(TASK, protocol=PROTOCOL.but(scaling=(("wdbc", "raw"),))),
+        replace(TASK, protocol=replace(PROTOCOL, iterations=7)),
+        replace(TASK, protocol=replace(PROTOCOL, codes="raw")),
+        replace(TASK, protocol=replace(PROTOCOL, scaling=(("wdbc", "raw"),))),
     ],
 )
 def test_trials_of_another_specification_are_others(tmp_path, other):

@@ -50,7 +50,7 @@ HOSTILE = "</script><script>alert('x')</script>\"&"
 def reproduction(tmp_path_factory):
     """All tables and figures of a quick run, on fewer iterations."""
     folder = tmp_path_factory.mktemp("reproduction")
-    scope = replace(scope_of(quick=True), protocol=PROTOCOL.but(iterations=5, starts=2))
+    scope = replace(scope_of(quick=True), protocol=replace(PROTOCOL, iterations=5, starts=2))
     store = Store(folder / "trials.sqlite")
     wanted = plan(ITEMS, scope)
     outcomes = reproduce(wanted, store)

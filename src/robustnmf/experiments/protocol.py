@@ -8,8 +8,7 @@ distinguish scalings, ``benchmarks/scalings.py`` decides.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -112,10 +111,6 @@ class Protocol:
     def scaling_of(self, dataset: str) -> str:
         """Return the name of the scaling of a dataset."""
         return dict(self.scaling).get(dataset, "features")
-
-    def but(self, **changes: Any) -> Protocol:
-        """Return the same protocol with some settings changed."""
-        return replace(self, **changes)
 
 
 PROTOCOL = Protocol((

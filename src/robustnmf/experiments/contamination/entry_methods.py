@@ -54,9 +54,6 @@ ENTRY_METHODS: dict[str, Callable[[int], Any]] = {
 Entries are ranked by ``entry_weights(X)`` if they have it, and samples by ``score_samples(X)``.
 """
 
-NEED_COMPLETE = (SCIKIT,)
-"""Methods that do not support missing values."""
-
 CEILING = "plain NMF, told the bad entries"
 INNER_FIRST = "Tukey's inner fences as NaN, plain NMF"
 FENCES_FIRST = "Tukey's fences as NaN, plain NMF"
@@ -77,7 +74,7 @@ PENALTIES = (0.1, 0.3, 1.0, 3.0)
 def methods(judge: Judge, names: Iterable[str] = tuple(ENTRY_METHODS)) -> Iterator[Score]:
     """Score estimators with their defaults."""
     for name in names:
-        if not (judge.data.has_missing and name in NEED_COMPLETE):
+        if name != SCIKIT or not judge.data.has_missing:  # it does not support missing values
             yield _score_of_model(judge, name, ENTRY_METHODS[name](judge.data.rank))
 
 

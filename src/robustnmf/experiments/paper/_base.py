@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -22,7 +22,7 @@ STAND_INS = {"yale": "digits", "orl": "digits", "gtfd": "digits", "dimdata": "wd
 """Datasets that replace datasets with files in a quick run."""
 
 QUICK_DATASETS = ("balance", "wdbc", "digits")
-QUICK_PROTOCOL = PROTOCOL.but(starts=3)
+QUICK_PROTOCOL = replace(PROTOCOL, starts=3)
 
 
 @dataclass(frozen=True)
