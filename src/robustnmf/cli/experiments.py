@@ -54,8 +54,7 @@ DATASETS_EXAMPLES = """examples:
 def add_demo(commands: Commands) -> None:
     """Add the command and its options."""
     parser = commands.add_parser(
-        "demo",
-        help="figures with known components, and digits; a fifth of the samples corrupted",
+        "demo", help="figures with known components, and digits; a fifth of the samples corrupted"
     )
     _add_output(parser, "folder for the picture and the page (demo)", Path("demo"))
     parser.set_defaults(run=run_demo)
@@ -312,15 +311,10 @@ def _facts(name: str, data_dir: str | None) -> dict[str, str | int]:
     except DatasetError as error:
         here = f"unusable: {error}"
     return {
-        "name": name,
-        "samples": dataset.samples,
-        "features": dataset.features,
-        "classes": dataset.classes,
-        "largest class": share,
-        "licence": dataset.licence,
-        "source": dataset.source,
-        "here": here,
-    }
+        "name": name, "samples": dataset.samples, "features": dataset.features,
+        "classes": dataset.classes, "largest class": share, "licence": dataset.licence,
+        "source": dataset.source, "here": here,
+    }  # fmt: skip
 
 
 def _add_experiment(parser: argparse.ArgumentParser, folders: str, *, quick: str) -> None:

@@ -124,12 +124,7 @@ def best_of_grid(judge: Judge) -> Iterator[Score]:
         yield score_basis(judge, name, bases[value], value=value, seconds=seconds)
 
 
-GROUPS: Groups = {
-    "methods": methods,
-    "two_step": two_step,
-    "peers": peers,
-    "grids": best_of_grid,
-}
+GROUPS: Groups = {"methods": methods, "two_step": two_step, "peers": peers, "grids": best_of_grid}
 
 REAL_FIRST = (INNER_FIRST, FENCES_FIRST, CLIPPED_FIRST)
 REAL_RIVALS = (*REAL_FIRST, SPARSE, CAUCHY)
