@@ -169,7 +169,7 @@ class EncodingMixin(TransformerMixin):
         """
         source = self._checked(X)
         contributions = explain_rows(self, source.dense_rows())
-        return as_frame_if_configured(self, contributions, X, source.give_back)
+        return as_frame_if_configured(self, contributions, X, source.like)
 
     @available_if(_weighs_entries)
     def entry_weights(self, X: Any) -> np.ndarray:

@@ -31,10 +31,10 @@ def _streams(model: Any) -> bool:
 
 def _check_same_library(source: Source, components: Any) -> None:
     """Refuse a minibatch of another library or device than the previous ones."""
-    before = library_of(components)
-    if source.library != before:
+    given, before = library_of(source.X), library_of(components)
+    if given != before:
         raise TypeError(
-            f"X is an array of {source.library}, but earlier minibatches were arrays of {before}. "
+            f"X is an array of {given}, but earlier minibatches were arrays of {before}. "
             "Convert X: all minibatches need the same library and device."
         )
 

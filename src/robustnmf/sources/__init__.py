@@ -21,7 +21,6 @@ SOURCES: tuple[type[Source], ...] = (
 
 __all__ = [
     "SOURCES",
-    "ArraySource",
     "FileReader",
     "Source",
     "in_memory_engine",

@@ -21,11 +21,12 @@ from robustnmf.weightings import Weighting
 ARRAYS_OF_A_PASS = 4
 """Arrays of the size of a block that a pass needs for each member if it forms approximations."""
 
-LEAST, MOST = 1e-150, 1e150
-"""Bounds of the largest value of X, so that squares remain in the range of float64."""
+MOST, MOST_SINGLE = 1e150, 1e32
+"""Bounds of the largest value of X in float64 and float32; the lower ones are their reciprocals.
 
-LEAST_SINGLE, MOST_SINGLE = 1e-32, 1e32
-"""Bounds for float32: sums over many samples do not overflow, and small entries keep digits."""
+Squares remain in the range of float64. In float32, sums over many samples do not overflow, and
+small entries keep digits.
+"""
 
 KINDS = {"sparse": "sparse X", "missing": "X with missing values", "dense": "X"}
 
@@ -35,7 +36,7 @@ class Source(ABC):
 
     An estimator uses a source for everything that depends on the kind of X: ``checked`` reads or
     scans X and raises errors for invalid data, ``engine`` holds X for a fit, ``run`` computes a
-    method of a fitted estimator, and ``give_back`` returns results in the library of X.
+    method of a fitted estimator, and ``like`` returns arrays in the library of X.
     """
 
     in_memory: ClassVar[bool] = True
@@ -103,11 +104,6 @@ class Source(ABC):
         """Path of the file that X is read from, if any."""
         return None
 
-    @property
-    def library(self) -> str:
-        """Library of the arrays, and the device they are on."""
-        return "numpy"
-
     def run(
         self, model: Any, method: str, compute: Callable[[Self], Array], width: tuple[int, ...]
     ) -> Array:
@@ -137,12 +133,8 @@ class Source(ABC):
         )
 
     def like(self, array: Array) -> Array:
-        """Return an array of a fitted estimator in the library that computes with X."""
+        """Return an array in the library that computes with X."""
         return to_numpy(array)
-
-    def give_back(self, array: np.ndarray) -> Array:
-        """Return a NumPy result in the library of X."""
-        return array
 
     def _scanning(self, needs: PassNeeds, options: dict[str, Any]) -> dict[str, Any]:
         """Return the options of an engine that scans X itself and checks the result."""
@@ -213,9 +205,8 @@ def check_summary(
             "needs X >= 0. Clip small negative noise at zero, or shift every feature by its "
             "minimum."
         )
-    _check_range(summary.largest, name, summary.single, spec.loss.degree)
-    if scale is not None:
-        _check_units(summary.largest, name, summary.single, scale)
+    if summary.largest > 0:
+        _check_range(summary.largest, name, summary.single, spec.loss.degree, scale)
     if not spec.loss.takes_zeros and summary.least == 0:
         zeros = "zeros" if summary.zero is None else _first(summary.zero, "zero")
         raise ValueError(
@@ -233,9 +224,9 @@ def check_nonempty(shape: tuple[int, ...], name: str) -> None:
         )
 
 
-def check_number_dtype(dtype: object, kind: str, name: str) -> None:
+def check_number_dtype(dtype: np.dtype, name: str) -> None:
     """Raise an error for values that are not real numbers."""
-    if kind not in "fiub":
+    if dtype.kind not in "fiub":
         raise ValueError(f"X holds {dtype}, but {name} needs real numbers.")
 
 
@@ -245,39 +236,30 @@ def _first(values: Occurrences, what: str) -> str:
     return f"{values.times} {what}{plural}, first at [{values.row}, {values.column}]"
 
 
-def _bounds(single: bool) -> tuple[float, float]:
-    """Return the bounds of the largest value of X in float32, or in float64."""
-    return (LEAST_SINGLE, MOST_SINGLE) if single else (LEAST, MOST)
-
-
-def _check_range(largest: float, name: str, single: bool, degree: float) -> None:
+def _check_range(
+    largest: float, name: str, single: bool, degree: float, scale: float | None
+) -> None:
     """Raise an error for values outside the range of the dtype of the computation.
 
-    ``degree`` is the degree of the loss, which also raises the values to a power.
+    ``degree`` is the degree of the loss, which also raises the values to a power, and ``scale`` the
+    units of a fitted estimator.
     """
     power = max(2.0, abs(degree))
-    lowest, highest = LEAST ** (2 / power), MOST ** (2 / power)
-    least, most = _bounds(single)
-    least, most = max(lowest, least), min(highest, most)
-    if largest == 0 or least <= largest <= most:
-        return
-    inside = single and lowest <= largest <= highest
-    raises = "squares it" if power == 2 else f"raises it to the power {degree:g}"
-    how = "adds products with it in float32" if single else raises
-    raise ValueError(
-        f"the largest value of X is {largest:.3g}; {name} {how}, so it must lie between "
-        f"{least:g} and {most:g}. Divide X by {largest:.1g} first"
-        f"{', or give it as float64' if inside else ''}."
-    )
-
-
-def _check_units(largest: float, name: str, single: bool, scale: float) -> None:
-    """Raise an error for values out of range in the units of a fitted estimator."""
-    least, most = _bounds(single)
-    if largest == 0 or least * scale <= largest <= most * scale:
-        return
-    raise ValueError(
-        f"the largest value of X is {largest:.3g}, but this {name} was fitted on values of about "
-        f"{scale:.1g}; X must lie between {least:g} and {most:g} times these. Convert X to the "
-        "units of the fit, or fit another estimator on it."
-    )
+    most_double = MOST ** (2 / power)
+    most = min(MOST_SINGLE, most_double) if single else most_double
+    if not 1 / most <= largest <= most:
+        inside = single and 1 / most_double <= largest <= most_double
+        raises = "squares it" if power == 2 else f"raises it to the power {degree:g}"
+        how = "adds products with it in float32" if single else raises
+        raise ValueError(
+            f"the largest value of X is {largest:.3g}; {name} {how}, so it must lie between "
+            f"{1 / most:g} and {most:g}. Divide X by {largest:.1g} first"
+            f"{', or give it as float64' if inside else ''}."
+        )
+    most = MOST_SINGLE if single else MOST
+    if scale is not None and not scale / most <= largest <= scale * most:
+        raise ValueError(
+            f"the largest value of X is {largest:.3g}, but this {name} was fitted on values of "
+            f"about {scale:.1g}; X must lie between {1 / most:g} and {most:g} times these. Convert "
+            "X to the units of the fit, or fit another estimator on it."
+        )

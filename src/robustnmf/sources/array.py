@@ -181,10 +181,6 @@ class TensorSource(Source):
     def claims(cls, X: Any) -> bool:
         return is_foreign(X)
 
-    @property
-    def library(self) -> str:
-        return library_of(self.X)
-
     def checked(
         self, spec: ModelSpec, *, model: Any = None, dtype: Any = None, learning: bool = False
     ) -> Self:
@@ -232,9 +228,6 @@ class TensorSource(Source):
         return to_numpy(self.table)
 
     def like(self, array: Array) -> Array:
-        return on_device_of(self.X, array)
-
-    def give_back(self, array: np.ndarray) -> Array:
         return on_device_of(self.X, array)
 
 

@@ -82,7 +82,7 @@ class DaskSource(Source):
             raise ValueError(
                 f"{self.name} expects 2D data, but X is a Dask array of shape {X.shape}."
             )
-        check_number_dtype(X.dtype, X.dtype.kind, self.name)
+        check_number_dtype(X.dtype, self.name)
         if np.isnan(X.shape).any():
             raise ValueError(
                 f"the chunks of X have unknown sizes ({X.shape}). Call X.compute_chunk_sizes() "

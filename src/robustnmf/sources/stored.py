@@ -71,7 +71,7 @@ class StoredSource(Source):
         self, spec: ModelSpec, *, model: Any = None, dtype: Any = None, learning: bool = False
     ) -> Self:
         check_nonempty(self.shape, self.name)
-        check_number_dtype(self.reader.dtype, self.reader.dtype.kind, self.name)
+        check_number_dtype(self.reader.dtype, self.name)
         self.spec, self.read_dtype = spec, dtype
         self.dtype = dtype or self.reader.dtype
         if model is not None:
