@@ -7,6 +7,7 @@ content is verified with a digest.
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import json
 import math
@@ -18,8 +19,9 @@ import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import fields
+from io import FileIO
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import IO, Any
 
 import numpy as np
 
@@ -48,30 +50,21 @@ class Broken(ValueError):
     """Raised for a file that is not an archive, or was changed since it was written."""
 
 
-class SupportsReadInto(Protocol):
-    """A binary file that reads into a given buffer."""
-
-    def readinto(self, buffer: memoryview, /) -> int | None:
-        """Read at most as many bytes as the buffer has; return the number of bytes."""
-
-
 def write(path: Path, arrays: dict[str, np.ndarray], record: dict[str, Any]) -> None:
     """Write arrays and a JSON text to ``path``; an existing file is replaced as a whole."""
     arrays = {name: np.asarray(array, order="C") for name, array in arrays.items()}
     text = json.dumps(record, default=float)
-    savez: Any = np.savez  # its type hints do not accept names of arrays from a dict
+    entries: dict[str, Any] = {TEXT: text, DIGEST: _digest(arrays, text), **arrays}
     with whole_file(path, stream=True) as file:
-        entries = {TEXT: np.array(text), DIGEST: np.array(_digest(arrays, text))}
-        savez(file, **entries, **arrays)
+        np.savez(file, **entries)
 
 
 @contextmanager
 def whole_file(path: Path, *, stream: bool = False) -> Iterator[IO[bytes]]:
-    """Open a file for atomic replacement: it is written next to its target and then renamed.
+    """Open a file that is written next to its target and then renamed (:func:`path_beside`).
 
-    It has the permissions of the target, or of any new file; if ``path`` is a link, the file that
-    it points to is replaced. FIFOs, devices and open descriptors (``/dev/stdout``) are never
-    replaced: with ``stream`` bytes are written directly to them, otherwise an error is raised.
+    FIFOs, devices and open descriptors (``/dev/stdout``) are never replaced: with ``stream`` bytes
+    are written directly to them, otherwise an error is raised.
     """
     if stream and is_stream(path):
         with open(path, "ab") as device:  # appends to a file that a descriptor was redirected to
@@ -89,9 +82,9 @@ def whole_file(path: Path, *, stream: bool = False) -> Iterator[IO[bytes]]:
 def path_beside(path: Path) -> Iterator[Path]:
     """Yield the path of an empty file in the folder of the target, which it replaces at the end.
 
-    It has the permissions of the target, or of any new file. After an error it is deleted; if the
-    process is killed, the next one that writes to the same target deletes it, unless it is locked.
-    FIFOs, devices and open descriptors raise an error.
+    It has the permissions of the target, or of any new file; if ``path`` is a link, its target is
+    replaced. After an error it is deleted; if the process is killed, the next one that writes to
+    the same target deletes it, unless it is locked.
     """
     if is_stream(path):
         raise ValueError(f"{path} is a FIFO or a device; give the path of a regular file.")
@@ -114,11 +107,8 @@ def path_beside(path: Path) -> Iterator[Path]:
 def delete_leftovers(path: Path) -> None:
     """Delete unfinished files for a target that killed processes have left."""
     target = path.resolve()
-    name = re.compile(rf"\.{re.escape(target.name)}\.[a-z0-9_]{{8}}{re.escape(TEMPORARY)}")
-    left_behind: list[Path] = []
-    with suppress(OSError):  # the folder may not be readable
-        left_behind = [item for item in target.parent.iterdir() if name.fullmatch(item.name)]
-    for left in left_behind:
+    names = f".{glob.escape(target.name)}.{'[a-z0-9_]' * 8}{TEMPORARY}"  # as mkstemp makes them
+    for left in list(target.parent.glob(names)):
         with suppress(OSError):  # another process may be writing to it
             with open(left, "rb") as file:
                 _lock(file)
@@ -154,7 +144,7 @@ def _is_descriptor(path: Path) -> bool:
     return False
 
 
-def read_full(file: SupportsReadInto, memory: memoryview) -> bool:
+def read_full(file: FileIO, memory: memoryview) -> bool:
     """Read from a file until memory is full; return False if the file ends first."""
     rest = memory.cast("B")
     while rest:
@@ -202,22 +192,16 @@ def _read_entries(file: zipfile.ZipFile, size: int) -> dict[str, np.ndarray]:
         raise Broken("it is compressed")
     if sum(entry.file_size for entry in entries) > size:
         raise Broken("its entries are larger than the file")
-    return {
-        entry.filename.removesuffix(".npy"): _read_array(file.open(entry), entry.file_size)
-        for entry in entries
-    }
+    return {entry.filename.removesuffix(".npy"): _read_array(file.open(entry)) for entry in entries}
 
 
-def _read_array(file: IO[bytes], size: int) -> np.ndarray:
-    """Read an entry of ``size`` bytes; compare it with its header before memory is allocated."""
+def _read_array(file: IO[bytes]) -> np.ndarray:
+    """Read an entry; its content is compared with its header before the array is made."""
     shape, is_fortran, dtype = read_npy_header(file)
-    if dtype.kind not in KINDS or dtype.hasobject:
+    if dtype.kind not in KINDS:
         raise Broken(f"an array contains {dtype}")
-    count = math.prod(map(int, shape))
-    if count * dtype.itemsize > size:
-        raise Broken("an array is larger than its entry")
     content = file.read()
-    if len(content) != count * dtype.itemsize:
+    if len(content) != math.prod(map(int, shape)) * dtype.itemsize:
         raise Broken("an array is shorter or longer than stated in its header")
     order: Any = "F" if is_fortran else "C"
     return np.frombuffer(content, dtype).reshape(shape, order=order).copy(order="K")
@@ -239,8 +223,7 @@ def _digest(arrays: dict[str, np.ndarray], text: str) -> str:
     for name in sorted(arrays):
         array = np.asarray(arrays[name], order="C")
         digest.update(f"{name} {array.dtype.str} {array.shape}".encode())
-        is_buffer = array.size and array.ndim and array.dtype.kind != "U"
-        digest.update(array.data.cast("B") if is_buffer else array.tobytes())
+        digest.update(array.reshape(-1).view(np.uint8).data)
     return digest.hexdigest()
 
 
