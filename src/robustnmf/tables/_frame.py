@@ -8,9 +8,10 @@ from __future__ import annotations
 import re
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import ExitStack, suppress
-from functools import cache, partial
+from functools import cache
+from itertools import chain
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -29,6 +30,7 @@ from robustnmf.tables._table import (
 
 if TYPE_CHECKING:
     import pandas
+    import pyarrow
     from pyarrow.parquet import ParquetFile
 
 DECIMALS = {".": "point", ",": "comma"}
@@ -85,37 +87,35 @@ def rows_of_block(n_columns: int) -> int:
 def table_from_frames(
     frames: Iterable[pandas.DataFrame],
     id_column: int | None,
-    ids_of: Callable[[pandas.DataFrame], list[str]] | None,
     notes: list[str],
     decimal: str,
     options: ReadOptions,
     *,
     is_large: bool,
+    is_indexed: bool = False,
 ) -> Table:
     """Return the columns of numbers as a table; its notes describe what was used as data.
 
     There is one frame, or blocks of rows if the table ``is_large``. The first one decides which
     columns hold numbers, and by which decimal mark. Unless that is an option, columns whose numbers
-    have the other one are read by it. ``ids_of`` returns the names of the samples of a frame, if
-    they have names; the column at ``id_column`` holds them, if that is given.
+    have the other one are read by it. Samples are named by the column at ``id_column``, or by the
+    index if the table ``is_indexed``; else they are numbered.
     """
     remaining = iter(frames)
     first = next(remaining)
     color_column = None if options.color_by is None else find_column(first, options.color_by)
     is_fixed = options.decimal is not None
     columns, left_out = _number_columns(first, (id_column, color_column), decimal, fixed=is_fixed)
-    names = [column.name for column in columns]
+    is_named = is_indexed or id_column is not None
     notes = [
         *notes,
-        *_column_notes(first, id_column, color_column, is_named=ids_of is not None),
+        *_column_notes(first, id_column, color_column, is_named=is_named),
         *_number_notes(columns, decimal),
     ]
     n_texts = np.array([column.n_texts for column in columns], dtype=np.int64)
-    ids = None if ids_of is None else ids_of(first)
+    ids = _sample_names(first, id_column) if is_named else []
     color_blocks = [] if color_column is None else [first.iloc[:, color_column]]
-    rows = np.empty((len(first), 0))
-    if columns:
-        rows = np.column_stack([column.numbers for column in columns])
+    rows = np.column_stack([np.empty((len(first), 0)), *(column.numbers for column in columns)])
     data: np.ndarray | StoredRows = rows
     if is_large and columns:
         # The file has no name: it is gone with the process, however that ends.
@@ -127,8 +127,8 @@ def table_from_frames(
                 rows, n_new = _convert(block, columns)
                 rows.tofile(file)
                 n_rows, n_texts = n_rows + len(rows), n_texts + n_new
-                if ids is not None and ids_of is not None:
-                    ids += ids_of(block)
+                if is_named:
+                    ids += _sample_names(block, id_column)
                 if color_column is not None:
                     color_blocks.append(block.iloc[:, color_column])
             stack.pop_all()  # the reader closes the file
@@ -138,16 +138,24 @@ def table_from_frames(
             f"block; the first {len(first)} rows decided which columns hold numbers"
         )
     n_samples, n_features = data.shape
+    names = [column.name for column in columns]
     made_missing: Counter[str] = Counter()
     for name, count in zip(names, n_texts.tolist(), strict=True):
         if count:
             made_missing[name] += count
     return Table(
-        data, NumberedNames(range(n_samples)) if ids is None else ids, names,
+        data, ids if is_named else NumberedNames(range(n_samples)), names,
         [f"{n_samples} samples, {n_features} features", *notes], left_out=left_out,
         made_missing=made_missing,
         colors=_colors(color_blocks, decimal) if color_blocks else None,
     )  # fmt: skip
+
+
+def _sample_names(frame: pandas.DataFrame, id_column: int | None) -> list[str]:
+    """Return the names of samples that a column holds, or the index."""
+    if id_column is not None:
+        return [str(value) for value in frame.iloc[:, id_column]]
+    return ["/".join(map(str, i)) if isinstance(i, tuple) else str(i) for i in frame.index]
 
 
 def _column_notes(
@@ -206,19 +214,17 @@ def find_id_column(frame: pandas.DataFrame, id_column: str | None, decimal: str)
 
     That is ``id_column``, or else the first column, if its header or its texts look like names.
     """
-    columns = list(frame.columns)
     if id_column is not None:
         return find_column(frame, id_column)
-    if not columns:
+    if not frame.shape[1]:
         return None
     first = frame.iloc[:, 0]
-    if columns[0].strip().lower() in ID_NAMES:
+    if frame.columns[0].strip().lower() in ID_NAMES:
         return 0
     if not len(first) or not _holds_objects(first):
         return None
     n_numbers = sum(is_number(str(value), decimal) for value in first)
-    is_names = n_numbers <= MIN_NUMBER_SHARE * len(first) and first.is_unique
-    return 0 if is_names else None
+    return 0 if n_numbers <= MIN_NUMBER_SHARE * len(first) and first.is_unique else None
 
 
 def find_column(frame: pandas.DataFrame, name: str) -> int:
@@ -346,23 +352,17 @@ def read_parquet(file: Path, options: ReadOptions) -> Table:
     with opened as source:  # a buffer would keep the whole file
         n_rows, n_columns = source.metadata.num_rows, source.metadata.num_columns
         is_large = needs_blocks(8 * n_rows * n_columns) and not options.transpose
-        frame = next(_read_parquet_blocks(source)) if is_large else source.read().to_pandas()
-        frame.columns = [str(name) for name in frame.columns]
+        frames = _read_parquet_blocks(source) if is_large else iter([_to_pandas(source.read())])
+        frame = next(frames)
         decimal = options.decimal or detect_decimal(distinct_texts(frame), ",")[0]
-        id_column: int | None = None
-        ids_of: Callable[[pandas.DataFrame], list[str]] | None = None
-        notes: list[str] = []
         index = frame.index
-        if not isinstance(index, pandas.RangeIndex) or index.name is not None or index.start != 0:
-            ids_of, notes = _index_names, ["samples are named by the index"]
-        else:
-            id_column = find_id_column(frame, options.id_column, decimal)
-            if id_column is not None:
-                ids_of = partial(_column_names, column=id_column)
-        frames = _read_parquet_blocks(source) if is_large else [frame]
+        is_plain = isinstance(index, pandas.RangeIndex) and index.name is None and index.start == 0
+        id_column = find_id_column(frame, options.id_column, decimal) if is_plain else None
         return table_from_frames(
-            frames, id_column, ids_of, notes, decimal, options, is_large=is_large
-        )
+            chain([frame], frames), id_column,
+            [] if is_plain else ["samples are named by the index"], decimal, options,
+            is_large=is_large, is_indexed=not is_plain,
+        )  # fmt: skip
 
 
 def _read_parquet_blocks(source: ParquetFile) -> Iterator[pandas.DataFrame]:
@@ -371,21 +371,16 @@ def _read_parquet_blocks(source: ParquetFile) -> Iterator[pandas.DataFrame]:
 
     step = rows_of_block(source.metadata.num_columns)
     for batch in source.iter_batches(batch_size=step):
-        frame = pyarrow.Table.from_batches([batch]).to_pandas()
-        frame.columns = [str(name) for name in frame.columns]
-        yield frame
-    frame = batch = None  # so that their memory is released, too
+        yield _to_pandas(batch)
+    batch = None  # so that its memory is released, too
     pyarrow.default_memory_pool().release_unused()
 
 
-def _index_names(frame: pandas.DataFrame) -> list[str]:
-    """Return the names of samples that the index holds."""
-    return ["/".join(map(str, i)) if isinstance(i, tuple) else str(i) for i in frame.index]
-
-
-def _column_names(frame: pandas.DataFrame, column: int) -> list[str]:
-    """Return the names of samples that a column holds."""
-    return [str(value) for value in frame.iloc[:, column]]
+def _to_pandas(rows: pyarrow.Table | pyarrow.RecordBatch) -> pandas.DataFrame:
+    """Return rows as a data frame whose columns have texts as names."""
+    frame = rows.to_pandas()
+    frame.columns = [str(name) for name in frame.columns]
+    return frame
 
 
 def detect_decimal(cells: Iterable[str], separator: str) -> tuple[str, bool]:

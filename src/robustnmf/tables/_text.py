@@ -11,12 +11,9 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from itertools import chain, islice, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from robustnmf.tables._frame import (
     DECIMALS,
@@ -86,12 +83,16 @@ def read_text(file: Path, options: ReadOptions, *, default: str) -> Table:
     }  # fmt: skip
     try:
         named = _names_columns(first, decimal) if options.header is None else options.header
-        notes = [] if named and _has_text(first, decimal) else [_header_note(named)]
+        notes = []
         if named:
+            if not _has_text(first, decimal):
+                which = "the first line, numbers that increase,"
+                notes.append(f"{which} names the features (else: --no-header)")
             names = _column_names(first, len(second), second[-1] if second else "", file)
             unique, _ = make_unique(names)  # as pandas needs them
             csv_options |= {"header": 0, "names": list(unique), "index_col": False}
         else:
+            notes.append("the first line is data, as it holds numbers (else: --header)")
             csv_options |= {"header": None}
         step = rows_of_block(len(first))
         part = {"nrows": step} if is_large else {}
@@ -115,7 +116,6 @@ def read_text(file: Path, options: ReadOptions, *, default: str) -> Table:
         }  # fmt: skip
         notes += _format_notes(text_format, default)
         id_column = find_id_column(frame, options.id_column, decimal)
-        ids_of = None if id_column is None else partial(_names_in, column=id_column)
         frames: Iterable[pandas.DataFrame] = [frame]
         if is_large:
             frames = _read_blocks(file, csv_options, step, list(frame.columns), id_column)
@@ -126,9 +126,7 @@ def read_text(file: Path, options: ReadOptions, *, default: str) -> Table:
             frames = [_without_empty_rows(frame, id_column)]
             n_empty = len(frame) - len(frames[0])
             notes += [f"{n_empty} empty rows were left out"] if n_empty else []
-        table = table_from_frames(
-            frames, id_column, ids_of, notes, decimal, options, is_large=is_large
-        )
+        table = table_from_frames(frames, id_column, notes, decimal, options, is_large=is_large)
     except pandas.errors.ParserError as error:
         reason = " ".join(str(error).split())
         raise ValueError(f"{file} is not a table that can be read ({reason}).") from error
@@ -153,16 +151,9 @@ def _without_empty_rows(frame: pandas.DataFrame, id_column: int) -> pandas.DataF
 
     Where samples have no names they are numbered by their rows, and none is left out.
     """
-    is_empty = np.array([not name for name in _names_in(frame, id_column)], dtype=bool)
-    if is_empty.any():
-        values = frame[is_empty]
-        is_empty[is_empty] = (values.isna() | (values == "")).all(axis=1).to_numpy()
-    return frame[~is_empty] if is_empty.any() else frame
-
-
-def _names_in(frame: pandas.DataFrame, column: int) -> list[str]:
-    """Return the names of samples that a column holds; missing ones are empty."""
-    return list(frame.iloc[:, column].fillna(""))
+    unnamed = frame[frame.iloc[:, id_column] == ""]
+    is_empty = (unnamed.isna() | (unnamed == "")).all(axis=1)
+    return frame.drop(unnamed.index[is_empty]) if is_empty.any() else frame
 
 
 def _find_separator(lines: list[str], separator: str | None, default: str) -> tuple[int, str]:
@@ -242,13 +233,6 @@ def _column_names(first: list[str], width: int, last: str, file: Path) -> list[s
             "before the names of the columns, or begin them with #."
         )
     return names
-
-
-def _header_note(named: bool) -> str:
-    """Say in words whether the first line names the columns, with the option that changes it."""
-    if named:
-        return "the first line, numbers that increase, names the features (else: --no-header)"
-    return "the first line is data, as it holds numbers (else: --header)"
 
 
 def _format_notes(text_format: dict[str, str], default: str) -> list[str]:
