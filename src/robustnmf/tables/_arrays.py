@@ -125,7 +125,7 @@ def read_matrix_market(file: Path, options: ReadOptions) -> Table:
     if scipy.sparse.issparse(array):
         table = numbered_table(scipy.sparse.csr_array(array), "a sparse array")
     else:
-        table = numbered_table(np.asarray(array), "an array")
+        table = numbered_table(array, "an array")
     if genes_file is None or cells_file is None:
         if options.transpose:
             return turn(table)
@@ -144,13 +144,11 @@ def read_matrix_market(file: Path, options: ReadOptions) -> Table:
     table = replace(table, ids=names[0], features=names[1], named=True)
     table.notes[1:] = [f"names from {genes_file.name}, {cells_file.name}"]
     table = replace(turn(table) if is_turned else table, of_cells=is_turned == is_genes_by_cells)
-    if not is_turned:
-        return table
-    if options.transpose is None:
-        note = (
-            "the file is genes x cells and was transposed: cells are samples (else: --no-transpose)"
+    if is_turned and options.transpose is None:
+        table.notes[-1] = (
+            "the file is genes x cells and was transposed: cells are samples (else: "
+            f"--no-transpose); {len(cells)} samples, {len(genes)} features"
         )
-        table.notes[-1] = f"{note}; {table.data.shape[0]} samples, {table.data.shape[1]} features"
     return table
 
 

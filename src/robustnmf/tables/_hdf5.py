@@ -25,7 +25,6 @@ from robustnmf.tables._table import (
 if TYPE_CHECKING:
     import h5py
 
-SPARSE_CLASSES = {"csr": scipy.sparse.csr_array, "csc": scipy.sparse.csc_array}
 CHUNK = 2**17
 """Stored entries that are read, and converted to floats, at a time."""
 
@@ -144,7 +143,8 @@ def read_sparse(group: Any) -> scipy.sparse.csr_array:
     fits = max(*shape, len(data)) < 2**31
     index = np.dtype(np.int32 if fits and group["indices"].dtype.itemsize <= 4 else np.int64)
     indices, indptr = (_read_as(group[name], index) for name in ("indices", "indptr"))
-    return checked_csr(SPARSE_CLASSES[kind]((data, indices, indptr), shape=shape))
+    array = scipy.sparse.csr_array if kind == "csr" else scipy.sparse.csc_array
+    return checked_csr(array((data, indices, indptr), shape=shape))
 
 
 def _read_as(dataset: Any, dtype: np.dtype) -> np.ndarray:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple, TypeAlias, overload
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import scipy.sparse
@@ -53,10 +53,6 @@ class StoredRows(RowReader):
     def take(self, places: Iterable[int]) -> np.ndarray:
         return self._features(partial(self.reader.take, places))
 
-    def divided(self, scale: np.ndarray) -> StoredRows:
-        """Return the same rows with features divided by the scale (features,)."""
-        return StoredRows(self.reader, scale, self.columns)
-
     def choose(self, columns: Sequence[int] | np.ndarray) -> StoredRows:
         """Return the same rows with some of the features, in this order."""
         positions = np.asarray(columns, dtype=np.intp)
@@ -96,19 +92,12 @@ class NumberedNames(Sequence[str]):
     def __len__(self) -> int:
         return len(self.numbers)
 
-    @overload
-    def __getitem__(self, index: int) -> str: ...
-    @overload
-    def __getitem__(self, index: slice) -> NumberedNames: ...
-    def __getitem__(self, index: int | slice) -> str | NumberedNames:
-        if isinstance(index, slice):
-            return NumberedNames(self.numbers[index])
-        return str(self.numbers[index])
+    def __getitem__(self, index: Any) -> Any:
+        numbers = self.numbers[index]
+        return NumberedNames(numbers) if isinstance(numbers, range) else str(numbers)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and list(self) == list(other)
-
-    __hash__ = None  # type: ignore[assignment]
 
 
 class Words(NamedTuple):
@@ -420,25 +409,23 @@ def feature_scales(data: np.ndarray | scipy.sparse.csr_array, kind: str) -> np.n
 def divide(data: Data, scale: np.ndarray) -> Data:
     """Divide the features of a table by their scales; arrays of floats are changed in place."""
     if isinstance(data, StoredRows):
-        return data.divided(scale)
-    if not isinstance(data, np.ndarray):
-        if data.dtype.kind != "f":
-            data = data.astype(np.float64)
-        data.data /= scale[data.indices].astype(data.dtype)
-        return data
-    if data.dtype.kind != "f" or not data.flags.writeable:
-        return data / scale
-    data /= scale
+        return StoredRows(data.reader, scale, data.columns)
+    if isinstance(data, np.ndarray):
+        is_in_place = data.dtype.kind == "f" and data.flags.writeable
+        return np.divide(data, scale, out=data if is_in_place else None)
+    if data.dtype.kind != "f":
+        data = data.astype(np.float64)
+    data.data /= scale[data.indices].astype(data.dtype)
     return data
 
 
 def _interquartile_range(values: np.ndarray) -> float:
     """Return the interquartile range; of features that are mostly constant the typical value."""
     low, high = np.quantile(values, [0.25, 0.75])
-    positive = values[values > 0]
     if high > low:
-        return float(high - low)
-    return float(np.median(positive)) if len(positive) else 0.0
+        return high - low
+    positive = values[values > 0]
+    return np.median(positive) if len(positive) else 0.0
 
 
 KINDS: dict[str, Callable[[np.ndarray], float]] = {
