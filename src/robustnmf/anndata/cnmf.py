@@ -45,14 +45,11 @@ def read_cnmf(folder: str | Path, name: str) -> AnnData:
     columns = tpm.var_names.get_indexer(chosen.var_names)
     if (columns < 0).any() or not chosen.obs_names.equals(tpm.obs_names):
         raise ValueError(f"{paths[0].name} and {paths[1].name} have different cells or genes.")
-    place = scipy.sparse.csr_array(
-        (np.ones(len(columns)), (np.arange(len(columns)), columns)),
-        shape=(len(columns), tpm.n_vars),
+    counts = scipy.sparse.csr_array(chosen.X, dtype=np.float64)
+    values = scipy.sparse.csr_matrix(
+        (counts.data, columns[counts.indices], counts.indptr), shape=tpm.shape
     )
-    values = scipy.sparse.csr_matrix(scipy.sparse.csr_array(chosen.X) @ place)
-    mask = np.zeros(tpm.n_vars, dtype=bool)
-    mask[columns] = True
-    var = tpm.var.assign(highly_variable=mask)
+    var = tpm.var.assign(highly_variable=tpm.var_names.isin(chosen.var_names))
     return anndata.AnnData(values, obs=chosen.obs, var=var, layers={"tpm": tpm.X})
 
 

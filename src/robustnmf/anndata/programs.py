@@ -268,23 +268,19 @@ class Programs:
         codes = codes.astype(np.float64) * totals  # of spectra that sum to one
         importances = to_numpy(model.sample_importances_).astype(np.float64)
         weights = importances / importances.max()
-        order = np.argsort(-(weights @ rows_to_one(codes)), kind="stable")
-        codes, spectra = codes[:, order], (spectra / totals[:, None])[order]
-        means, variances = mean_and_variance(tpm, weights)
         shares = rows_to_one(codes)
-        in_tpm = spectra_of(tpm, shares, weights)
+        order = np.argsort(-(weights @ shares), kind="stable")
+        codes, shares, spectra = codes[:, order], shares[:, order], spectra[order]
+        spectra /= totals[order][:, None]
+        means, variances = mean_and_variance(tpm, weights)
+        weighted = shares * weights[:, None]
+        in_tpm = nonnegative_least_squares(np.asarray(tpm.T @ weighted), weighted.T @ shares).T
         scores, p_values = _z_scores(tpm, codes, weights, means, variances)
         deviations = np.sqrt(np.where(variances[mask] > 0, variances[mask], 1.0))
         basis = in_tpm[:, mask] / deviations
         chosen = tpm[:, mask] @ (basis / deviations).T
         raw_usages = nonnegative_least_squares(np.asarray(chosen), basis @ basis.T)
         return cls(spectra, rows_to_one(raw_usages), raw_usages, in_tpm, scores, p_values, order)
-
-
-def spectra_of(tpm: Any, usages: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return nonnegative spectra (k, genes) whose mixtures by usages (cells, k) are nearest."""
-    weighted = usages * weights[:, None]
-    return nonnegative_least_squares(np.asarray(tpm.T @ weighted), weighted.T @ usages).T
 
 
 def rows_to_one(usages: np.ndarray) -> np.ndarray:
@@ -299,12 +295,12 @@ def marker_table(programs: Programs, names: np.ndarray, key: str) -> dict[str, A
     best = np.argsort(-programs.scores, axis=1, kind="stable")[:, :MARKERS]
     others = (programs.tpm.sum(axis=0) - programs.tpm) / max(k - 1, 1)
     columns = {
+        "names": np.broadcast_to(names.astype(object), programs.scores.shape),
         "scores": programs.scores,
         "logfoldchanges": np.log2((programs.tpm + 1) / (others + 1)),
         "pvals": programs.p_values,
         "pvals_adj": np.stack([stats.false_discovery_control(row) for row in programs.p_values]),
     }
-    names_of = {"names": np.broadcast_to(names.astype(object), programs.scores.shape)}
 
     def best_rows(rows: np.ndarray) -> np.ndarray:
         dtype = [(str(program), rows.dtype) for program in range(1, k + 1)]
@@ -313,7 +309,7 @@ def marker_table(programs: Programs, names: np.ndarray, key: str) -> dict[str, A
 
     return {
         "params": {"groupby": key, "reference": "rest", "method": "ols", "use_raw": False},
-        **{column: best_rows(rows) for column, rows in (names_of | columns).items()},
+        **{column: best_rows(rows) for column, rows in columns.items()},
     }
 
 

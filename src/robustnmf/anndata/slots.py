@@ -25,14 +25,12 @@ def check_object(adata: AnnData, copy: bool) -> None:
     """Raise an error unless adata is an AnnData object that results can be written to."""
     if not all(hasattr(adata, name) for name in SLOTS):
         raise TypeError(f"adata is a {type(adata).__name__}; an AnnData object is needed.")
-    if not getattr(adata, "isbacked", False):
-        return
-    if copy:
+    if copy and adata.isbacked:
         raise ValueError(
             "copy=True needs an object in memory, but this one is backed by a file. Use "
             "adata.to_memory(), or copy=False, which leaves the file as it is until it is written."
         )
-    if getattr(adata, "is_view", False):
+    if adata.isbacked and adata.is_view:
         raise ValueError(
             "adata is a view of an object that is backed by a file, and has no place for results. "
             "Use adata.to_memory()."
