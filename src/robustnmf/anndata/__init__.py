@@ -7,11 +7,5 @@ from robustnmf.anndata.single import nmf
 from robustnmf.anndata.slots import result_slots
 
 __all__ = [
-    "consensus",
-    "is_anndata_file",
-    "nmf",
-    "read_cnmf",
-    "result_slots",
-    "write_cnmf",
-    "write_h5ad",
-]
+    "consensus", "is_anndata_file", "nmf", "read_cnmf", "result_slots", "write_cnmf", "write_h5ad",
+]  # fmt: skip

@@ -238,9 +238,7 @@ def variable_genes(tpm: Any, count: int) -> np.ndarray:
     base = np.median(fano[usual]) if usual.any() else np.nanmedian(fano)
     ratio = fano / (noise**2 * means + base)
     chosen = np.argsort(np.where(seen, -ratio, np.inf), kind="stable")[: min(count, seen.sum())]
-    mask = np.zeros(len(means), dtype=bool)
-    mask[chosen] = True
-    return mask
+    return np.isin(np.arange(len(means)), chosen)
 
 
 @dataclass(frozen=True)

@@ -10,25 +10,14 @@ from robustnmf.sources.dask import DaskSource
 from robustnmf.sources.stored import FileReader, StoredSource, npy_reader, reader_of
 
 SOURCES: tuple[type[Source], ...] = (
-    DaskSource,
-    TensorSource,
-    SparseSource,
-    StoredSource,
-    ArrowSource,
-    ArraySource,
-)
+    DaskSource, TensorSource, SparseSource, StoredSource, ArrowSource, ArraySource,
+)  # fmt: skip
 """Sources in the order in which they are tried; the last one accepts everything else."""
 
 __all__ = [
-    "SOURCES",
-    "FileReader",
-    "Source",
-    "in_memory_engine",
-    "library_of",
-    "npy_reader",
-    "reader_of",
+    "SOURCES", "FileReader", "Source", "in_memory_engine", "library_of", "npy_reader", "reader_of",
     "source_for",
-]
+]  # fmt: skip
 
 
 def source_for(X: Any, name: str) -> Source:

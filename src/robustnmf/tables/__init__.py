@@ -37,23 +37,10 @@ from robustnmf.tables._table import (
 from robustnmf.tables._text import OPENERS, read_text
 
 __all__ = [
-    "ReadOptions",
-    "StoredRows",
-    "Table",
-    "axis_names",
-    "count_missing",
-    "divide",
-    "draw_rows",
-    "is_number",
-    "join_first",
-    "read_sparse",
-    "read_table",
-    "scale_features",
-    "take_rows",
-    "to_number",
-    "value_places",
-    "var_of",
-]
+    "ReadOptions", "StoredRows", "Table", "axis_names", "count_missing", "divide", "draw_rows",
+    "is_number", "join_first", "read_sparse", "read_table", "scale_features", "take_rows",
+    "to_number", "value_places", "var_of",
+]  # fmt: skip
 
 READERS: dict[str, Callable[[Path, ReadOptions], Table]] = {
     ".csv": partial(read_text, default=","),

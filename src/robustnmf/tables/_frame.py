@@ -311,9 +311,7 @@ def _column_numbers(
         return None, known, None
     texts = [value for value in distinct if isinstance(value, str)]
     as_number = {text: to_number(text, decimal) for text in texts}
-    missing = {text for text in texts if is_missing(text)}
-    if missing:
-        known = known & ~values.isin(missing).to_numpy(dtype=bool)
+    known = known & ~values.isin([text for text in texts if is_missing(text)]).to_numpy(dtype=bool)
     converted = values.map(lambda value: as_number[value] if isinstance(value, str) else value)
     numbers = pandas.to_numeric(converted, errors="coerce")
     example = next((text for text in texts if has_thousands(text, decimal)), None)

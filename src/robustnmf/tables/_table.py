@@ -36,10 +36,7 @@ class StoredRows(RowReader):
     """
 
     def __init__(
-        self,
-        reader: RowReader,
-        scale: np.ndarray | None = None,
-        columns: np.ndarray | None = None,
+        self, reader: RowReader, scale: np.ndarray | None = None, columns: np.ndarray | None = None
     ):
         self.reader, self.scale, self.columns = reader, scale, columns
         self.chunk_rows = reader.chunk_rows

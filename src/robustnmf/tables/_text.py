@@ -11,6 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import chain, islice, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -63,9 +64,10 @@ def read_text(file: Path, options: ReadOptions, *, default: str) -> Table:
     """Read a delimited text; ``default`` is its separator if no other splits it better."""
     import pandas
 
-    sizes: list[int] = []
-    encoding = detect_encoding(_read_chunks(file, sizes))
-    is_large = needs_blocks(max(sum(sizes), file.stat().st_size)) and not options.transpose
+    with _open(file, "rb") as content:
+        encoding = detect_encoding(iter(partial(content.read, CHUNK), b""))
+        size = max(content.tell(), file.stat().st_size)  # uncompressed
+    is_large = needs_blocks(size) and not options.transpose
     lines = _read_first_lines(file, encoding)
     n_skipped, separator = _find_separator(lines, options.separator, default)
     rows = [row for _, row in split(lines[n_skipped:], separator)]
@@ -171,14 +173,6 @@ def _find_separator(lines: list[str], separator: str | None, default: str) -> tu
 def _open(file: Path, mode: str, **options: Any) -> Any:
     """Open a file, also one that is compressed."""
     return OPENERS.get(file.suffix.lower(), open)(file, mode, **options)
-
-
-def _read_chunks(file: Path, sizes: list[int]) -> Iterator[bytes]:
-    """Yield the bytes of a text, uncompressed; add the sizes of the pieces to a list."""
-    with _open(file, "rb") as content:
-        while chunk := content.read(CHUNK):
-            sizes.append(len(chunk))
-            yield chunk
 
 
 def _read_first_lines(file: Path, encoding: str) -> list[str]:
