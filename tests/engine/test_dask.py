@@ -191,7 +191,7 @@ def test_bad_arrays_raise_errors():
     unknown = unknown[unknown[:, 0] > 0]
     with pytest.raises(ValueError, match="compute_chunk_sizes"):
         RobustNMF(2).fit(unknown)
-    with pytest.raises(ValueError, match="2D data"):
+    with pytest.raises(ValueError, match="Expected 2D array"):
         RobustNMF(2).fit(da.ones(3))
     with pytest.raises(ValueError, match="minimum of 1"):
         RobustNMF(2).fit(da.ones((0, 3)))

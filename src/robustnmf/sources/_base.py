@@ -215,8 +215,13 @@ def check_summary(
         )
 
 
-def check_nonempty(shape: tuple[int, ...], name: str) -> None:
-    """Raise an error for tables without samples or features."""
+def check_shape(shape: tuple[int, ...], name: str) -> None:
+    """Raise an error for arrays that are not tables, and tables without samples or features."""
+    if len(shape) != 2:
+        raise ValueError(
+            f"Expected 2D array, got {len(shape)}D array instead (shape={tuple(shape)}). Reshape "
+            "your data: samples in rows, features in columns."
+        )
     if not all(shape):
         raise ValueError(
             f"Found array with {shape[0]} sample(s) and {shape[1]} feature(s) "

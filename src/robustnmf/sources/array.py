@@ -23,7 +23,7 @@ from robustnmf.arrays import (
 from robustnmf.engine import DataSummary, Engine, scan, scan_sparse
 from robustnmf.exceptions import warn
 from robustnmf.loop.compatibility import ModelSpec
-from robustnmf.sources._base import PassNeeds, Source, check_nonempty, check_summary
+from robustnmf.sources._base import PassNeeds, Source, check_shape, check_summary
 
 ACCEPTED = {
     "dtype": [np.float64, np.float32],
@@ -197,12 +197,7 @@ class TensorSource(Source):
 
     def floats(self, model: Any = None) -> Array:
         X, xp = self.X, namespace(self.X)
-        if X.ndim != 2:
-            raise ValueError(
-                f"Expected 2D array, got {X.ndim}D array instead (shape={tuple(X.shape)}). Reshape "
-                "your data: samples in rows, features in columns."
-            )
-        check_nonempty(X.shape, self.name)
+        check_shape(X.shape, self.name)
         if not xp.isdtype(X.dtype, ("real floating", "integral", "bool")):
             raise ValueError(f"X holds {X.dtype}, but {self.name} needs real numbers.")
         if is_torch_array(X):

@@ -13,7 +13,7 @@ from array_api_compat import is_dask_array
 from robustnmf.arrays import Array, to_numpy
 from robustnmf.engine import Engine, one_of_many
 from robustnmf.loop.compatibility import ModelSpec
-from robustnmf.sources._base import PassNeeds, Source, check_nonempty, check_number_dtype
+from robustnmf.sources._base import PassNeeds, Source, check_number_dtype, check_shape
 from robustnmf.structures import Structure
 
 OF_SAMPLES = ("energies_", "sample_importances_", "outliers_", "mixing_", "_stream")
@@ -78,10 +78,7 @@ class DaskSource(Source):
         import dask.array as da
 
         X = self.X
-        if X.ndim != 2:
-            raise ValueError(
-                f"{self.name} expects 2D data, but X is a Dask array of shape {X.shape}."
-            )
+        check_shape(X.shape, self.name)
         check_number_dtype(X.dtype, self.name)
         if np.isnan(X.shape).any():
             raise ValueError(
@@ -94,7 +91,6 @@ class DaskSource(Source):
                 "whole samples. Use X.rechunk({1: -1}), which keeps the chunks over samples if "
                 "possible."
             )
-        check_nonempty(X.shape, self.name)
         filled = [i for i, rows in enumerate(X.chunks[0]) if rows]
         return X if len(filled) == X.numblocks[0] else da.concatenate([X.blocks[i] for i in filled])
 

@@ -19,7 +19,7 @@ import numpy as np
 from robustnmf.archive import read_full, read_npy_header
 from robustnmf.engine import Engine, RowReader, SlicedReader, Stored, as_floats
 from robustnmf.loop.compatibility import ModelSpec
-from robustnmf.sources._base import PassNeeds, Source, check_nonempty, check_number_dtype
+from robustnmf.sources._base import PassNeeds, Source, check_number_dtype, check_shape
 
 WORTH_STORING = 2**30
 """Memory maps of at least this many bytes are read block by block."""
@@ -40,8 +40,19 @@ class StoredSource(Source):
                 "X is a generator, which can be read only once, but every pass reads X again. "
                 "Pass the function that creates it, for example lambda: blocks(path)."
             )
-        if _library(X) in CHUNKED:
-            _check_chunked(X)
+        library = _library(X)
+        if library == "h5py" and not X:
+            raise ValueError(
+                "X is a dataset of an HDF5 file that is closed. Keep the file open while X is read."
+            )
+        if library in CHUNKED and not hasattr(X, "shape"):
+            names = ", ".join(repr(str(key)) for key in islice(X, 5)) or "nothing"
+            raise TypeError(
+                f"X is a group of arrays, a {type(X).__name__} of {library} that holds {names}. "
+                "Pass one of its arrays, for example X['name']."
+            )
+        if library in CHUNKED:
+            check_shape(X.shape, name)
 
     @classmethod
     def claims(cls, X: Any) -> bool:
@@ -70,7 +81,7 @@ class StoredSource(Source):
     def checked(
         self, spec: ModelSpec, *, model: Any = None, dtype: Any = None, learning: bool = False
     ) -> Self:
-        check_nonempty(self.shape, self.name)
+        check_shape(self.shape, self.name)
         check_number_dtype(self.reader.dtype, self.name)
         self.spec, self.read_dtype = spec, dtype
         self.dtype = dtype or self.reader.dtype
@@ -209,26 +220,6 @@ def _memory_map_reader(X: np.memmap) -> RowReader:
     if whole and X.mode != "c" and name is not None and os.path.isfile(name):
         return FileReader(Path(name).open("rb", buffering=0), X.offset, X.dtype, X.shape)
     return SlicedReader(X)
-
-
-def _check_chunked(X: Any) -> None:
-    """Raise an error for closed files, groups of arrays and arrays that are not 2D."""
-    library = _library(X)
-    if library == "h5py" and not X:
-        raise ValueError(
-            "X is a dataset of an HDF5 file that is closed. Keep the file open while X is read."
-        )
-    if not hasattr(X, "shape"):
-        names = ", ".join(repr(str(key)) for key in islice(X, 5)) or "nothing"
-        raise TypeError(
-            f"X is a group of arrays, a {type(X).__name__} of {library} that holds {names}. "
-            "Pass one of its arrays, for example X['name']."
-        )
-    if len(X.shape) != 2:
-        raise ValueError(
-            f"Expected 2D array, got {len(X.shape)}D array instead (shape={tuple(X.shape)}). "
-            "Samples in rows and features in columns are needed."
-        )
 
 
 def _library(X: Any) -> str:
