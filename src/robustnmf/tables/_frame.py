@@ -107,11 +107,8 @@ def table_from_frames(
     is_fixed = options.decimal is not None
     columns, left_out = _number_columns(first, (id_column, color_column), decimal, fixed=is_fixed)
     is_named = is_indexed or id_column is not None
-    notes = [
-        *notes,
-        *_column_notes(first, id_column, color_column, is_named=is_named),
-        *_number_notes(columns, decimal),
-    ]
+    notes = notes + _column_notes(first, id_column, color_column, is_named=is_named)
+    notes += _number_notes(columns, decimal)
     n_texts = np.array([column.n_texts for column in columns], dtype=np.int64)
     ids = _sample_names(first, id_column) if is_named else []
     color_blocks = [] if color_column is None else [first.iloc[:, color_column]]
@@ -141,12 +138,11 @@ def table_from_frames(
     names = [column.name for column in columns]
     made_missing: Counter[str] = Counter()
     for name, count in zip(names, n_texts.tolist(), strict=True):
-        if count:
-            made_missing[name] += count
+        made_missing[name] += count
     return Table(
         data, ids if is_named else NumberedNames(range(n_samples)), names,
         [f"{n_samples} samples, {n_features} features", *notes], left_out=left_out,
-        made_missing=made_missing,
+        made_missing=+made_missing,  # without zeros
         colors=_colors(color_blocks, decimal) if color_blocks else None,
     )  # fmt: skip
 

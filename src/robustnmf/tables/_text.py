@@ -88,8 +88,9 @@ def read_text(file: Path, options: ReadOptions, *, default: str) -> Table:
         notes = []
         if named:
             if not _has_text(first, decimal):
-                which = "the first line, numbers that increase,"
-                notes.append(f"{which} names the features (else: --no-header)")
+                notes.append(
+                    "the first line, numbers that increase, names the features (else: --no-header)"
+                )
             names = _column_names(first, len(second), second[-1] if second else "", file)
             unique, _ = make_unique(names)  # as pandas needs them
             csv_options |= {"header": 0, "names": list(unique), "index_col": False}
