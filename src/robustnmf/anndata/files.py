@@ -76,15 +76,22 @@ def write_h5ad(
     It is a copy of ``source``, which the table was read from, if that is an AnnData file, with all
     that is in it; else it has ``data`` as X, and the names of samples and features of the table.
     """
+    import anndata
     import h5py
+    import pandas
 
     is_copy = is_anndata_file(source)
     path.parent.mkdir(parents=True, exist_ok=True)
     with path_beside(path) as beside:
-        if is_copy:
-            _copy_file(source, beside)
-        else:
-            _write_table(table, data, beside)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of names that several samples have, and of old files
+            if not is_copy:
+                axes = (pandas.DataFrame(index=list(ids)) for ids in (table.ids, table.features))
+                anndata.AnnData(data, *axes).write_h5ad(beside)
+            elif _is_old(source):
+                anndata.read_h5ad(source).write_h5ad(beside)  # as files are written now
+            else:
+                shutil.copyfile(source, beside)
         with h5py.File(beside, "r+") as file:
             if is_copy and table.positions is not None:  # zeros for features that were not chosen
                 mask = np.isin(np.arange(len(axis_names(file["var"]))), table.positions)
@@ -93,30 +100,12 @@ def write_h5ad(
             _add(file, results)
 
 
-def _copy_file(source: Path, target: Path) -> None:
-    """Copy an AnnData file; one of before release 0.7 is written again as files are now."""
-    import anndata
+def _is_old(path: Path) -> bool:
+    """Whether an AnnData file is of before release 0.7, when obs and var were no groups."""
     import h5py
 
-    with h5py.File(source, "r") as file:
-        is_old = not all(isinstance(file[axis], h5py.Group) for axis in ("obs", "var"))
-    if not is_old:
-        shutil.copyfile(source, target)
-        return
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of the old format
-        anndata.read_h5ad(source).write_h5ad(target)
-
-
-def _write_table(table: Table, data: Any, target: Path) -> None:
-    """Write data (samples, features) with the names of samples and features."""
-    import anndata
-    import pandas
-
-    obs, var = (pandas.DataFrame(index=list(names)) for names in (table.ids, table.features))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of names that several samples have
-        anndata.AnnData(X=data, obs=obs, var=var).write_h5ad(target)
+    with h5py.File(path, "r") as file:
+        return not all(isinstance(file[axis], h5py.Group) for axis in ("obs", "var"))
 
 
 def _add(file: h5py.File, results: dict[str, dict[str, Any]]) -> None:

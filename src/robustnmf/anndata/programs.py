@@ -170,14 +170,13 @@ def consensus(
     mask = chosen_features(adata, mask_var, use_raw)
     if mask is None:
         mask = variable_genes(tpm, n_top_genes)
-    scaled = _compact(unit_variance(counts[:, mask]))
+    scaled = _as_runs_use(unit_variance(counts[:, mask]), device)
     model = ConsensusNMF(
         RobustNMF(n_components, loss=loss, **{"tol": TOLERANCE, **parameters}),
         n_runs=n_runs, density_threshold=density_threshold, random_state=random_state,
         keep_runs=keep_runs,
     )  # fmt: skip
-    usages = model.fit_transform(scaled if device is None else _on_device(scaled, device))
-    fitted = Programs.of(model, to_numpy(usages), tpm, mask)
+    fitted = Programs.of(model, to_numpy(model.fit_transform(scaled)), tpm, mask)
     given = {
         "layer": layer, "use_raw": use_raw or None, "tpm_layer": tpm_layer,
         "n_top_genes": int(mask.sum()),
@@ -319,14 +318,21 @@ def _float_values(adata: AnnData, layer: str | None, use_raw: bool) -> Any:
     return np.asarray(values, dtype=np.float64)
 
 
-def _compact(values: Any) -> Any:
-    """Return values in single precision, and dense where this is faster and fits into memory."""
+def _as_runs_use(values: Any, device: str | None) -> Any:
+    """Return values in single precision, on a device if one is given.
+
+    They are dense there, and where this is faster and fits into memory.
+    """
     values = values.astype(np.float32)
-    if not scipy.sparse.issparse(values):
+    if scipy.sparse.issparse(values):
+        size = values.shape[0] * values.shape[1]
+        is_dense = values.nnz > DENSE_SHARE * size and size * values.dtype.itemsize <= DENSE_BYTES
+        values = values.toarray() if is_dense or device is not None else values
+    if device is None:
         return values
-    size = values.shape[0] * values.shape[1]
-    is_dense = values.nnz > DENSE_SHARE * size and size * values.dtype.itemsize <= DENSE_BYTES
-    return values.toarray() if is_dense else values
+    import torch
+
+    return torch.asarray(values, device=device)
 
 
 def _slots(
@@ -390,11 +396,3 @@ def mean_and_variance(
     squares = values.power(2) if scipy.sparse.issparse(values) else values**2
     means, second = (np.asarray(table.T @ weights) / weights.sum() for table in (values, squares))
     return means, np.maximum(second - means**2, 0.0)
-
-
-def _on_device(values: Any, device: str) -> Any:
-    """Return values as a tensor of single precision on a device of PyTorch."""
-    import torch
-
-    dense = values.toarray() if scipy.sparse.issparse(values) else values
-    return torch.asarray(dense, device=device)
