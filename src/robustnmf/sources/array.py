@@ -59,9 +59,7 @@ class ArraySource(Source):
         given = self.floats(model)
         self.dtype, self.shape = given.dtype, given.shape
         with np.errstate(over="ignore"):  # values out of range raise an error below
-            self.table = self._canonical(
-                given if dtype is None else given.astype(dtype, copy=False)
-            )
+            self.table = self._canonical(given.astype(dtype or given.dtype, copy=False))
         summary = self._scan(spec)
         if summary.has_inf and dtype is not None:
             raise ValueError(
