@@ -25,12 +25,7 @@ from robustnmf.estimators.encoding import EncodingMixin
 from robustnmf.estimators.robust import RobustNMF
 from robustnmf.estimators.saving import SaveMixin
 from robustnmf.fitting import Seed, check_source, choose_components, plan_fit
-from robustnmf.fitting.consensus import (
-    ConsensusSettings,
-    encode_medians,
-    find_consensus,
-    screened_once,
-)
+from robustnmf.fitting.consensus import encode_medians, find_consensus, screened_once
 from robustnmf.fitting.runs import most_members
 from robustnmf.fitting.warnings import warn_of_fit, warn_of_stopped_runs
 from robustnmf.loop.compatibility import ModelSpec
@@ -201,24 +196,25 @@ class ConsensusNMF(
         if checkpoint is not None:
             kept = plan.checkpoint(self.get_params(), checkpoint, 0.0)
             kept.identity["units of X"] = plan.engine.scale  # of the components in the file
-        options = ConsensusSettings(
-            self.n_runs, self.resample, self.n_resamples, self.density_threshold,
-            self.neighborhood, self.random_state,
+        runs, settled, groups = find_consensus(
+            plan, most, n_runs=self.n_runs, random_state=self.random_state,
+            resample=self.resample, n_resamples=self.n_resamples,
+            density_threshold=self.density_threshold, neighborhood=self.neighborhood,
+            checkpoint=kept, report=partial(runs_progress_of, self),
         )  # fmt: skip
-        found = find_consensus(plan, options, most, kept, partial(runs_progress_of, self))
-        encoded, member = encode_medians(plan, found)
-        n_iter = int(np.median(found.runs.n_iter))
+        encoded, member = encode_medians(plan, groups.medians, settled)
+        n_iter = int(np.median(runs.n_iter))
         result = replace(encoded.result(member, selection), n_iter=n_iter)
-        warn_of_stopped_runs(plan, found.runs)
+        warn_of_stopped_runs(plan, runs)
         warn_of_fit(plan, result, result.energies)
-        codes, groups = encoded.codes(member), found.groups
+        codes = encoded.codes(member)
         of_runs = {
             "stability_": groups.stability, "silhouette_": groups.silhouette,
             "spread_": groups.spread, "labels_": groups.labels,
-            "objectives_": found.runs.objectives,
+            "objectives_": runs.objectives,
         }  # fmt: skip
         if self.keep_runs:
-            of_runs["run_components_"] = found.runs.components
+            of_runs["run_components_"] = runs.components
         like = plan.engine.like
         plan.engine.close()
         # Nothing is set before this point: a failed fit leaves the estimator as it was.

@@ -13,9 +13,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
-from sklearn.utils import check_random_state
 
-from robustnmf.arrays import Array, host_dtype, on_device_of
+from robustnmf.arrays import on_device_of
 from robustnmf.fitting.plan import Encoder, FitPlan
 from robustnmf.fitting.runs import (
     Runs,
@@ -69,27 +68,6 @@ Progress = Callable[[int, Callable[[], Encoder]], bool]
 run so far; returns whether to stop."""
 
 
-@dataclass(frozen=True)
-class ConsensusSettings:
-    """The parameters of :class:`ConsensusNMF` except its estimator."""
-
-    n_runs: int
-    resample: str | None = None
-    n_resamples: int = 10
-    density_threshold: float = 0.5
-    neighborhood: float = 0.3
-    random_state: Seed = None
-
-
-@dataclass(frozen=True)
-class Consensus:
-    """Finished runs, their shared settings, and the groups of their components."""
-
-    runs: Runs
-    settled: Settled
-    groups: Groups
-
-
 def screened_once(settings: FitSettings) -> FitSettings:
     """Return the settings of the fit that precedes the runs, with at most one screening."""
     init = "robust" if settings.spec.weighting.needs_screening else "random"
@@ -98,70 +76,61 @@ def screened_once(settings: FitSettings) -> FitSettings:
 
 def find_consensus(
     plan: FitPlan,
-    options: ConsensusSettings,
     most: int,
+    *,
+    n_runs: int,
+    random_state: Seed,
+    resample: str | None = None,
+    n_resamples: int = 1,
+    density_threshold: float = np.inf,
+    neighborhood: float = 1.0,
     checkpoint: Checkpoint | None = None,
     report: Callable[[int], Progress] | None = None,
-) -> Consensus:
-    """Fit all runs, and group their components.
+) -> tuple[Runs, Settled, Groups]:
+    """Fit all runs, batch by batch, and group their components.
 
     ``most`` is the maximum number of members of a batch. Runs in the checkpoint are not repeated.
-    ``report`` takes the number of batches and returns the progress function.
+    ``report`` takes the number of batches and returns the progress function. The other arguments
+    are parameters of :class:`ConsensusNMF`; by default, no component is left out.
     """
-    if options.resample == "poisson":
+    if resample == "poisson":
         counts_of(plan.source)
     settled = settle(plan)
-    runs = _run_all(plan, settled, options, most, checkpoint, report)
-    groups = group_components(
-        runs.components, runs.objectives, runs.kept(),
-        options.density_threshold, options.neighborhood,
-    )  # fmt: skip
-    return Consensus(runs, settled, groups)
-
-
-def _run_all(
-    plan: FitPlan,
-    settled: Settled,
-    options: ConsensusSettings,
-    most: int,
-    checkpoint: Checkpoint | None,
-    report: Callable[[int], Progress] | None,
-) -> Runs:
-    """Fit all runs, batch by batch, until all are finished or a callback stops them."""
-    resamples = 1 if options.resample is None else min(options.n_resamples, options.n_runs)
-    shape, dtype = (plan.rank, plan.engine.shape[1]), host_dtype(plan.engine.like)
-    rng = check_random_state(options.random_state)
-    runs = Runs.planned(options.n_runs, shape, dtype, rng, resamples)
+    resamples = 1 if resample is None else min(n_resamples, n_runs)
+    planned = Runs.planned(plan, n_runs, resamples, random_state)
     if checkpoint is not None:
-        restore_runs(checkpoint, runs)
+        restore_runs(checkpoint, planned)
 
     def best_encoder() -> Encoder:
-        best = int(np.argmin(np.where(runs.done, runs.objectives, np.inf)))
-        basis = on_device_of(plan.engine.like, runs.components[best] / plan.engine.scale)
+        best = int(np.argmin(np.where(planned.done, planned.objectives, np.inf)))
+        basis = on_device_of(plan.engine.like, planned.components[best] / plan.engine.scale)
         return plan.encoder(basis, settled.spec.weighting.rescaled(1.0 / plan.unit))
 
-    plan_runs = resampled_plans(plan, settled, options.resample, most)
-    batches = list(runs.batches(fitting_members(plan, most)))
+    plan_runs = resampled_plans(plan, settled, resample, most)
+    batches = list(planned.batches(fitting_members(plan, most)))
     progress = None if report is None else report(len(batches))
     for batch in batches:
-        run_batch(plan_runs(int(runs.resamples[batch[0]])), runs, batch)
+        run_batch(plan_runs(int(planned.resamples[batch[0]])), planned, batch)
         if checkpoint is not None:
-            write_runs(checkpoint, runs)
-        if progress is not None and progress(int(runs.done.sum()), best_encoder):
+            write_runs(checkpoint, planned)
+        if progress is not None and progress(int(planned.done.sum()), best_encoder):
             break
-    return runs.finished()
+    runs = planned.finished()
+    groups = group_components(
+        runs.components, runs.objectives, runs.kept(), density_threshold, neighborhood
+    )
+    return runs, settled, groups
 
 
-def encode_medians(plan: FitPlan, consensus: Consensus) -> tuple[FitPlan, Fitted]:
+def encode_medians(plan: FitPlan, medians: np.ndarray, settled: Settled) -> tuple[FitPlan, Fitted]:
     """Compute the best codes for the medians; return the plan and the fitted member."""
     # Medians of components are not mixtures of samples, and codes do not depend on the structure.
     if plan.problem.structure.mixes_samples:
         plan = replace(plan, problem=replace(plan.problem, structure=Free()))
     engine = plan.engine
-    medians: Array = consensus.groups.medians / engine.scale
-    basis = on_device_of(engine.like, medians, engine.like.dtype)
+    basis = on_device_of(engine.like, medians / engine.scale, engine.like.dtype)
     start = encoded_start(engine, plan.problem, basis[None, ...])
-    weighting = consensus.settled.spec.weighting.rescaled(1.0 / plan.unit)
+    weighting = settled.spec.weighting.rescaled(1.0 / plan.unit)
     (member,) = fit(engine, plan.problem, [weighting], start, max_iter=0, tol=1.0)
     return plan, member
 
@@ -188,10 +157,10 @@ def group_components(
     matched = np.zeros(0)
     for _ in range(ROUNDS):
         before, matched = matched, match_components(unit, centres)
+        labels = _labels(matched, kept, kept_runs)
         if np.array_equal(before, matched):
             break
-        centres = _medians(unit, _labels(matched, kept, kept_runs), centres)
-    labels = _labels(matched, kept, kept_runs)
+        centres = _medians(unit, labels, centres)
     return _describe(unit, norms, labels, centres)
 
 

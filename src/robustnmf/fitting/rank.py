@@ -36,10 +36,10 @@ from sklearn.utils import check_random_state
 from robustnmf.arrays import Array
 from robustnmf.engine import draw_rows, run_fits
 from robustnmf.exceptions import warn
-from robustnmf.fitting.consensus import ConsensusSettings, find_consensus, screened_once
+from robustnmf.fitting.consensus import find_consensus, screened_once
 from robustnmf.fitting.plan import FitPlan, check_source, plan_fit
 from robustnmf.fitting.rank_selection import RankSelection, has_risen
-from robustnmf.fitting.runs import Settled, most_members, plan_settled, settle
+from robustnmf.fitting.runs import NORMAL, Settled, most_members, plan_settled, settle
 from robustnmf.fitting.settings import FitSettings, check_weights
 from robustnmf.fitting.starts import default_rank, draw_seeds, starts_from
 from robustnmf.loop.encoding import encode
@@ -49,9 +49,6 @@ from robustnmf.loop.state import Fitted, Start
 from robustnmf.sources import Source, in_memory_engine, source_for
 from robustnmf.structures import Free
 from robustnmf.weightings import Uniform
-
-NO_FILTER = 2.0
-"""Density threshold that keeps all components: distances of unit vectors are smaller."""
 
 BATCH_RANKS = 3
 """Number of ranks that are fitted as one batch. Each takes as long as the largest one."""
@@ -86,9 +83,6 @@ REACH = 2.5
 
 DENSE_NUMBERS = 1_000_000
 """Number of entries of sparse X that are dense at a time."""
-
-NORMAL = 1.4826
-"""Standard deviation of a normal distribution over its median absolute deviation."""
 
 
 def choose_components(
@@ -274,9 +268,6 @@ def _mean_silhouette(settings: FitSettings, settled: Settled, table: Any, n_runs
     No component is left out: components that other starts do not find show that a rank is too
     large.
     """
-    options = ConsensusSettings(
-        n_runs, density_threshold=NO_FILTER, random_state=settings.random_state
-    )
     with warnings.catch_warnings():
         # Runs are short, and every rank would repeat the warnings.
         warnings.simplefilter("ignore")
@@ -284,9 +275,9 @@ def _mean_silhouette(settings: FitSettings, settled: Settled, table: Any, n_runs
         source = check_source(random, source_for(table, settings.name))
         most = most_members(random, n_runs, source)
         plan = plan_settled(random, settled, source, most)
-        silhouettes = find_consensus(plan, options, most).groups.silhouette
+        _, _, groups = find_consensus(plan, most, n_runs=n_runs, random_state=settings.random_state)
     plan.engine.close()
-    return float(np.mean(silhouettes))
+    return float(np.mean(groups.silhouette))
 
 
 def _say(settings: FitSettings, text: str) -> None:

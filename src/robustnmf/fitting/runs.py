@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
+from sklearn.utils import check_random_state
 
 from robustnmf import archive
-from robustnmf.arrays import Array, has_holes, host_dtype, is_foreign, on_device_of, to_numpy
+from robustnmf.arrays import Array, host_dtype, on_device_of, to_numpy
 from robustnmf.fitting.plan import FitPlan, check_source, plan_fit
-from robustnmf.fitting.settings import FitSettings
-from robustnmf.fitting.starts import starts_from
+from robustnmf.fitting.settings import FitSettings, Seed
+from robustnmf.fitting.starts import DEFAULT_RANK, starts_from
 from robustnmf.loop.checkpoint import Checkpoint
 from robustnmf.loop.compatibility import ModelSpec
 from robustnmf.sources import Source, source_for
@@ -28,9 +29,6 @@ CODES_ARRAYS = 6
 
 BATCH_COLUMNS = 500
 """Components of all members of a batch; more do not make products faster on a CPU."""
-
-PLANNED_RANK = 10
-"""Number of components to plan batches for if none is given."""
 
 FAR = 5.0
 """A run is left out if it is more robust standard deviations above the median objective."""
@@ -64,12 +62,12 @@ class Runs:
     resamples: np.ndarray
 
     @classmethod
-    def planned(
-        cls, count: int, basis: tuple[int, int], dtype: Any, rng: Any, resamples: int
-    ) -> Runs:
+    def planned(cls, plan: FitPlan, count: int, resamples: int, random_state: Seed) -> Runs:
         """Prepare runs with different seeds, split evenly among the resamples of X."""
+        rng = check_random_state(random_state)
+        engine = plan.engine
         return cls(
-            np.zeros((count, *basis), dtype=dtype),
+            np.zeros((count, plan.rank, engine.shape[1]), dtype=host_dtype(engine.like)),
             np.zeros(count),
             np.full(count, -1),
             rng.randint(2**31 - 1, size=count),
@@ -125,7 +123,7 @@ def write_runs(checkpoint: Checkpoint, runs: Runs) -> None:
 
 def most_members(settings: FitSettings, n_runs: int, source: Source) -> int:
     """Return the maximum number of members of a batch; on a CPU, large batches are not faster."""
-    rank = settings.n_components if isinstance(settings.n_components, int) else PLANNED_RANK
+    rank = settings.n_components if isinstance(settings.n_components, int) else DEFAULT_RANK
     return n_runs if source.on_device else max(1, min(n_runs, BATCH_COLUMNS // rank))
 
 
@@ -234,7 +232,7 @@ def draw_counts(source: Source, rng: np.random.Generator) -> Any:
     missing = np.isnan(host)
     new = _poisson(np.where(missing, 0.0, host), rng).astype(host_dtype(table))
     new[missing] = np.nan
-    return on_device_of(table, new) if is_foreign(table) else new
+    return on_device_of(table, new)
 
 
 def _poisson(means: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -255,8 +253,7 @@ def counts_of(source: Source) -> Any:
             "resample='rows' or None."
         )
     values = to_numpy(table.data if scipy.sparse.issparse(table) else table)
-    known = values[~np.isnan(values)] if has_holes(values) else values
-    if not np.array_equal(known, np.rint(known)):
+    if not np.array_equal(values, np.rint(values), equal_nan=True):
         raise ValueError(
             "resample='poisson' needs counts, but X contains numbers that are not integers. Use "
             "resample='rows', or pass the counts."
