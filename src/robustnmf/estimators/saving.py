@@ -207,12 +207,11 @@ def _check_loaded(model: Any) -> None:
     features = model.n_features_in_
     if type(features) is not int or features < 1:
         raise archive.Broken(f"it has {features!r} features")
-    inner = getattr(model, "estimator_", model)
-    if inner is not model and hasattr(model, "predict"):
-        _check_loaded(inner)
+    if hasattr(model, "predict"):  # a detector
+        _check_loaded(model.estimator_)
         model.predict(np.ones((1, features)))
         return
-    components, features = model.components_, model.n_features_in_
+    components = model.components_
     is_table = isinstance(components, np.ndarray) and components.ndim == 2
     if not is_table or components.dtype not in (np.float32, np.float64):
         raise archive.Broken("its components are not a matrix of floats")
@@ -228,8 +227,7 @@ def _check_loaded(model: Any) -> None:
     if not isinstance(model._problem, Problem) or not isinstance(model.weighting_, Weighting):
         raise archive.Broken("the field _problem or weighting_ is missing")
     _check_selection(getattr(model, "rank_selection_", None))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about names of features
+    with warnings.catch_warnings(action="ignore"):  # about names of features
         model.transform(np.ones((1, features), dtype=components.dtype))
 
 

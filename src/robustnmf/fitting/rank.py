@@ -133,8 +133,7 @@ def choose_rank(settings: FitSettings, rows: Any, max_rank: int = MAX_RANK) -> R
     seed = 0 if settings.random_state is None else settings.random_state
     short = replace(settings, n_init=1, random_state=seed, **SHORT)
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # from fits of numbers that are not chosen
+        with warnings.catch_warnings(action="ignore"):  # from fits of numbers that are not chosen
             return compare_ranks(short, rows, ranks, n_runs=RUNS)
     except ValueError as error:
         raise ValueError(
@@ -181,8 +180,7 @@ def _settle(settings: FitSettings, table: Any) -> tuple[FitSettings, Settled]:
     fixed = settings.fixed_components
     rank = max(default_rank(table.shape), 1 if fixed is None else len(fixed))
     once = screened_once(replace(settings, n_components=rank))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # from a fit that is not returned
+    with warnings.catch_warnings(action="ignore"):  # from a fit that is not returned
         plan = plan_fit(once, check_source(once, source_for(table, settings.name)))
         settled = settle(plan)
     plan.engine.close()
@@ -268,9 +266,8 @@ def _mean_silhouette(settings: FitSettings, settled: Settled, table: Any, n_runs
     No component is left out: components that other starts do not find show that a rank is too
     large.
     """
-    with warnings.catch_warnings():
-        # Runs are short, and every rank would repeat the warnings.
-        warnings.simplefilter("ignore")
+    # Runs are short, and every rank would repeat the warnings.
+    with warnings.catch_warnings(action="ignore"):
         random = replace(settings, init="random", max_iter=RUN_PASSES, tol=0.0, verbose=0)
         source = check_source(random, source_for(table, settings.name))
         most = most_members(random, n_runs, source)
@@ -313,13 +310,9 @@ def distinct_rows(table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     Equal rows have the same entries hidden. Otherwise one row would reveal the hidden entries of
     the other, and more components would always be better (as in a bootstrap of X).
     """
-    rows = np.ascontiguousarray(table)
-    keys = rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))).ravel()
-    _, first, copies = np.unique(keys, return_index=True, return_inverse=True)
-    order = np.argsort(first)  # in the order of X
-    place = np.empty_like(order)
-    place[order] = np.arange(len(order))
-    return first[order], place[copies.ravel()]
+    places: dict[bytes, int] = {}
+    copies = np.array([places.setdefault(row.tobytes(), len(places)) for row in table])
+    return np.unique(copies, return_index=True)[1], copies
 
 
 def held_counts(shape: tuple[int, ...], hidden: float) -> list[int]:
@@ -349,7 +342,16 @@ def hidden_errors(
     if not out.any():
         raise ValueError("X has too few known entries: samples have only one of them.")
     plan, fitted = _fit_ranks(settings, settled, seen, ranks)
-    return np.stack([_error(plan, member, table, out) for member in fitted])
+    rows, columns = np.nonzero(out)
+    loss, count = plan.problem.loss.of_features(columns), out.sum(axis=1)
+    hidden = table[rows, columns] / plan.engine.scale
+    errors = []
+    for member in fitted:
+        predicted = np.einsum("ij,ji->i", member.codes[rows], member.basis[:, columns])
+        entries = np.asarray(loss.entries(hidden, predicted), dtype=np.float64)
+        total = np.bincount(rows, entries, len(table)) * plan.unit
+        errors.append(np.where(count > 0, total / np.maximum(count, 1), np.nan))
+    return np.stack(errors)
 
 
 def _fit_ranks(
@@ -368,10 +370,10 @@ def _fit_ranks(
         return starts_from(settings.start_name, engine, problem, rank, seeds, plan.reference)
 
     with engine.thread_pool():
-        starts = [_padded(start_of(int(k)), plan.rank) for k in ranks]
+        start = _stacked([start_of(int(k)) for k in ranks], plan.rank)
     weightings = [settings.spec.weighting.rescaled(1.0 / plan.unit)] * len(ranks)
     fitted = fit(
-        engine, problem, weightings, _stacked(starts), max_iter=settings.max_iter, tol=settings.tol,
+        engine, problem, weightings, start, max_iter=settings.max_iter, tol=settings.tol,
         solve_codes=problem.loss.quadratic and _is_small(X),
     )  # fmt: skip
     return plan, fitted
@@ -397,8 +399,7 @@ def held_out_errors(
         reference=None if reference is None else reference[:, ~columns],
     )
     plan, fitted = _fit_ranks(settings, settled, table[~rows][:, ~columns], ranks)
-    beside, below, corner = table[rows][:, ~columns], table[~rows][:, columns], table[rows]
-    corner = corner[:, columns]
+    beside, below = table[rows][:, ~columns], table[~rows][:, columns]
     errors = np.full((len(ranks), table.shape[0]), np.nan)
     for at, (k, member) in enumerate(zip(ranks, fitted, strict=True)):
         basis = member.basis[:k]
@@ -407,7 +408,7 @@ def held_out_errors(
         )
         codes, _ = encode(engine, plan.problem, member.weighting, basis)
         other = _basis_of_columns(plan, member.codes[:, :k], member.importances, below)
-        errors[at, rows] = _sparse_error(plan, corner, codes, other)
+        errors[at, rows] = _sparse_error(plan, table[rows][:, columns], codes, other)
     return errors
 
 
@@ -441,33 +442,17 @@ def _sparse_error(plan: FitPlan, table: Any, codes: Array, basis: Array) -> np.n
     return np.concatenate(means) * plan.unit
 
 
-def _padded(start: Start, k: int) -> Start:
-    """Pad a start to k components with components that are and remain zero."""
+def _stacked(starts: list[Start], k: int) -> Start:
+    """Return starts as one batch, padded to k components with components that remain zero."""
 
     def wider(array: Array, axis: int) -> Array:
         width = [(0, 0)] * array.ndim
         width[axis] = (0, k - array.shape[axis])
         return np.pad(array, width)
 
-    return Start([wider(codes, 2) for codes in start.codes], wider(start.basis, 1))
-
-
-def _stacked(starts: list[Start]) -> Start:
-    """Return all starts as members of one batch."""
-    codes = [np.concatenate(rows) for rows in zip(*(s.codes for s in starts), strict=True)]
-    return Start(codes, np.concatenate([start.basis for start in starts]))
-
-
-def _error(plan: FitPlan, member: Fitted, table: np.ndarray, out: np.ndarray) -> np.ndarray:
-    """Compute the mean error of the hidden entries of every sample."""
-    scale = plan.engine.scale
-    rows, columns = np.nonzero(out)
-    predicted = np.einsum("ij,ji->i", member.codes[rows], member.basis[:, columns])
-    loss = plan.problem.loss.of_features(columns)
-    entries = loss.entries(table[rows, columns] / scale, predicted)
-    count = out.sum(axis=1)
-    total = np.bincount(rows, np.asarray(entries, dtype=np.float64), len(table)) * plan.unit
-    return np.where(count > 0, total / np.maximum(count, 1), np.nan)
+    blocks = zip(*(start.codes for start in starts), strict=True)
+    codes = [np.concatenate([wider(part, 2) for part in block]) for block in blocks]
+    return Start(codes, np.concatenate([wider(start.basis, 1) for start in starts]))
 
 
 def capped_mean(errors: np.ndarray) -> np.ndarray:
