@@ -168,8 +168,8 @@ class EncodingMixin(TransformerMixin):
         np.int64(1)
         """
         source = self._checked(X)
-        contributions = explain_rows(self, source.dense_rows())
-        return as_frame_if_configured(self, contributions, X, source.like)
+        contributions = source.like(explain_rows(self, source.dense_rows()))
+        return as_frame_if_configured(self, contributions, X)
 
     @available_if(_weighs_entries)
     def entry_weights(self, X: Any) -> np.ndarray:
@@ -198,14 +198,12 @@ class EncodingMixin(TransformerMixin):
         >>> np.argwhere(model.entry_weights(X) < 0.1)
         array([[3, 5]])
         """
-        source = self._checked(X, "entry_weights")
-        return source.run(self, "entry_weights", self._entry_weights, (self.components_.shape[1],))
 
-    def _entry_weights(self, source: Source) -> np.ndarray:
-        """Compute the weights of the entries (samples, features) of checked X."""
-        basis = source.like(self.components_) / self._scale
-        engine = self._engine(source)
-        return entry_weights(engine, self._problem, self._scaled_weighting, basis)
+        def weights(rows: Source) -> np.ndarray:
+            return self._call(entry_weights, rows, self._engine(rows))
+
+        source = self._checked(X, "entry_weights")
+        return source.run(self, "entry_weights", weights, (self.components_.shape[1],))
 
     @property
     def loss_(self) -> Loss:
@@ -246,30 +244,26 @@ class EncodingMixin(TransformerMixin):
         """
         source = self._checked(X)
         weights = check_weights(sample_weight, source.shape[0])
-        value = objective(
-            self._engine(source, sample_weight=weights),
-            self._problem,
-            self._scaled_weighting,
-            source.like(self.components_) / self._scale,
-        )
+        value = self._call(objective, source, self._engine(source, weights))
         return value * self._unit**self.weighting_.degree
+
+    def _call(self, function: Callable[..., Any], source: Source, engine: Engine) -> Any:
+        """Call a function of the loop with this model in the units of the engine."""
+        basis = source.like(self.components_) / self._scale
+        return function(engine, self._problem, self._scaled_weighting, basis)
 
     def _encode(self, source: Source) -> tuple[np.ndarray, np.ndarray]:
         """Return codes (samples, k) and energies (samples,) of checked X, in the user's units."""
-        codes, energies = self._encode_rows(source, self._engine(source))
+        codes, energies = self._call(encode, source, self._engine(source))
         return namespace(codes).astype(codes, source.dtype, copy=False), energies * self._unit
-
-    def _encode_rows(self, source: Source, engine: Engine) -> tuple[np.ndarray, np.ndarray]:
-        """Return codes in the user's units, and energies in those of the engine."""
-        basis = source.like(self.components_) / self._scale
-        return encode(engine, self._problem, self._scaled_weighting, basis)
 
     def _energies_and_sizes(self, X: Any) -> tuple[np.ndarray, np.ndarray, Engine]:
         """Return energies and row sizes (samples,) in the user's units, and the engine."""
         source = self._checked(X)
         engine = self._engine(source)
+        _, energies = self._call(encode, source, engine)
         sizes = engine.row_sizes(self._problem.loss.degree)
-        return self._encode_rows(source, engine)[1] * self._unit, sizes * self._unit, engine
+        return energies * self._unit, sizes * self._unit, engine
 
     def _neighbourhood(self, X: Any, sample_weight: Any) -> Neighbourhood | None:
         """Draw reference samples for the comparison of others; None if there are too few."""
@@ -290,11 +284,6 @@ class EncodingMixin(TransformerMixin):
         """The learned weighting in the units of the engine."""
         return self.weighting_.rescaled(1.0 / self._unit)
 
-    @property
-    def _encoding_spec(self) -> ModelSpec:
-        """Loss and weighting that new data must suit; the structure only matters in a fit."""
-        return ModelSpec(self._problem.loss, self.weighting_, Free())
-
     def _checked(self, X: Any, method: str | None = None) -> Source:
         """Return the source of new data, in the precision of the fit; X can be a source already.
 
@@ -304,7 +293,8 @@ class EncodingMixin(TransformerMixin):
         source = X if isinstance(X, Source) else source_for(X, type(self).__name__)
         if method is not None and source.in_memory:
             check_same_namespace(X, self, attribute="components_", method=method)
-        return source.checked(self._encoding_spec, model=self, dtype=host_dtype(self.components_))
+        spec = ModelSpec(self._problem.loss, self.weighting_, Free())  # structures matter in fits
+        return source.checked(spec, model=self, dtype=host_dtype(self.components_))
 
     def _engine(self, source: Source, sample_weight: np.ndarray | None = None) -> Engine:
         return source.engine(
@@ -328,15 +318,13 @@ def find_outliers(model: EncodingMixin, energies: np.ndarray, sizes: np.ndarray)
     return weights[len(fitted) :] < LOST * weights[: len(fitted)].mean()
 
 
-def as_frame_if_configured(
-    model: Any, table: Any, X: Any, otherwise: Callable[[Any], Any] = lambda table: table
-) -> Any:
+def as_frame_if_configured(model: Any, table: Any, X: Any) -> Any:
     """Return a table (samples, features) as ``set_output`` or the configuration asks for it."""
     library = _get_output_config("transform", model)["dense"]
     if library == "default":
-        return otherwise(table)
+        return table
     adapter = ADAPTERS_MANAGER.adapters[library]
-    return adapter.create_container(table, X, columns=_check_feature_names_in(model))
+    return adapter.create_container(to_numpy(table), X, columns=_check_feature_names_in(model))
 
 
 def explain_rows(model: EncodingMixin, rows: np.ndarray) -> np.ndarray:
