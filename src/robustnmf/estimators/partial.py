@@ -110,24 +110,19 @@ class PartialFit(EncodingMixin):
                 "is too small to choose it. Set a number; select_rank helps you to choose it."
             )
         source = source_for(X, settings.name)
-        stream: Stream | None = getattr(self, "_stream", None)
-        # Number of minibatches so far, all of them zero.
-        empty = getattr(self, "n_steps_", 0) if stream is None else 0
-        if empty:
+        steps, seen = getattr(self, "n_steps_", 0), getattr(self, "n_samples_seen_", 0)
+        if steps:
             _check_same_library(source, self.components_)
-            source.check_features(self)
-        if stream is None:
+        stream: Stream | None = getattr(self, "_stream", None)
+        if stream is None:  # there were only zeros so far, if anything
+            if steps:
+                source.check_features(self)
             source = check_source(settings, source)
             plan, first, stream = begin_stream(settings, source, W, H, sample_weight)
             engine, unit = plan.engine, plan.unit
             basis, weighting = first.basis, first.weighting
-            learned = {
-                **plan.encoder(basis, weighting).attributes(),
-                "n_steps_": empty,
-                "n_samples_seen_": self.n_samples_seen_ if empty else 0,
-            }
+            learned = plan.encoder(basis, weighting).attributes()
         else:
-            _check_same_library(source, self.components_)
             source = self._checked(source)
             engine = self._engine(source, check_weights(sample_weight, source.shape[0]))
             check_complete(engine)
@@ -136,7 +131,7 @@ class PartialFit(EncodingMixin):
             before = stream.requested_weighting.rescaled(unit)
             _check_same_model(self, settings.spec.weighting, before)
             weighting = self.weighting_.rescaled(1.0 / unit)
-            learned = {"n_steps_": self.n_steps_, "n_samples_seen_": self.n_samples_seen_}
+            learned = {}
         if stream.statistics is None and engine.mean() == 0:
             # Zeros give neither a start nor units; components that are zero would stay zero.
             warn(
@@ -154,10 +149,9 @@ class PartialFit(EncodingMixin):
                 "weighting_": weighting.rescaled(unit),
                 "_stream": stream,
             }
-        learned["n_steps_"] += 1
-        learned["n_samples_seen_"] += engine.shape[0]
+        learned |= {"n_steps_": steps + 1, "n_samples_seen_": seen + engine.shape[0]}
         # Nothing is set before this point: a failed step leaves the estimator as it was.
-        if learned["n_steps_"] == 1:
+        if not steps:
             for name in [name for name in vars(self) if name.endswith("_")]:
                 delattr(self, name)  # of an earlier fit
             validate_data(self, source.header, skip_check_array=True, reset=True)
