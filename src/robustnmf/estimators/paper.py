@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from robustnmf.estimators.base import BaseRobustNMF, documented
 from robustnmf.loop.compatibility import ModelSpec
@@ -145,10 +144,7 @@ class HuberRNMF(PaperNMF):
 
     cutoff: float | str = 1.0
 
-    _parameter_constraints: ClassVar[dict[str, list]] = {
-        **PaperNMF._parameter_constraints,
-        **Huber._parameter_constraints,
-    }
+    _parameter_constraints = PaperNMF._parameter_constraints | Huber._parameter_constraints
 
     def _weighting(self) -> Weighting:
         return Huber(self.cutoff)
@@ -188,10 +184,7 @@ class FWRNMF(PaperNMF):
 
     p: float | str = 11.0
 
-    _parameter_constraints: ClassVar[dict[str, list]] = {
-        **PaperNMF._parameter_constraints,
-        **Fuzzy._parameter_constraints,
-    }
+    _parameter_constraints = PaperNMF._parameter_constraints | Fuzzy._parameter_constraints
 
     def _weighting(self) -> Weighting:
         return Fuzzy(self.p)
@@ -229,10 +222,7 @@ class EWRNMF(PaperNMF):
 
     gamma: float | str = "auto"
 
-    _parameter_constraints: ClassVar[dict[str, list]] = {
-        **PaperNMF._parameter_constraints,
-        **Entropy._parameter_constraints,
-    }
+    _parameter_constraints = PaperNMF._parameter_constraints | Entropy._parameter_constraints
 
     def _weighting(self) -> Weighting:
         return Entropy(self.gamma)
