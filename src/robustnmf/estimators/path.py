@@ -175,7 +175,7 @@ def fit_path(
         alike = [requested[i] for i in places]
         for weighting in alike:
             weighting._validate_params()
-        of_batch = settings.with_weighting(alike[0])
+        of_batch = replace(settings, spec=settings.spec._replace(weighting=alike[0]))
         plan = plan_fit(
             of_batch, check_source(of_batch, source), W=W, H=H, sample_weight=sample_weight,
             weightings=len(alike),
@@ -193,16 +193,8 @@ def fit_path(
 def _member(plan: FitPlan, weighting: Weighting, start: int, fitted: Fitted) -> PathMember:
     result = plan.result(fitted)
     return PathMember(
-        weighting,
-        result.weighting,
-        start,
-        plan.codes(fitted),
-        result.components,
-        result.sample_importances,
-        result.energies,
-        result.effective_sample_size,
-        float(result.objective_history[-1]),
-        result.objective_history,
-        fitted.n_iter,
+        weighting, result.weighting, start, plan.codes(fitted), result.components,
+        result.sample_importances, result.energies, result.effective_sample_size,
+        float(result.objective_history[-1]), result.objective_history, fitted.n_iter,
         fitted.converged,
-    )
+    )  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from robustnmf.losses import ReweightedLoss
 from robustnmf.solvers import SOLVERS
 from robustnmf.sources import Source
 from robustnmf.structures import Structure
-from robustnmf.weightings import Uniform, Weighting
+from robustnmf.weightings import Uniform
 
 Seed = int | np.random.RandomState | None
 
@@ -53,10 +53,6 @@ class FitSettings:
     alpha_H: float | str = "same"
     l1_ratio: float = 0.0
     forget_factor: float = 0.9
-
-    def with_weighting(self, weighting: Weighting) -> FitSettings:
-        """Return the settings with another weighting."""
-        return replace(self, spec=self.spec._replace(weighting=weighting))
 
     @property
     def chooses_rank(self) -> bool:
@@ -144,7 +140,8 @@ def check_codes_path(
             "Write the result of fit_transform to it instead."
         )
     for other, what in ((source.file, "X"), (checkpoint, "the checkpoint")):
-        if isinstance(other, (str, os.PathLike)) and _same_file(target, other):
+        is_path = isinstance(other, (str, os.PathLike))
+        if is_path and Path(os.path.expanduser(other)).resolve() == target.resolve():
             raise ValueError(f"codes_path is the file of {what}, which would be overwritten.")
     with tempfile.TemporaryFile(dir=target.parent):
         pass  # fail before the fit if the folder is not writable
@@ -154,7 +151,3 @@ def check_codes_path(
 def on_host(values: Any) -> Any:
     """Return values as a NumPy array with NaN for masked values, for scikit-learn's checks."""
     return to_numpy(values) if is_foreign(values) else fill_masked(values)
-
-
-def _same_file(one: Path, other: str | os.PathLike) -> bool:
-    return one.resolve() == Path(os.path.expanduser(other)).resolve()
