@@ -172,11 +172,9 @@ class RobustNMFDetector(SaveMixin, OutlierMixin, BaseEstimator):
         self.offset_ = 0.0
         if self.contamination != "auto":
             weights = check_weights(sample_weight, shape[0])
-            weights = np.ones(1) if weights is None else weights
-            row_weight = np.broadcast_to(weights, shape[:1])
-            self.offset_ = _level(
-                to_numpy(self._scores(table)), row_weight, float(self.contamination)
-            )
+            row_weight = np.ones(shape[0]) if weights is None else weights
+            scores = to_numpy(self._scores(table))
+            self.offset_ = _level(scores, row_weight, float(self.contamination))
         return self
 
     def score_samples(self, X: Any) -> np.ndarray:
