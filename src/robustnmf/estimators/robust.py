@@ -18,7 +18,7 @@ from robustnmf.weightings import WEIGHTINGS, Weighting
 
 Estimator = TypeVar("Estimator")
 
-NAMED_BETAS = {2.0: "frobenius", 1.0: "kullback-leibler", 0.0: "itakura-saito"}
+NAMED_BETAS: dict[Any, str] = {2.0: "frobenius", 1.0: "kullback-leibler", 0.0: "itakura-saito"}
 """Values of ``beta_loss`` that have a name, in scikit-learn and here."""
 
 IN_MINIBATCHES = (
@@ -147,7 +147,8 @@ class RobustNMF(BaseRobustNMF):
     def _spec(self) -> ModelSpec:
         spec = {name: _part(name, getattr(self, name)) for name in REGISTRIES}
         if self.beta_loss is not None:
-            spec["loss"] = _loss_of_beta(self.beta_loss)
+            name = NAMED_BETAS.get(self.beta_loss, self.beta_loss)
+            spec["loss"] = LOSSES[name]() if isinstance(name, str) else Beta(float(name))
         return ModelSpec(**spec)
 
     def _settings(self) -> FitSettings:
@@ -191,11 +192,3 @@ class RobustNMF(BaseRobustNMF):
 def _part(name: str, part: Any) -> Any:
     """Return the instance for the name of a weighting, loss or structure, or the given instance."""
     return REGISTRIES[name][part]() if isinstance(part, str) else part
-
-
-def _loss_of_beta(beta_loss: str | float) -> Loss:
-    """Return the loss for a value of scikit-learn's ``beta_loss``."""
-    if isinstance(beta_loss, str):
-        return LOSSES[beta_loss]()
-    name = NAMED_BETAS.get(float(beta_loss))
-    return Beta(float(beta_loss)) if name is None else LOSSES[name]()
