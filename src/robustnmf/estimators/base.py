@@ -174,7 +174,7 @@ class BaseRobustNMF(
         plan = plan_fit(settings, source, W=W, H=H, sample_weight=sample_weight, codes_path=path)
         kept = None
         if checkpoint is not None:
-            kept = plan.checkpoint(self.get_params(), checkpoint, checkpoint_every, (W, H))
+            kept = plan.checkpoint(self.get_params(), checkpoint, checkpoint_every, W, H)
         best = plan.best(plan.run(callback=progress_of(self, plan), checkpoint=kept))
         result = plan.result(best, selection)
         warn_if_not_converged(plan, best.converged, result)
@@ -220,11 +220,7 @@ class BaseRobustNMF(
 
 
 def progress_of(model: Any, plan: FitPlan) -> Callback | None:
-    """Return a function to call after every pass, or None without callbacks and ``verbose``.
-
-    Objectives are printed in the user's units. Callbacks see the first member that is still in
-    the batch.
-    """
+    """Return a function to call after every pass, or None without callbacks and ``verbose``."""
     if not (model.verbose or getattr(model, "_skl_callbacks", None)):
         return None
     report = _task_reporter(model, "pass", model.max_iter + 1)
@@ -257,10 +253,7 @@ def runs_progress_of(model: Any, batches: int) -> Progress:
 def _task_reporter(
     model: Any, task_name: str, count: int
 ) -> Callable[[Callable[[], Encoder]], bool]:
-    """Return a function that notifies callbacks of a finished task and returns whether to stop.
-
-    Its argument is a function that returns the present `Encoder`.
-    """
+    """Return a function that notifies callbacks of a finished task and returns whether to stop."""
     if not getattr(model, "_skl_callbacks", None):
         return lambda encoder: False
     root = model._init_callback_context(max_subtasks=count)

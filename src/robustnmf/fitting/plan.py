@@ -74,10 +74,8 @@ class FitResult(Encoder):
 class FitPlan:
     """A prepared fit: one table, one problem, one or several starts.
 
-    ``sample_weight`` (samples,) are the user's weights, ``balance`` is the factor by which codes
-    are smaller than the user's, ``penalties`` are those of codes and basis without the balance, and
-    ``screening`` is the result of the screening of the samples. ``reference`` is the basis
-    (components, features) from the screening of the entries, in the units of the engine.
+    ``sample_weight`` (samples,) are the user's weights, and ``penalties`` are those of codes and
+    basis without the balance. The fields from ``start`` on are those of a `Beginning`.
     """
 
     settings: FitSettings
@@ -153,29 +151,23 @@ class FitPlan:
         return min(members, key=level)
 
     def checkpoint(
-        self, parameters: Mapping[str, Any], path: Any, every: Any, start: Sequence[Any] = ()
+        self, parameters: Mapping[str, Any], path: Any, every: Any, W: Any = None, H: Any = None
     ) -> Checkpoint:
         """Return the checkpoint of this fit of an estimator, with an interval in seconds."""
+        engine = self.engine
         if not isinstance(path, (str, os.PathLike)):
             raise TypeError(f"checkpoint is {path!r}, but it must be the path of a file.")
         if not isinstance(every, (int, float, np.number)) or not every >= 0:
             raise ValueError(f"checkpoint_every is {every!r}, but it must be seconds (>= 0).")
-        if not self.engine.can_checkpoint:
+        if not engine.can_checkpoint:
             raise ValueError(
                 "checkpoint needs X in memory or in files. Leave it out for a Dask array: Dask "
                 "recomputes the chunks of lost workers."
             )
-        identity = self._identity(parameters, start)
-        target = Path(os.path.expanduser(path))
-        return Checkpoint.at(target, identity, self.settings.spec.weighting, float(every))
-
-    def _identity(self, parameters: Mapping[str, Any], start: Sequence[Any]) -> dict[str, Any]:
-        """Return the properties that identify this fit, as JSON-serialisable values."""
-        engine = self.engine
         named = {f"parameter {k}": to_json(v) for k, v in parameters.items() if k != "verbose"}
         if not isinstance(parameters.get("random_state"), (int, np.integer)):
             named.pop("parameter random_state", None)  # its state does not identify the fit
-        return {
+        identity = {
             "version": __version__,
             "estimator": self.settings.name,
             **named,
@@ -183,9 +175,11 @@ class FitPlan:
             "dtype of X": host_dtype(engine.like).name,
             "content of X": samples_of(engine),
             "sample_weight": to_json(engine.sample_weight),
-            "W": to_json(start[0] if start else None),
-            "H": to_json(start[1] if start else None),
+            "W": to_json(W),
+            "H": to_json(H),
         }
+        target = Path(os.path.expanduser(path))
+        return Checkpoint.at(target, identity, self.settings.spec.weighting, float(every))
 
     def codes(self, member: Fitted, path: Path | None = None) -> np.ndarray:
         """Return the codes in the user's units, as a memory map if a path is given."""
