@@ -169,7 +169,7 @@ def fit_path(
         degree = requested[i].degree if settings.has_penalty else 1.0
         return requested[i].per_entry, has_auto, screened, degree
 
-    members: dict[int, list[PathMember]] = {}
+    members: dict[tuple[int, int], PathMember] = {}
     for _, group in groupby(sorted(range(len(requested)), key=kind), key=kind):
         places = list(group)
         alike = [requested[i] for i in places]
@@ -182,12 +182,10 @@ def fit_path(
         )  # fmt: skip
         fitted = plan.run(alike, progress_of(model, plan), device)
         starts = len(fitted) // len(alike)
-        for at, (place, weighting) in enumerate(zip(places, alike, strict=True)):
-            of_weighting = fitted[at * starts : (at + 1) * starts]
-            members[place] = [
-                _member(plan, weighting, start, one) for start, one in enumerate(of_weighting)
-            ]
-    return [member for i in range(len(requested)) for member in members[i]]
+        for number, one in enumerate(fitted):
+            at, start = divmod(number, starts)
+            members[places[at], start] = _member(plan, alike[at], start, one)
+    return [members[place] for place in sorted(members)]
 
 
 def _member(plan: FitPlan, weighting: Weighting, start: int, fitted: Fitted) -> PathMember:
