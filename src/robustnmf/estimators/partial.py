@@ -40,10 +40,7 @@ def _check_same_library(source: Source, components: Any) -> None:
 
 
 def _check_same_model(model: Any, weighting: Weighting, before: Weighting) -> None:
-    """Refuse parameters that changed since the first minibatch and would have no effect.
-
-    ``weighting`` is the present weighting, ``before`` the weighting of the first minibatch.
-    """
+    """Refuse parameters that changed since the first minibatch and would have no effect."""
     count, given = model.components_.shape[0], model.n_components
     if given not in (None, "auto", count):
         name, now, first = "n_components", given, count

@@ -89,8 +89,7 @@ class RankSelection:
         reason = self._choice[1]
         if not self.left_out:
             return reason
-        larger = f"more than {self.ranks[-1]}"
-        return f"{reason} Errors had risen, so {larger} were not tried."
+        return f"{reason} Errors had risen, so more than {self.ranks[-1]} were not tried."
 
     @property
     def at_edge(self) -> bool:

@@ -32,10 +32,8 @@ SOLVER_ALIASES = {"cd": "hals"}
 class FitSettings:
     """The parameters of an estimator, validated.
 
-    Estimators build it; planning, runs, comparisons of ranks and consensus read it. ``name`` is
-    the name of the estimator, for messages, and ``spec`` has loss, weighting and structure. The
-    other fields are parameters of :class:`RobustNMF`; estimators without some of them use the
-    defaults.
+    ``name`` is the name of the estimator, for messages. The fields after ``spec`` are parameters of
+    :class:`RobustNMF`; estimators without some of them use the defaults.
     """
 
     name: str
@@ -85,10 +83,7 @@ class FitSettings:
         return float(self.alpha_W if self.alpha_H == "same" else self.alpha_H)
 
     def problem(self) -> Problem:
-        """Return the problem in the user's units, without penalties and fixed components.
-
-        Raise an error if the solver does not support the loss or the structure.
-        """
+        """Return the problem in the user's units, without penalties and fixed components."""
         loss, _, structure = self.spec
         solver = SOLVER_ALIASES.get(self.solver, self.solver)
         if solver == "auto":

@@ -38,10 +38,7 @@ def default_rank(shape: tuple[int, int]) -> int:
 
 
 def rank_of(settings: FitSettings, shape: tuple[int, int], W: Any, H: Any) -> int:
-    """Return the number of components after checking it against the shape of X.
-
-    A custom start fixes the number if none is given.
-    """
+    """Return the number of components, of a custom start if none is given, after checking it."""
     given, init = settings.n_components, settings.init
     if init != "custom" and (W is not None or H is not None):
         warn(

@@ -77,11 +77,7 @@ class Stream:
             statistics = self.statistics.discount(forget).merge(statistics)
         for _ in range(STEPS):
             _, bases = self.problem.basis_step(engine, None, bases, resolved_batch, statistics)
-        return (
-            Stream(self.problem, self.requested_weighting, self.unit, statistics, counts),
-            bases[0, ...],
-            weighting,
-        )
+        return replace(self, statistics=statistics, counts=counts), bases[0, ...], weighting
 
     def _resolve_weighting(
         self, engine: Engine, block_states: list[BlockState], weighting: Weighting, forget: float
@@ -93,10 +89,8 @@ class Stream:
             block_states, self.problem.loss.degree, lambda local: local.energies,
             unit=self.unit, earlier=0.0 if self.counts is None else forget * self.counts,
         )  # fmt: skip
-        counts = np.stack([histogram.energies.counts, histogram.relative_energies.counts])[
-            :, None, :
-        ]
-        return counts, self.requested_weighting.resolve_auto(histogram)
+        counts = np.stack([histogram.energies.counts, histogram.relative_energies.counts])
+        return counts[:, None, :], self.requested_weighting.resolve_auto(histogram)
 
 
 def begin_stream(

@@ -81,10 +81,7 @@ def warn_of_stopped_runs(plan: FitPlan, runs: Runs) -> None:
 
 
 def warn_if_collapsed(plan: FitPlan, result: FitResult, penalised_energies: Array) -> None:
-    """Warn if the effective sample size is below the number of components.
-
-    If there are no more samples than components, the bound is half of the samples.
-    """
+    """Warn if the effective sample size is below the number of components."""
     engine, size, rank = plan.engine, result.effective_sample_size, plan.rank
     counted = float(namespace(engine.full_row_weight).sum(engine.full_row_weight))
     bound = rank if rank < counted else counted / 2
