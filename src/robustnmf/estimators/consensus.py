@@ -215,14 +215,13 @@ class ConsensusNMF(
         }  # fmt: skip
         if self.keep_runs:
             of_runs["run_components_"] = runs.components
-        like = plan.engine.like
+        of_runs = {name: on_device_of(plan.engine.like, array) for name, array in of_runs.items()}
         plan.engine.close()
         # Nothing is set before this point: a failed fit leaves the estimator as it was.
         validate_data(self, source.header, skip_check_array=True, reset=True)
         for name in ("rank_selection_", "run_components_"):
             self.__dict__.pop(name, None)
-        self.__dict__.update(result.attributes())
-        self.__dict__.update({name: on_device_of(like, array) for name, array in of_runs.items()})
+        self.__dict__.update(result.attributes() | of_runs)
         self.n_runs_kept_ = int((groups.labels >= 0).any(axis=1).sum())
         finished(self)
         if kept is not None:

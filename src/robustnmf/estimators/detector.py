@@ -145,7 +145,11 @@ class RobustNMFDetector(SaveMixin, OutlierMixin, BaseEstimator):
         source = source_for(X, type(self).__name__)
         table = source.floats()
         shape = table.shape if source.in_memory else source.shape
-        _check_rank(self.n_components, shape)
+        if self.n_components not in (None, "auto") and int(self.n_components) > min(shape):
+            raise ValueError(
+                f"n_components={self.n_components} is too large: X with n_samples={shape[0]}, "
+                f"n_features={shape[1]} has at most {min(shape)} different components. Lower it."
+            )
         # Rows that are not in memory are not shifted; RobustNMF raises an error for negative ones.
         shift = self._shift(table) if source.in_memory else np.zeros(shape[1])
         inside, _ = _shifted(table, shift)
@@ -321,15 +325,6 @@ def _fits(estimator: RobustNMF, rows: np.ndarray) -> np.ndarray:
     """Return which rows (rows,) fit: their energies are below the cutoffs of an estimator."""
     energies, sizes, _ = estimator._energies_and_sizes(rows)
     return to_numpy(_logs(energies, sizes, estimator.weighting_)) <= 0
-
-
-def _check_rank(n_components: int | str | None, shape: tuple[int, int]) -> None:
-    """Raise an error if X of this shape cannot have so many different components."""
-    if n_components not in (None, "auto") and int(n_components) > min(shape):
-        raise ValueError(
-            f"n_components={n_components} is too large: X with n_samples={shape[0]}, "
-            f"n_features={shape[1]} has at most {min(shape)} different components. Lower it."
-        )
 
 
 def _level(scores: np.ndarray, row_weight: np.ndarray, share: float) -> float:
