@@ -31,12 +31,13 @@ from robustnmf.fitting.consensus import Progress
 from robustnmf.fitting.settings import PARAMETERS, SOLVER_ALIASES
 from robustnmf.fitting.warnings import warn_if_not_converged, warn_of_bad_entries, warn_of_fit
 from robustnmf.inits import INITS
+from robustnmf.loop.checkpoint import Checkpoint
 from robustnmf.loop.compatibility import ModelSpec, unsupported_reason
 from robustnmf.loop.fit import Callback
 from robustnmf.loop.state import State
 from robustnmf.losses import FORMER_NAMES, LOSSES
 from robustnmf.solvers import SOLVERS
-from robustnmf.sources import source_for
+from robustnmf.sources import Source, source_for
 from robustnmf.structures import STRUCTURES
 from robustnmf.weightings import WEIGHTINGS
 
@@ -182,14 +183,7 @@ class BaseRobustNMF(
         warn_of_bad_entries(plan, result)
         codes = plan.codes(best, path)
         plan.engine.close()
-        # Nothing is set before this point: a failed fit leaves the estimator as it was.
-        validate_data(self, source.header, skip_check_array=True, reset=True)
-        for name in ("mixing_", "rank_selection_", "_stream", "n_steps_", "n_samples_seen_"):
-            self.__dict__.pop(name, None)
-        self.__dict__.update(result.attributes())
-        finished(self)
-        if kept is not None:
-            kept.done()
+        set_fitted(self, source, result.attributes(), kept)
         return codes
 
     def _settings(self) -> FitSettings:
@@ -269,11 +263,20 @@ def _task_reporter(
     return report
 
 
-def finished(model: Any) -> None:
-    """Notify callbacks of the end of the fit; the estimator is fitted by now."""
+def set_fitted(
+    model: Any, source: Source, learned: Mapping[str, Any], checkpoint: Checkpoint | None
+) -> None:
+    """Set all fitted attributes at the end of a fit, so that a failed fit changes nothing."""
+    validate_data(model, source.header, skip_check_array=True, reset=True)
+    optional = ("mixing_", "rank_selection_", "run_components_", "n_steps_", "n_samples_seen_")
+    for name in (*optional, "_stream"):
+        model.__dict__.pop(name, None)
+    model.__dict__.update(learned)
     root = getattr(model, "_callback_fit_ctx", None)
     if root is not None:
         root.call_on_fit_task_end(estimator=model, reconstruction_attributes=dict)
+    if checkpoint is not None:
+        checkpoint.done()
 
 
 Class = TypeVar("Class", bound=type)

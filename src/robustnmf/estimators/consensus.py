@@ -11,14 +11,14 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, clone
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from robustnmf.arrays import on_device_of, to_numpy
 from robustnmf.estimators.base import (
     BaseRobustNMF,
     CallbackSupportMixin,
-    finished,
     runs_progress_of,
+    set_fitted,
     with_callbacks,
 )
 from robustnmf.estimators.encoding import EncodingMixin
@@ -208,7 +208,7 @@ class ConsensusNMF(
         warn_of_stopped_runs(plan, runs)
         warn_of_fit(plan, result, result.energies)
         codes = encoded.codes(member)
-        of_runs = {
+        of_runs: dict[str, Any] = {
             "stability_": groups.stability, "silhouette_": groups.silhouette,
             "spread_": groups.spread, "labels_": groups.labels,
             "objectives_": runs.objectives,
@@ -216,16 +216,9 @@ class ConsensusNMF(
         if self.keep_runs:
             of_runs["run_components_"] = runs.components
         of_runs = {name: on_device_of(plan.engine.like, array) for name, array in of_runs.items()}
+        of_runs["n_runs_kept_"] = int((groups.labels >= 0).any(axis=1).sum())
         plan.engine.close()
-        # Nothing is set before this point: a failed fit leaves the estimator as it was.
-        validate_data(self, source.header, skip_check_array=True, reset=True)
-        for name in ("rank_selection_", "run_components_"):
-            self.__dict__.pop(name, None)
-        self.__dict__.update(result.attributes() | of_runs)
-        self.n_runs_kept_ = int((groups.labels >= 0).any(axis=1).sum())
-        finished(self)
-        if kept is not None:
-            kept.done()
+        set_fitted(self, source, result.attributes() | of_runs, kept)
         return codes
 
     def consensus_matrix(self, X: Any) -> np.ndarray:
