@@ -12,7 +12,7 @@ from robustnmf.estimators.encoding import EncodingMixin
 from robustnmf.exceptions import warn
 from robustnmf.fitting import FitSettings, check_source, check_weights
 from robustnmf.fitting.stream import Stream, begin_stream, check_complete
-from robustnmf.sources import Source, library_of, source_for
+from robustnmf.sources import library_of, source_for
 from robustnmf.structures import Free
 from robustnmf.weightings import Weighting
 
@@ -27,16 +27,6 @@ def _streams(model: Any) -> bool:
             f"{weighting!r}, {structure!r}."
         )
     return True
-
-
-def _check_same_library(source: Source, components: Any) -> None:
-    """Refuse a minibatch of another library or device than the previous ones."""
-    given, before = library_of(source.X), library_of(components)
-    if given != before:
-        raise TypeError(
-            f"X is an array of {given}, but earlier minibatches were arrays of {before}. "
-            "Convert X: all minibatches need the same library and device."
-        )
 
 
 def _check_same_model(model: Any, weighting: Weighting, before: Weighting) -> None:
@@ -108,8 +98,12 @@ class PartialFit(EncodingMixin):
             )
         source = source_for(X, settings.name)
         steps, seen = getattr(self, "n_steps_", 0), getattr(self, "n_samples_seen_", 0)
-        if steps:
-            _check_same_library(source, self.components_)
+        given = library_of(source.X)
+        if steps and given != (before := library_of(self.components_)):
+            raise TypeError(
+                f"X is an array of {given}, but earlier minibatches were arrays of "
+                f"{before}. Convert X: all minibatches need the same library and device."
+            )
         stream: Stream | None = getattr(self, "_stream", None)
         if stream is None:  # there were only zeros so far, if anything
             if steps:
@@ -125,8 +119,8 @@ class PartialFit(EncodingMixin):
             check_complete(engine)
             basis = source.like(self.components_) / self._scale
             unit = self._unit
-            before = stream.requested_weighting.rescaled(unit)
-            _check_same_model(self, settings.spec.weighting, before)
+            first_weighting = stream.requested_weighting.rescaled(unit)
+            _check_same_model(self, settings.spec.weighting, first_weighting)
             weighting = self.weighting_.rescaled(1.0 / unit)
             learned = {}
         if stream.statistics is None and engine.mean() == 0:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
+from scipy.stats import iqr
 
 from robustnmf.arrays import on_device_of
 from robustnmf.fitting.plan import Encoder, FitPlan
@@ -161,7 +162,17 @@ def group_components(
         if np.array_equal(before, matched):
             break
         centres = _medians(unit, labels, centres)
-    return _describe(unit, norms, labels, centres)
+    members = [labels == group for group in range(len(centres))]
+    sizes = np.array([np.median(norms[of_group]) for of_group in members])[:, None]
+    quartiles = np.stack([iqr(unit[of_group], axis=0) for of_group in members])
+    cosines = [unit[of_group] @ centre for of_group, centre in zip(members, centres, strict=True)]
+    return Groups(
+        (sizes * centres).astype(unit.dtype),
+        (sizes * quartiles / NORMAL_QUARTILES).astype(unit.dtype),
+        np.array([values.mean() for values in cosines], dtype=np.float64),
+        group_silhouettes(unit, labels, len(centres)),
+        labels,
+    )
 
 
 def neighbour_distances(unit: np.ndarray, kept: np.ndarray, neighborhood: float) -> np.ndarray:
@@ -204,25 +215,6 @@ def _medians(unit: np.ndarray, labels: np.ndarray, centres: np.ndarray) -> np.nd
     medians = np.stack([np.median(unit[labels == g], axis=0) for g in range(len(centres))])
     norms = np.linalg.norm(medians, axis=1, keepdims=True)
     return np.where(norms > 0, medians / np.where(norms > 0, norms, 1.0), centres)
-
-
-def _describe(
-    unit: np.ndarray, norms: np.ndarray, labels: np.ndarray, centres: np.ndarray
-) -> Groups:
-    """Describe groups with centres (k, features), in the units of the components."""
-    k = len(centres)
-    sizes = np.array([np.median(norms[labels == g]) for g in range(k)])
-    quartiles = np.stack(
-        [np.subtract(*np.quantile(unit[labels == g], (0.75, 0.25), axis=0)) for g in range(k)]
-    )
-    stability = np.array([np.mean(unit[labels == g] @ centres[g]) for g in range(k)])
-    return Groups(
-        (sizes[:, None] * centres).astype(unit.dtype),
-        (sizes[:, None] * quartiles / NORMAL_QUARTILES).astype(unit.dtype),
-        stability.astype(np.float64),
-        group_silhouettes(unit, labels, k),
-        labels,
-    )
 
 
 def group_silhouettes(unit: np.ndarray, labels: np.ndarray, k: int) -> np.ndarray:

@@ -135,15 +135,12 @@ class FitPlan:
         if len({str(member.weighting.get_params()) for member in members}) == 1:
             return least
         engine, sharpest = self.engine, least.weighting
-        if sharpest.per_entry:  # energies of rows do not determine the objective
-            return min(
-                members,
-                key=lambda member: objective(engine, self.problem, sharpest, member.basis),
-            )
         if sharpest.uses_row_sizes:
             sharpest = sharpest.for_row_sizes(engine.row_sizes(self.problem.loss.degree))
 
         def level(member: Fitted) -> float:
+            if sharpest.per_entry:  # energies of rows do not determine the objective
+                return objective(engine, self.problem, sharpest, member.basis)
             energies = member.penalised_energies[None, :]
             sums = sharpest.weigh(energies, engine.row_weight).objective_sums
             return float(sharpest.shifted_value_of(sums)[0, 0]) + member.basis_penalty_value

@@ -185,13 +185,16 @@ def _remedy(weighting: Weighting, energies: Array, engine: Engine, wanted: float
             return f"{SOFTEN} Raise share (now {share:.3g}) by a factor of 10 or more."
     if weighting.per_entry:
         return f"{SOFTEN} Raise {knob} (now {now:.3g}) by a factor of 10 or more."
-    softer = _softened(weighting, energies, engine, wanted)
-    if softer is None:
-        return (
-            f"The reconstruction errors are too uneven for any {knob} (now {now:.3g}). Start the "
-            f"fit with a much larger one, or use {SOFTER}."
-        )
-    return f"{SOFTEN} Raise {knob} from {now:.3g} to {softer:.3g}."
+    value = float(now)
+    while value < LARGEST_KNOB:
+        value *= FACTOR
+        softer = clone(weighting).set_params(**{knob: value})
+        if _size(softer, energies, engine) >= wanted:
+            return f"{SOFTEN} Raise {knob} from {now:.3g} to {value:.3g}."
+    return (
+        f"The reconstruction errors are too uneven for any {knob} (now {now:.3g}). Start the fit "
+        f"with a much larger one, or use {SOFTER}."
+    )
 
 
 def _size(weighting: Weighting, energies: Array, engine: Engine) -> float:
@@ -201,15 +204,3 @@ def _size(weighting: Weighting, energies: Array, engine: Engine) -> float:
     return (
         float(effective_sample_size(weights / total, engine.full_row_weight)) if total > 0 else 0.0
     )
-
-
-def _softened(weighting: Weighting, energies: Array, engine: Engine, wanted: float) -> float | None:
-    """Return the first of increasing parameters that gives the wanted sample size, if any."""
-    knob = str(weighting.knob)
-    value = float(getattr(weighting, knob))
-    while value < LARGEST_KNOB:
-        value *= FACTOR
-        softer = clone(weighting).set_params(**{knob: value})
-        if _size(softer, energies, engine) >= wanted:
-            return value
-    return None
