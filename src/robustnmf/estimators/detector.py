@@ -154,13 +154,9 @@ class RobustNMFDetector(SaveMixin, OutlierMixin, BaseEstimator):
         shift = self._shift(table) if source.in_memory else np.zeros(shape[1])
         inside, _ = _shifted(table, shift)
         estimator = RobustNMF(
-            self.n_components,
-            weighting=Trimmed(),
-            loss=self.loss,
-            max_iter=self.max_iter,
-            tol=self.tol,
-            random_state=self.random_state,
-        ).fit(inside, sample_weight=sample_weight)
+            self.n_components, weighting=Trimmed(), loss=self.loss, max_iter=self.max_iter,
+            tol=self.tol, random_state=self.random_state,
+        ).fit(inside, sample_weight=sample_weight)  # fmt: skip
         near, missed = estimator._neighbourhood(inside, sample_weight), 0.0
         if near is not None:
             near = near.with_core(_fits(estimator, near.references * estimator._scale))

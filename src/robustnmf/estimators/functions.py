@@ -256,39 +256,29 @@ def top_features(model: Any, n: int = 10) -> TopFeatures:
     if not is_integer(n) or n < 1:
         raise ValueError(f"n is {n!r}, but a number of features (1 or more) is needed.")
     components = to_numpy(model.components_).astype(np.float64)
-    shares, ratios = _shares_and_ratios(components)
-    scores = shares * np.log(ratios) if len(components) > 1 else shares
-    names = getattr(model, "feature_names_in_", None)
-    spread = getattr(model, "spread_", None)
-    spread = None if spread is None else to_numpy(spread)
+    sums = components.sum(axis=1, keepdims=True)
+    # Shares have no units: the scale of a component, which trades off with its codes, cancels.
+    shares = components / np.where(sums > 0, sums, 1.0)
+    scores, ratios = shares, np.full_like(shares, np.inf)
+    k, features = shares.shape
+    if k > 1:
+        second, first = np.sort(shares, axis=0)[-2:]
+        others = np.where(np.argmax(shares, axis=0) == np.arange(k)[:, None], second, first)
+        least = LEAST_SHARE / features
+        ratios = (shares + least) / (others + least)
+        scores = shares * np.log(ratios)
+    names = getattr(model, "feature_names_in_", [f"x{j}" for j in range(features)])
+    spread = to_numpy(model.spread_) if hasattr(model, "spread_") else None
     found = TopFeatures()
     for i, row in enumerate(scores):
         best = [int(j) for j in np.argsort(-row, kind="stable")[: int(n)] if row[j] > 0]
         found.append(
             [
                 TopFeature(
-                    i, j, f"x{j}" if names is None else str(names[j]), float(components[i, j]),
-                    float(shares[i, j]), float(ratios[i, j]) if len(scores) > 1 else np.inf,
-                    None if spread is None else float(spread[i, j]),
+                    i, j, str(names[j]), float(components[i, j]), float(shares[i, j]),
+                    float(ratios[i, j]), None if spread is None else float(spread[i, j]),
                 )
                 for j in best
             ]
         )  # fmt: skip
     return found
-
-
-def _shares_and_ratios(components: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Compute shares (k, features), and their ratios to the largest share in other components.
-
-    A small number is added to the shares. Shares have no units, so that the scale of a component,
-    which trades off with the scale of its codes, does not matter.
-    """
-    k, features = components.shape
-    sums = components.sum(axis=1, keepdims=True)
-    shares = components / np.where(sums > 0, sums, 1.0)
-    others = np.zeros_like(shares)
-    if k > 1:
-        two = np.sort(shares, axis=0)[-2:]
-        others = np.where(np.argmax(shares, axis=0) == np.arange(k)[:, None], two[0], two[1])
-    least = LEAST_SHARE / features
-    return shares, (shares + least) / (others + least)
