@@ -16,6 +16,7 @@ from robustnmf.arrays import to_numpy
 from robustnmf.estimators import RankSelection, RobustNMF
 from robustnmf.estimators.base import BaseRobustNMF
 from robustnmf.estimators.encoding import find_outliers
+from robustnmf.loop.encoding import encode
 from robustnmf.report.page import display_name, format_percent
 from robustnmf.tables import Table, count_missing, divide, is_number
 
@@ -173,7 +174,7 @@ def encode_samples(model: BaseRobustNMF, data: Any) -> tuple[np.ndarray, np.ndar
         data = divide(data, scale)
     source = model._checked(data)
     engine = model._engine(source)
-    codes, energies = model._encode_rows(source, engine)
+    codes, energies = model._call(encode, source, engine)
     sizes = to_numpy(engine.row_sizes(model._problem.loss.degree)) * model._unit
     energies = to_numpy(energies) * model._unit
     return to_numpy(codes), energies, find_outliers(model, energies, sizes)
