@@ -230,3 +230,18 @@ def test_names_of_files_need_not_be_utf_8(tmp_path):
     except OSError:
         pytest.skip("this file system has names in UTF-8 alone")
     assert main(["fit", path, "-k", "1", "-o", str(tmp_path / "out"), "--quiet"]) == 0
+
+
+def test_an_id_column_comes_before_the_index_of_a_parquet_file(tmp_path):
+    pandas = pytest.importorskip("pandas", reason="Parquet needs pandas")
+    pytest.importorskip("pyarrow", reason="Parquet needs pyarrow")
+    frame = pandas.DataFrame({"code": ["a", "b"], "x": [1.0, 2.0]}, index=["first", "second"])
+    frame.rename_axis("row").to_parquet(tmp_path / "t.parquet")
+
+    def names(**options):
+        return list(read_table(tmp_path / "t.parquet", **options).ids)
+
+    assert names() == names(id_column="row") == ["first", "second"]
+    assert names(id_column="code") == ["a", "b"]
+    with pytest.raises(ValueError, match="there is no column 'cod'"):
+        names(id_column="cod")

@@ -351,11 +351,12 @@ def read_parquet(file: Path, options: ReadOptions) -> Table:
         decimal = options.decimal or detect_decimal(distinct_texts(frame), ",")[0]
         index = frame.index
         is_plain = isinstance(index, pandas.RangeIndex) and index.name is None and index.start == 0
-        id_column = find_id_column(frame, options.id_column, decimal) if is_plain else None
+        is_indexed = not is_plain and options.id_column in (None, index.name)
+        id_column = None if is_indexed else find_id_column(frame, options.id_column, decimal)
         return table_from_frames(
             chain([frame], frames), id_column,
-            [] if is_plain else ["samples are named by the index"], decimal, options,
-            is_large=is_large, is_indexed=not is_plain,
+            ["samples are named by the index"] if is_indexed else [], decimal, options,
+            is_large=is_large, is_indexed=is_indexed,
         )  # fmt: skip
 
 
