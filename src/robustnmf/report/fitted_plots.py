@@ -57,8 +57,8 @@ def _plot(
 
 
 def _titled(text: str, **axis: Any) -> dict[str, Any]:
-    """Return the settings of an axis with a title."""
-    return {"title": {"text": text}, **axis}
+    """Return the settings of an axis with a title beside its numbers, however wide these are."""
+    return {"title": {"text": text, "standoff": 10}, "automargin": True, **axis}
 
 
 def _sample_names(fit: Fit, indices: np.ndarray) -> list[str]:
@@ -303,9 +303,10 @@ def map_plot(fit: Fit, indices: np.ndarray) -> Plot:
                 "name": name, "marker": marker,
             })  # fmt: skip
     if any("coloraxis" in trace["marker"] for trace in traces):
+        title = escape(display_name(fit.color_by or ""))
         layout["coloraxis"] = {
             "colorscale": "Viridis",
-            "colorbar": _titled(escape(display_name(fit.color_by or "")), thickness=12, len=0.8),
+            "colorbar": {"title": {"text": title}, "thickness": 12, "len": 0.8},
         }
     return _plot(traces + labels, "Map by the codes", height, margin, **layout)
 
