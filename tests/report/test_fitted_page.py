@@ -309,6 +309,13 @@ def test_features_of_parts_are_named_and_escaped():
     assert "<b>" not in table.html()
 
 
+def test_features_of_parts_are_listed_by_how_many_times_larger_they_are():
+    parts = np.array([[9.0, 2.0, 0.1, 1.0], [3.0, 0.2, 9.0, 1.0]])
+    (table,) = top_features_table(fit_of_parts(parts, ["large", "rare", "other", "same"]))
+    texts = [row[1].text for row in table.rows]
+    assert any(text.startswith("rare (") and "), large (" in text for text in texts), texts
+
+
 def test_a_single_part_and_images_have_no_such_table():
     one = fit_of_parts(np.array([[1.0, 2.0, 3.0]]), ["a", "b", "c"])
     assert top_features_table(one) == []

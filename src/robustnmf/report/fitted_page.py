@@ -361,7 +361,7 @@ def top_features_table(fit: Fit) -> list[Content]:
     rows: list[list[str | TableCell]] = []
     for name, features in zip(fit.component_names, distinctive, strict=False):
         listed = []
-        for top in features:
+        for top in sorted(features, key=lambda top: -min(top.ratio, FAR_MORE)):
             times = f"{top.ratio:.1f} times" if top.ratio < FAR_MORE else f"over {FAR_MORE} times"
             if top.ratio >= MIN_RATIO:
                 listed.append(f"{fit.feature_name(top.feature)} ({times})")
