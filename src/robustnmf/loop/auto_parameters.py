@@ -6,7 +6,6 @@ from dataclasses import replace
 
 from robustnmf.arrays import Array, Block, namespace, on_device_of, to_numpy
 from robustnmf.engine import Engine
-from robustnmf.loop._replace import replaced
 from robustnmf.loop.passes import BlockState
 from robustnmf.loop.problem import Problem
 from robustnmf.loop.state import ObjectiveValue, State
@@ -71,7 +70,7 @@ def update_auto_parameters(
     xp = namespace(state.basis)
     no_momentum = on_device_of(state.basis, [member.momentum == 0 for member in state.members])
     basis = xp.where(no_momentum[:, None, None], state.basis_before_extrapolation, state.basis)
-    return replaced(state, basis=basis)
+    return replace(state, basis=basis)
 
 
 def end_warmup(engine: Engine, problem: Problem, state: State) -> State:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from robustnmf.arrays import (
     Array,
@@ -14,7 +15,6 @@ from robustnmf.arrays import (
     to_numpy,
 )
 from robustnmf.engine import Engine
-from robustnmf.loop._replace import replaced
 from robustnmf.loop.auto_parameters import objective_values, objectives
 from robustnmf.loop.passes import BlockState, Statistics
 from robustnmf.loop.problem import Problem
@@ -38,16 +38,16 @@ def run_pass(
         finish = here.gather if gather else here.measure
         if not update_codes:
             codes, cache = here.evaluate(block, start)
-            local = replaced(local, before=None if momentum is None else start)
+            local = replace(local, before=None if momentum is None else start)
             return finish(block, local, batch, cache)
         if momentum is not None:
             start = problem.solver.extrapolate(start, local.before, to_device_of(start, momentum))
-            local = replaced(local, before=local.codes)
+            local = replace(local, before=local.codes)
         codes, cache = here.update_codes(block, start, batch)
-        return finish(block, replaced(local, codes=codes), batch, cache)
+        return finish(block, replace(local, codes=codes), batch, cache)
 
     block_states, statistics = engine.map_blocks(visit, state.block_states, on_device=True)
-    return replaced(state, block_states=block_states), statistics
+    return replace(state, block_states=block_states), statistics
 
 
 def record(problem: Problem, state: State, statistics: Statistics) -> list[bool]:
@@ -80,7 +80,7 @@ def update_basis(
             extrapolated = problem.solver.extrapolate(
                 basis, state.basis_before_extrapolation, state.momentum
             )
-    return replaced(
+    return replace(
         state,
         block_states=block_states,
         basis=extrapolated,
@@ -134,8 +134,8 @@ def _with_arrays(state: State, names: list[str], arrays: Sequence[Array]) -> Sta
     block_states = []
     for at, local in enumerate(state.block_states):
         own = rest[at * len(names) : (at + 1) * len(names)]
-        block_states.append(replaced(local, **dict(zip(names, own, strict=True))))
-    return replaced(
+        block_states.append(replace(local, **dict(zip(names, own, strict=True))))
+    return replace(
         state,
         block_states=block_states,
         basis=basis,

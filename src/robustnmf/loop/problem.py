@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
 from robustnmf.arrays import Array, as_float64, at_least, at_most, namespace
 from robustnmf.engine import Engine
-from robustnmf.loop._replace import replaced
 from robustnmf.loop.passes import (
     DivergencePass,
     EntryPass,
@@ -145,7 +144,7 @@ class Problem:
         if has_penalty:
             terms = terms.penalised(lasso, ridge)
         if self.fixed is not None:
-            terms = replaced(terms, fixed=self.fixed.shape[0])
+            terms = replace(terms, fixed=self.fixed.shape[0])
         block_states, basis = self.structure.step(
             engine, block_states, basis, terms, self.update(curved)
         )

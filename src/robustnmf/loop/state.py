@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 from robustnmf.arrays import Array, Block, column, namespace, on_device_of
 from robustnmf.engine import Engine
-from robustnmf.loop._replace import replaced
 from robustnmf.weightings import Batch, EnergyHistogram, WarmupWeights, Weighting
 
 WINDOW = 10
@@ -210,7 +209,7 @@ class State:
 
     def reweighted(self) -> State:
         """Return the state with the current weightings of its members."""
-        return replaced(self, weighting=_in_force(self.members, self.basis))
+        return replace(self, weighting=_in_force(self.members, self.basis))
 
     @property
     def momentum(self) -> Array:

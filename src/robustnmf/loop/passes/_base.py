@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 
 from robustnmf.arrays import Array, Block, active_components, namespace, to_device_of
 from robustnmf.engine import BlockState, Threads
-from robustnmf.loop._replace import replaced
 from robustnmf.loop.passes._statistics import Statistics
 from robustnmf.losses import Loss
 from robustnmf.solvers import Penalty, Update
@@ -119,7 +118,7 @@ class Pass(ABC):
         sums: tuple[Array, ...] = self.sums(block, local.codes, weights, cache)
         if (self.bounded or self.penalty.overlap_penalty is not None) and not self.quadratic:
             sums = (*sums, self._codes_gram(block, local.codes, weights))
-        return local, replaced(statistics, sums=sums)
+        return local, replace(statistics, sums=sums)
 
     def _codes_gram(self, block: Block, codes: Array, weights: Array) -> Array:
         """Compute the weighted Gram matrix of the codes (members, k, k), with row factors."""
@@ -149,4 +148,4 @@ class Pass(ABC):
     ) -> BlockState:
         """Return the block state with energies, and with losses if codes have a penalty."""
         kept_losses = losses if self.penalty else None
-        return replaced(local, energies=energies, losses=kept_losses, **more)
+        return replace(local, energies=energies, losses=kept_losses, **more)
