@@ -10,6 +10,7 @@ import hashlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -94,11 +95,7 @@ class Checkpoint:
         if not self.path.exists():
             return None
         arrays, record = self.read()
-        like = engine.like
-
-        def to_device(array: np.ndarray) -> Array:
-            return on_device_of(like, array)
-
+        to_device = partial(on_device_of, engine.like)
         try:
             codec = archive.Codec(arrays, KINDS, RECORDS)
             members = codec.build(record["members"])
@@ -111,9 +108,7 @@ class Checkpoint:
                 BlockState(**dict(zip(local, rows, strict=True)))
                 for rows in zip(*local.values(), strict=True)
             ]
-            basis, previous, basis_before_extrapolation = (
-                to_device(arrays[f"state.{n}"]) for n in STATE_ARRAYS
-            )
+            bases = {n: to_device(arrays[f"state.{n}"]) for n in STATE_ARRAYS}
             results = {
                 member: _with_arrays(fitted, to_device)
                 for member, fitted in codec.build(record["results"])
@@ -123,11 +118,7 @@ class Checkpoint:
             indices = sorted([member.index for member in members] + list(results))
             if indices != list(range(count)) or not 0 <= iteration <= max_iter:
                 raise ValueError("its members or iterations do not belong to this fit")
-            state = replace(
-                State.at(members, block_states, basis),
-                previous=previous,
-                basis_before_extrapolation=basis_before_extrapolation,
-            )
+            state = replace(State.at(members, block_states, bases["basis"]), **bases)
             return iteration, state, results
         except Exception as error:
             raise self.damaged(error) from error
@@ -141,16 +132,13 @@ class Checkpoint:
             identity = dict(record["identity"])
         except Exception as error:  # a broken archive can raise any exception
             raise self.damaged(error) from error
-        different = [
-            name for name, value in self.identity.items() if not _same(identity.get(name), value)
-        ]
-        if different:
-            name = different[0]
-            raise ValueError(
-                f"the checkpoint {self.path} belongs to another fit: its {name} is "
-                f"{identity.get(name)!r}, but here it is {self.identity[name]!r}. Use another "
-                "path, or delete the file to start over."
-            )
+        for name, value in self.identity.items():
+            if not _same(identity.get(name), value):
+                raise ValueError(
+                    f"the checkpoint {self.path} belongs to another fit: its {name} is "
+                    f"{identity.get(name)!r}, but here it is {value!r}. Use another path, or "
+                    "delete the file to start over."
+                )
         return arrays, record
 
     def damaged(self, error: Exception) -> ValueError:
@@ -200,10 +188,8 @@ def _assert_whole(arrays: dict[str, np.ndarray], engine: Engine, members: int) -
     """Raise an error if shapes, dtypes or values of arrays do not match the members of this fit."""
     n, m = engine.shape
     k = arrays["state.basis"].shape[1]
-    shapes = {
-        "state.basis": (members, k, m), "state.previous": (members, k, m),
-        "state.basis_before_extrapolation": (members, k, m), "local.codes": (members, n, k),
-    }  # fmt: skip
+    shapes = {f"state.{name}": (members, k, m) for name in STATE_ARRAYS}
+    shapes["local.codes"] = (members, n, k)
     for name, array in arrays.items():
         has_other_rows = name.startswith("local.") and array.shape[:2] != (members, n)
         if has_other_rows or array.shape != shapes.get(name, array.shape):
