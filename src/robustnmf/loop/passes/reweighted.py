@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from robustnmf.arrays import Array, Block, at_least, energy_rounding, namespace
+from robustnmf.arrays import Array, Block, at_least, namespace
 from robustnmf.loop.passes._approximation import ApproximationPass
 from robustnmf.losses import ReweightedLoss
 from robustnmf.solvers import Ratio
@@ -45,14 +45,10 @@ class ReweightedPass(ApproximationPass):
         terms = Ratio(negative, positive, self.bound, present=self.present)
         return self.evaluate(block, self.update(codes, terms))
 
-    def energies(self, block: Block, codes: Array, cache: ReweightedCache) -> Array:
-        least = energy_rounding(codes) * block.row_sizes(self.loss.degree)
-        return namespace(codes).maximum(block.as_whole(cache.losses), least)
-
-    def row_values(
-        self, block: Block, codes: Array, cache: ReweightedCache, weighting: Batch
-    ) -> Array:
-        return cache.losses + self.penalty.energies(block, codes) if self.penalty else cache.losses
+    def losses(self, block: Block, codes: Array, cache: Array | ReweightedCache) -> Array:
+        if isinstance(cache, ReweightedCache):
+            return cache.losses
+        return super().losses(block, codes, cache)  # an approximation, while codes are encoded
 
     def sums(
         self, block: Block, codes: Array, weights: Array, cache: ReweightedCache
