@@ -1,4 +1,4 @@
-"""Types of the fit loop: problem, start, state between passes, result."""
+"""Types of the fit loop: start, state between passes, progress of a member, result."""
 
 from __future__ import annotations
 
@@ -205,11 +205,13 @@ class State:
     @classmethod
     def at(cls, members: list[MemberProgress], block_states: Any, basis: Array) -> State:
         """Build the state before the first pass."""
-        return cls(members, block_states, basis, basis, basis, _in_force(members, basis))
+        weighting = Batch([member.weighting for member in members], basis)
+        return cls(members, block_states, basis, basis, basis, weighting)
 
     def reweighted(self) -> State:
         """Return the state with the current weightings of its members."""
-        return replace(self, weighting=_in_force(self.members, self.basis))
+        weightings = [member.weighting for member in self.members]
+        return replace(self, weighting=Batch(weightings, self.basis))
 
     @property
     def momentum(self) -> Array:
@@ -237,7 +239,3 @@ class State:
         block_states = engine.restored(self.block_states, chosen, before.block_states)
         basis = namespace(self.basis).where(chosen[:, None, None], before.previous, self.basis)
         return replace(self, block_states=block_states, basis=basis)
-
-
-def _in_force(members: list[MemberProgress], like: Array) -> Batch:
-    return Batch([member.weighting for member in members], like)

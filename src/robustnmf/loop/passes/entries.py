@@ -82,19 +82,12 @@ class EntryPass(ApproximationPass):
             sums = block.row_sums(weights)
             losses = self.energies(block, local.codes, cache)
             energies = self.penalised(block, local.codes, losses)
-        row_weights = sums / cache.shape[-1]
-        local = self.with_energies(local, losses, energies, row_weights=row_weights)
-        return local, self._sum_objective(block, values, cache), weights
-
-    def _sum_objective(self, block: Block, values: Array, cache: Array) -> Statistics:
-        """Sum the contributions of rows (members, rows) to the objective."""
-        xp = namespace(values)
+        features = cache.shape[-1]
+        local = self.with_energies(local, losses, energies, row_weights=sums / features)
         total = xp.sum(block.full_row_weight * values, axis=-1, keepdims=True)
         zero = xp.zeros_like(total)
-        objective_sums = ObjectiveSums(
-            zero, total, zero + xp.sum(block.row_weight) * cache.shape[-1]
-        )
-        return Statistics(objective_sums, zero, quadratic=False)
+        objective_sums = ObjectiveSums(zero, total, zero + xp.sum(block.row_weight) * features)
+        return local, Statistics(objective_sums, zero, quadratic=False), weights
 
     def row_weights(self, block: Block, weights: Array) -> Array:
         """Return the weights of rows (rows, 1) by which the penalty of the codes is multiplied."""

@@ -60,15 +60,11 @@ class GramPass(Pass):
             codes, rest = block.multiplicative_update(codes, self.basis, self.gram)
             return codes, Rest(rest)
         cache = block.project(self.basis)
-        return self.update(codes, self._terms(cache)), cache
-
-    def _terms(self, projected: Array) -> Quadratic:
-        """Return the quadratic problem of the codes, with their penalty."""
-        terms = Quadratic(projected, self.gram)
-        if not self.penalty:
-            return terms
-        gram = self.gram + self.penalty.gram(self.gram)
-        return Quadratic(projected, gram, self.penalty.lasso, present=self.present)
+        terms = Quadratic(cache, self.gram)
+        if self.penalty:
+            gram = self.gram + self.penalty.gram(self.gram)
+            terms = Quadratic(cache, gram, self.penalty.lasso, present=self.present)
+        return self.update(codes, terms), cache
 
     def encode(self, block: Block, weighting: Batch) -> tuple[Array, Array]:
         xp = namespace(self.basis)
