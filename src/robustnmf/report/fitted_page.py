@@ -233,14 +233,13 @@ def usage_by_group(fit: Fit) -> list[Content]:
         return [Paragraph(f"{column} holds many different numbers, which form no groups.")]
     shares = fit.component_shares(np.arange(len(fit.codes)))
     is_used = shares.sum(axis=1) > 0
+    shares = shares[is_used]
     groups, members, counts = np.unique(labels[is_used], return_inverse=True, return_counts=True)
-    sums = np.zeros((len(groups), shares.shape[1]))
-    np.add.at(sums, members, shares[is_used])
     names = fit.component_names[: plots.MAX_COMPONENTS]
     rows: list[list[str | TableCell]] = []
     for i in np.argsort(-counts, kind="stable")[:MAX_GROUPS].tolist():
         group = display_name(str(groups[i]))
-        usages = (sums[i] / counts[i]).tolist()
+        usages = shares[members == i].mean(axis=0).tolist()
         cells = [
             TableCell(f"{usage:.0%}", usage, hint=f"{group}, {name}: {usage:.2%}", shade=usage)
             for name, usage in zip(names, usages, strict=False)

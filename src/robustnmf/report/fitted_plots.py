@@ -315,9 +315,8 @@ def _marked_groups(fit: Fit, indices: np.ndarray) -> list[tuple[str, np.ndarray,
     """Return the groups of the samples of the map: name, which samples, and their marker."""
     outliers = fit.outliers[indices]
     if fit.table.colors is None:
-        shape = {"symbol": "circle", "size": 5, "opacity": 0.75}
         return [
-            ("inliers", ~outliers, {"color": BLUE, **shape}),
+            ("inliers", ~outliers, {"color": BLUE, "size": 5, "opacity": 0.75}),
             ("outliers", outliers, {"color": RED, "size": 6, "opacity": 0.8}),
         ]
     groups = []
@@ -330,7 +329,6 @@ def _marked_groups(fit: Fit, indices: np.ndarray) -> list[tuple[str, np.ndarray,
                 marker["color"] = color
             else:
                 marker |= {"color": color[members].tolist(), "coloraxis": "coloraxis"}
-                marker["colorscale"] = "Viridis"
             groups.append((f"{name}, outliers" if is_outlier else name, members, marker))
     return groups
 
@@ -353,11 +351,9 @@ def _color_groups(fit: Fit, indices: np.ndarray) -> list[tuple[str, np.ndarray, 
         many: list[tuple[str, np.ndarray, Any]] = [(f"{fit.table.words.sample}s", known, colors)]
         rest = "missing" if np.isnan(colors[~known]).all() else "missing or infinite"
         return many if known.all() else [*many, (rest, ~known, GRAY)]
-    values, counts = np.unique(texts, return_counts=True)
-    if len(values) > MAX_CATEGORIES:
-        common = values[np.sort(np.argsort(-counts, kind="stable")[: MAX_CATEGORIES - 1])]
-    else:
-        common = values
+    common, counts = np.unique(texts, return_counts=True)
+    if len(common) > MAX_CATEGORIES:
+        common = common[np.sort(np.argsort(-counts, kind="stable")[: MAX_CATEGORIES - 1])]
     groups = [
         (escape(display_name(str(value))), texts == value, color)
         for value, color in zip(common, PALETTE, strict=False)

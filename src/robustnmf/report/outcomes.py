@@ -43,15 +43,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 COLORS = {
-    "EucNMF": "#4c4c4c",
-    "ConvexNMF": "#b07d2b",
-    "NMFL2": "#6a51a3",
-    "HuberRNMF": "#2b8a3e",
-    "FWRNMF": "#d6336c",
-    "EWRNMF": "#1c6dd0",
-}
-OTHER_COLORS = ("#1c6dd0", "#d6336c", "#2b8a3e", "#b07d2b", "#6a51a3", "#4c4c4c")
-"""Colours of the paper's methods, and of other lines by their place in the chart."""
+    "EWRNMF": "#1c6dd0", "FWRNMF": "#d6336c", "HuberRNMF": "#2b8a3e", "ConvexNMF": "#b07d2b",
+    "NMFL2": "#6a51a3", "EucNMF": "#4c4c4c",
+}  # fmt: skip
+"""Colours of the paper's methods; other lines have them by their place in the chart."""
 
 CHART_COLUMNS = 3
 
@@ -226,7 +221,7 @@ def _row(cells: Iterable[str]) -> str:
 
 def color(name: str, place: int) -> str:
     """Return the color of a line: that of its method, or else by its place in the chart."""
-    return COLORS.get(name, OTHER_COLORS[place % len(OTHER_COLORS)])
+    return COLORS.get(name, list(COLORS.values())[place % len(COLORS)])
 
 
 def interactive(chart: Chart) -> Plot:
@@ -235,29 +230,22 @@ def interactive(chart: Chart) -> Plot:
     for place, line in enumerate(chart.lines):
         line_color = color(line.name, place)
         trace: dict[str, Any] = {
-            "type": "scatter",
-            "name": line.name,
-            "x": list(line.x),
-            "y": list(line.y),
+            "type": "scatter", "name": line.name, "x": list(line.x), "y": list(line.y),
             "mode": "markers" if chart.scatter else "lines+markers",
             "line": {"color": line_color, "dash": "dash" if line.dashed else "solid"},
             "marker": {"color": line_color, "size": 4 if chart.scatter else 6, "opacity": 0.7},
-        }
+        }  # fmt: skip
         if line.error is not None and not line.dashed:
             trace["error_y"] = {"type": "data", "array": list(line.error), "thickness": 1}
         data.append(trace)
+    axis_type = "log" if is_logarithmic(chart) else "-"
     layout = {
         "title": {"text": chart.title, "font": {"size": 15}},
-        "xaxis": {
-            "title": {"text": chart.x_label},
-            "type": "log" if is_logarithmic(chart) else "-",
-        },
+        "xaxis": {"title": {"text": chart.x_label}, "type": axis_type},
         "yaxis": {"title": {"text": chart.y_label}},
-        "margin": {"l": 60, "r": 10, "t": 40, "b": 50},
-        "legend": {"orientation": "h", "y": -0.25},
-        "showlegend": len(chart.lines) > 1,
-        "template": "none",
-    }
+        "margin": {"l": 60, "r": 10, "t": 40, "b": 50}, "template": "none",
+        "legend": {"orientation": "h", "y": -0.25}, "showlegend": len(chart.lines) > 1,
+    }  # fmt: skip
     return Plot(data, layout, f"{chart.title}: {chart.y_label} against {chart.x_label}")
 
 

@@ -161,17 +161,12 @@ class Table(Content):
 def page(title: str, content: Sequence[Content]) -> str:
     """Return an HTML document that needs no other file."""
     pieces = [piece.html() for piece in content]
-    has_plots = any('<div class="plot"' in piece for piece in pieces)
-    return _template().render(title=title, pieces=pieces, plotly=_plotly() if has_plots else None)
+    script = ""
+    if any('<div class="plot"' in piece for piece in pieces):
+        from plotly.offline import get_plotlyjs
 
-
-@cache
-def _plotly() -> str:
-    """Return Plotly's script, which is not escaped."""
-    from markupsafe import Markup
-    from plotly.offline import get_plotlyjs
-
-    return Markup(get_plotlyjs())
+        script = get_plotlyjs()
+    return _template().render(title=title, pieces=pieces, plotly=script)
 
 
 @cache
