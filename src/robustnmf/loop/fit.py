@@ -159,10 +159,7 @@ def _begin(
 def _run_and_record(
     engine: Engine, problem: Problem, before: State, iteration: int, last: bool
 ) -> tuple[State, Statistics, list[bool]]:
-    """Run a pass and record objectives; also return whether the pass of each member was undone.
-
-    A pass is undone if extrapolation has raised the objective.
-    """
+    """Run a pass and record objectives; also return whether the pass of each member was undone."""
     state, statistics = run_pass(
         engine, problem, before, update_codes=iteration > 0, gather=not last
     )

@@ -99,9 +99,7 @@ def run_captured(
     """
     if max_iter - iteration < WORTH_RECORDING:
         return state, iteration
-    names = [
-        name for name in ("codes", "mixing") if getattr(state.block_states[0], name) is not None
-    ]
+    names = [n for n in ("codes", "mixing") if getattr(state.block_states[0], n) is not None]
     undone = [False] * len(state.members)
 
     def step(arrays: Sequence[Array]) -> tuple[Sequence[Array], Array]:

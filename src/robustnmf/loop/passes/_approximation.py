@@ -78,9 +78,12 @@ class ApproximationPass(Pass):
     def row_values(self, block: Block, codes: Array, cache: Array, weighting: Batch) -> Array:
         return self.row_objective(block, codes, weighting, cache)[0]
 
-    def add_penalty_gradient(self, block: Block, codes: Array, positive: Array) -> Array:
-        """Add the gradient of the penalty to the positive part of the gradient of the loss."""
-        return positive + self.penalty.gradient(block, codes) if self.penalty else positive
+    def step(self, block: Block, codes: Array, negative: Array, positive: Array) -> Array:
+        """Update codes (members, rows, k) by the two parts of the gradient of the loss."""
+        if self.penalty:
+            positive = positive + self.penalty.gradient(block, codes)
+        present = self.present if self.bounded else None
+        return self.update(codes, Ratio(negative, positive, self.bound, present=present))
 
     def encode(self, block: Block, weighting: Batch) -> tuple[Array, Array]:
         xp = namespace(self.basis)
@@ -193,11 +196,11 @@ class ApproximationPass(Pass):
         parts = self.loss.split(block.values(), cache)
         if slopes is not None:
             curvature = slopes * curvature
-            parts = tuple(slopes if part is None else slopes * part for part in parts)
+            parts = weighted_parts(slopes, parts)
         grams = block.grams(curvature, self.basis)
         negative, positive = (block.project_part(part, self.basis) for part in parts)
         if self.penalty:
-            positive = self.add_penalty_gradient(block, codes[None, ...], positive)
+            positive = positive + self.penalty.gradient(block, codes[None, ...])
             grams = grams + self.penalty.grams(block, codes)
         linear = xp.squeeze(codes[:, None, :] @ grams, axis=1)
         return linear + (negative - positive)[0, ...], grams
@@ -262,8 +265,7 @@ class DivergencePass(ApproximationPass):
     def update_codes(self, block: Block, codes: Array, weighting: Batch) -> tuple[Array, Array]:
         parts = self.loss.split_block(block, block.approximation(codes, self.basis))
         negative, positive = (block.project_part(part, self.basis) for part in parts)
-        terms = Ratio(negative, self.add_penalty_gradient(block, codes, positive))
-        return self.evaluate(block, self.update(codes, terms))
+        return self.evaluate(block, self.step(block, codes, negative, positive))
 
     def approach(self, block: Block, codes: Array, weighting: Batch) -> Array:
         # Far from the minimum a multiplicative step gains as much as one of Newton's steps, which
@@ -278,6 +280,11 @@ class DivergencePass(ApproximationPass):
         negative, positive = self.loss.split_block(block, cache)
         weighted = codes * weights
         return block.cross_part(weighted, negative), block.cross_part(weighted, positive)
+
+
+def weighted_parts(weights: Array, parts: tuple[Array | None, ...]) -> tuple[Array, ...]:
+    """Multiply parts of the gradient by weights of entries; None means ones."""
+    return tuple(weights if part is None else weights * part for part in parts)
 
 
 def _without_vanished(basis: Array) -> Array:

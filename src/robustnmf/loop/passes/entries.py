@@ -19,9 +19,8 @@ from typing import Any
 
 from robustnmf.arrays import Array, Block, EntryLoop, energy_rounding, namespace
 from robustnmf.engine import BlockState
-from robustnmf.loop.passes._approximation import ApproximationPass
+from robustnmf.loop.passes._approximation import ApproximationPass, weighted_parts
 from robustnmf.loop.passes._statistics import Statistics
-from robustnmf.solvers import Ratio
 from robustnmf.weightings import Batch, ObjectiveSums
 
 
@@ -35,11 +34,9 @@ class EntryPass(ApproximationPass):
         weighted = block.kernels.weighted_parts(loop, data, before, now)
         if weighted is None:
             weights = weighting.weight(self.loss.entries(data, before))
-            weighted = tuple(_weighted(weights, part) for part in self.loss.split(data, now))
+            weighted = weighted_parts(weights, self.loss.split(data, now))
         negative, positive = (block.project_part(part, self.basis) for part in weighted)
-        positive = self.add_penalty_gradient(block, codes, positive)
-        terms = Ratio(negative, positive, self.bound, present=self.present)
-        return self.evaluate(block, self.update(codes, terms))
+        return self.evaluate(block, self.step(block, codes, negative, positive))
 
     def _loop(self, block: Block, weighting: Batch) -> EntryLoop | None:
         """Return the loop of the weighting, for squared errors of complete rows without penalty."""
@@ -49,8 +46,7 @@ class EntryPass(ApproximationPass):
 
     def sums(self, block: Block, codes: Array, weights: Any, cache: Array) -> tuple[Array, Array]:
         if not isinstance(weights, tuple):
-            parts = self.loss.split(block.values(), cache)
-            weights = tuple(_weighted(weights, part) for part in parts)
+            weights = weighted_parts(weights, self.loss.split(block.values(), cache))
         return block.cross_part(codes, weights[0]), block.cross_part(codes, weights[1])
 
     def row_objective(
@@ -92,8 +88,3 @@ class EntryPass(ApproximationPass):
     def row_weights(self, block: Block, weights: Array) -> Array:
         """Return the weights of rows (rows, 1) by which the penalty of the codes is multiplied."""
         return namespace(weights).astype(block.full_row_weight, weights.dtype)[:, None]
-
-
-def _weighted(weights: Array, part: Array | None) -> Array:
-    """Multiply a part of the gradient by weights; None means ones."""
-    return weights if part is None else weights * part

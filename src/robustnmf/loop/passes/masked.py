@@ -25,7 +25,7 @@ import numpy as np
 
 from robustnmf.arrays import Array, Block, MaskedBlock, MissingEntries, as_float64, namespace
 from robustnmf.loop.passes._approximation import ApproximationPass
-from robustnmf.solvers import Quadratic, Ratio
+from robustnmf.solvers import Quadratic
 from robustnmf.weightings import Batch
 
 LARGE = 16.0
@@ -68,9 +68,7 @@ class MaskedPass(ApproximationPass):
         else:
             transposed = namespace(codes).matrix_transpose(self.basis)
             positive = self._approximation(block, codes)[0] @ transposed
-            positive = self.add_penalty_gradient(block, codes, positive)
-            terms = Ratio(projected, positive, self.bound, present=self.present)
-            codes = self.update(codes, terms)
+            codes = self.step(block, codes, projected, positive)
         return codes, self._cache(block, codes, projected)
 
     def energies(self, block: Block, codes: Array, cache: MaskedCache | ListCache) -> Array:

@@ -16,7 +16,6 @@ from typing import NamedTuple
 from robustnmf.arrays import Array, Block, at_least, namespace
 from robustnmf.loop.passes._approximation import ApproximationPass
 from robustnmf.losses import ReweightedLoss
-from robustnmf.solvers import Ratio
 from robustnmf.weightings import Batch
 
 
@@ -40,10 +39,8 @@ class ReweightedPass(ApproximationPass):
     ) -> tuple[Array, ReweightedCache]:
         _, cache = self.evaluate(block, codes)
         descent = block.project_part(cache.residuals, self.basis)
-        negative, positive = _parts(descent, codes @ self.gram)
-        positive = self.add_penalty_gradient(block, codes, positive)
-        terms = Ratio(negative, positive, self.bound, present=self.present)
-        return self.evaluate(block, self.update(codes, terms))
+        codes = self.step(block, codes, *_parts(descent, codes @ self.gram))
+        return self.evaluate(block, codes)
 
     def losses(self, block: Block, codes: Array, cache: Array | ReweightedCache) -> Array:
         if isinstance(cache, ReweightedCache):
