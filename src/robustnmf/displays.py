@@ -63,7 +63,7 @@ class ImportancesDisplay:
     @classmethod
     def from_estimator(cls, estimator: Estimator, *, ax: Axes | None = None) -> ImportancesDisplay:
         """Draw the display of a fitted estimator."""
-        model = factorisation_of(estimator, cls)
+        model = factorisation_of(estimator)
         display = cls(
             importances=model.sample_importances_,
             effective_sample_size=model.effective_sample_size_,
@@ -122,7 +122,7 @@ class BasisDisplay:
         figure: Figure | None = None,
     ) -> BasisDisplay:
         """Draw the display of a fitted estimator."""
-        model = factorisation_of(estimator, cls)
+        model = factorisation_of(estimator)
         names = feature_names_of(estimator, feature_names)
         display = cls(
             components=model.components_, image_shape=image_shape, feature_names=names, order=order
@@ -179,7 +179,7 @@ class ObjectiveDisplay:
     @classmethod
     def from_estimator(cls, estimator: Estimator, *, ax: Axes | None = None) -> ObjectiveDisplay:
         """Draw the display of a fitted estimator."""
-        return cls(history=factorisation_of(estimator, cls).objective_history_).plot(ax=ax)
+        return cls(history=factorisation_of(estimator).objective_history_).plot(ax=ax)
 
     def plot(self, *, ax: Axes | None = None) -> ObjectiveDisplay:
         """Draw on these axes, or on new ones."""
@@ -292,7 +292,7 @@ class EntryWeightsDisplay:
         ax: Axes | None = None,
     ) -> EntryWeightsDisplay:
         """Draw the display of the samples X (n_samples, n_features)."""
-        model = factorisation_of(estimator, cls)
+        model = factorisation_of(estimator)
         weights = to_numpy(model.entry_weights(X))
         return cls(weights=weights, image_shape=image_shape).plot(ax=ax)
 
@@ -452,9 +452,8 @@ def feature_names_of(estimator: Estimator, names: Sequence[str] | None) -> Seque
     return getattr(estimator, "feature_names_in_", None) if names is None else names
 
 
-def factorisation_of(estimator: Estimator, display: type) -> BaseRobustNMF:
+def factorisation_of(estimator: Estimator) -> BaseRobustNMF:
     """Return the fitted factorisation: the estimator itself, or the one inside a detector."""
-    check_matplotlib_support(display.__name__)
     check_is_fitted(estimator)
     return cast("BaseRobustNMF", getattr(estimator, "estimator_", estimator))
 
