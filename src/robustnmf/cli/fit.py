@@ -137,7 +137,6 @@ def add(commands: Commands) -> None:
 
 
 def _components(text: str) -> int | str:
-    """Parse -k."""
     if text == "auto":
         return text
     try:
@@ -147,7 +146,6 @@ def _components(text: str) -> int | str:
 
 
 def _tolerance(text: str) -> float:
-    """Parse --tol."""
     try:
         number = float(text)
     except ValueError:
@@ -158,14 +156,12 @@ def _tolerance(text: str) -> float:
 
 
 def _seed(text: str) -> int:
-    """Parse --seed."""
     if not re.fullmatch("[0-9]{1,10}", text) or int(text) >= 2**32:
         raise argparse.ArgumentTypeError(f"{text!r} is not an integer from 0 to 2**32 - 1")
     return int(text)
 
 
 def _image_shape(text: str) -> tuple[int, int]:
-    """Parse --image-shape."""
     shape = re.fullmatch(r"([1-9]\d*)[x,]([1-9]\d*)", text, re.ASCII)
     if not shape:
         raise argparse.ArgumentTypeError(f"{text!r} is not HEIGHTxWIDTH")
@@ -227,15 +223,13 @@ def _check_outputs(options: argparse.Namespace) -> None:
     from robustnmf.report.files import FIT_FILES
 
     h5ad = options.write_h5ad
-    paths: list[Path] = []
     if options.output is None and h5ad is None:
         raise UsageError("-o FOLDER or --write-h5ad FILE is needed for the results.")
     if str(options.output) == "-":
         raise UsageError("-o is -, but a folder is needed; results are several files.")
     check = partial(check_output, inputs=[options.data], force=options.force)
-    if options.output is not None:
-        paths = [options.output / name for name in FIT_FILES]
-        check("--output", options.output, paths)
+    paths = [options.output / name for name in FIT_FILES] if options.output is not None else []
+    check("--output", options.output, paths)
     if h5ad is None:
         return
     for module in ("anndata", "h5py"):  # imported after the fit, as they take memory

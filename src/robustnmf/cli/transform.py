@@ -125,9 +125,8 @@ def align_features(
 
     names = getattr(model, "feature_names_in_", None)
     data = table.data
-    if names is None or not table.named:
-        return data, []
-    if list(names) == list(table.features):  # repeated names are numbered alike
+    # Repeated names are numbered alike.
+    if names is None or not table.named or list(names) == list(table.features):
         return data, []
     ambiguous = [name for name in names if name in table.repeated]
     if ambiguous:

@@ -165,8 +165,11 @@ def encode_samples(model: BaseRobustNMF, data: Any) -> tuple[np.ndarray, np.ndar
 
     Features are divided by the scale of the fit, if it had one.
     """
-    scale = _scale_of(model)
+    scale = getattr(model, "feature_scale_", None)
     if scale is not None:
+        is_array = isinstance(scale, np.ndarray) and scale.shape == (model.n_features_in_,)
+        if not is_array or scale.dtype.kind != "f" or not ((scale > 0) & np.isfinite(scale)).all():
+            raise ValueError("the model has scales of features that are not positive numbers.")
         if data.shape[1] != len(scale):
             raise ValueError(
                 f"the table has {data.shape[1]} features, but the model has {len(scale)}."
@@ -178,17 +181,6 @@ def encode_samples(model: BaseRobustNMF, data: Any) -> tuple[np.ndarray, np.ndar
     sizes = to_numpy(engine.row_sizes(model._problem.loss.degree)) * model._unit
     energies = to_numpy(energies) * model._unit
     return to_numpy(codes), energies, find_outliers(model, energies, sizes)
-
-
-def _scale_of(model: Any) -> np.ndarray | None:
-    """Return what the features of the fit were divided by (features,), if they were."""
-    scale = getattr(model, "feature_scale_", None)
-    if scale is None:
-        return None
-    is_array = isinstance(scale, np.ndarray) and scale.shape == (model.n_features_in_,)
-    if not is_array or scale.dtype.kind != "f" or not ((scale > 0) & np.isfinite(scale)).all():
-        raise ValueError("the model has scales of features that are not positive numbers.")
-    return scale
 
 
 def write_csv(
