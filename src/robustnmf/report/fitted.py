@@ -96,7 +96,7 @@ class Fit:
 
     @cached_property
     def order(self) -> np.ndarray:
-        """Indices of the samples, the most outlying first (n_samples,)."""
+        """Indices of the samples, outliers first, the most outlying of them first (n_samples,)."""
         weights = np.round(self.weights, 6)  # equal ones differ by rounding
         return np.lexsort((-self.model.energies_, weights, ~self.outliers, self.blank))
 
@@ -143,7 +143,7 @@ def summary(fit: Fit) -> dict[str, Any]:
         "missing_values": int(fit.missing.sum()),
         "counts": fit.holds_counts,
         "loss": str(model.loss),
-        "outliers": [fit.table.ids[i] for i in fit.order[fit.outliers[fit.order]]],
+        "outliers": [fit.table.ids[i] for i in fit.order[: fit.outliers.sum()]],
         "seconds": round(fit.seconds, 3),
         **read_summary(fit.table),
     }

@@ -175,9 +175,7 @@ def _summary_text(fit: Fit) -> str:
         words += f"{counted(blank, f'blank {sample}')}: all values are zero or missing. "
     if not count:
         return words + f"There are no outliers. The effective sample size is {n_eff:,.0f}."
-    farthest = fit.order[: 3 + blank]
-    farthest = farthest[fit.outliers[farthest]][:3]
-    *first, last = (display_name(fit.table.ids[int(i)]) for i in farthest)
+    *first, last = (display_name(fit.table.ids[i]) for i in fit.order[: min(count, 3)].tolist())
     worst = f"are {', '.join(first)} and {last}" if first else f"is {last}"
     return words + (
         f"{counted(count, 'outlier')} ({format_percent(count / n_samples)}) "
@@ -306,8 +304,7 @@ def samples_table(fit: Fit) -> Table:
 
 def _explain(fit: Fit, indices: np.ndarray) -> tuple[list[str], list[tuple[str, int]] | None]:
     """Name the features with the largest residuals, and the entries without weight."""
-    rows = take_rows(fit.table.data, indices)
-    dense = as_dense(rows)
+    dense = as_dense(take_rows(fit.table.data, indices))
     has_weights = hasattr(fit.model, "entry_weights")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of names of features, which are those of the fit

@@ -177,8 +177,7 @@ def draw_samples(fit: Fit, most: int = MAX_POINTS) -> np.ndarray:
     count = len(fit.codes)
     if count <= most:
         return np.arange(count)
-    outlying = fit.order[: min(MAX_OUTLIERS, most // 4)]
-    outlying = outlying[fit.outliers[outlying]]
+    outlying = fit.order[: min(MAX_OUTLIERS, most // 4, int(fit.outliers.sum()))]
     rest = np.random.default_rng(0).permutation(count)[:most]
     rest = rest[~np.isin(rest, outlying)]
     return np.sort(np.concatenate([outlying, rest[: most - len(outlying)]]))
@@ -363,15 +362,11 @@ def _color_groups(fit: Fit, indices: np.ndarray) -> list[tuple[str, np.ndarray, 
 
 
 def _spread_out(values: np.ndarray) -> tuple[np.ndarray, dict[str, Any]]:
-    """Return values and the settings of their axis: logarithmic if a few dwarf the others.
-
-    On a logarithmic axis, values near zero are drawn at its end.
-    """
+    """Return values and the settings of their axis: logarithmic if a few dwarf the others."""
     positive = values[values > 0]
     if not len(positive) or values.max() <= FAR_OFF * np.quantile(values, 0.9):
         return values, {}
-    least = max(float(positive.min()), NEAR_ZERO * float(np.median(positive)))
-    values = np.maximum(values, least)
+    values = np.maximum(values, max(positive.min(), NEAR_ZERO * np.median(positive)))
     return values, log_axis(values)
 
 
