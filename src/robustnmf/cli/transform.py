@@ -59,6 +59,7 @@ def run(options: argparse.Namespace) -> int:
     from robustnmf.estimators import load
     from robustnmf.report.files import output_file
     from robustnmf.report.fitted import column_names, encode_samples, read_summary, write_csv
+    from robustnmf.tables import join_first
 
     to_stdout = is_stdout(options.output)
     if to_stdout and options.json:
@@ -79,9 +80,8 @@ def run(options: argparse.Namespace) -> int:
     table = read(options, say)
     data, unknown = align_features(table, model)
     if unknown:
-        first = ", ".join(repr(name[:40]) for name in unknown[:5])
-        more = ", ..." if len(unknown) > 5 else ""
-        warn(f"skipped {len(unknown)} columns that are not features of the model: {first}{more}")
+        names = join_first(repr(name[:40]) for name in unknown)
+        warn(f"skipped {len(unknown)} columns that are not features of the model: {names}")
     with places_named(table), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about names of features, which were compared above
         codes, energies, outliers = encode_samples(model, data)
@@ -121,7 +121,7 @@ def align_features(
     table: Table, model: BaseRobustNMF
 ) -> tuple[np.ndarray | csr_array | StoredRows, list[str]]:
     """Return the columns that are features of the model, in its order, and names of the others."""
-    from robustnmf.tables import StoredRows
+    from robustnmf.tables import StoredRows, join_first
 
     names = getattr(model, "feature_names_in_", None)
     data = table.data
@@ -138,10 +138,9 @@ def align_features(
     positions = {name: i for i, name in enumerate(table.features)}
     missing = [name for name in names if name not in positions]
     if missing:
-        first = ", ".join(repr(name[:40]) for name in missing[:5])
         raise ValueError(
             f"{len(missing)} of the {len(names)} features of the model are not in the table: "
-            f"{first}{', ...' if len(missing) > 5 else ''}."
+            f"{join_first(repr(name[:40]) for name in missing)}."
         )
     known = set(names)
     unknown = [name for name in table.features if name not in known]

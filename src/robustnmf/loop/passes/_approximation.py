@@ -196,7 +196,7 @@ class ApproximationPass(Pass):
         parts = self.loss.split(block.values(), cache)
         if slopes is not None:
             curvature = slopes * curvature
-            parts = weighted_parts(slopes, parts)
+            parts = weigh_parts(slopes, parts)
         grams = block.grams(curvature, self.basis)
         negative, positive = (block.project_part(part, self.basis) for part in parts)
         if self.penalty:
@@ -282,7 +282,7 @@ class DivergencePass(ApproximationPass):
         return block.cross_part(weighted, negative), block.cross_part(weighted, positive)
 
 
-def weighted_parts(weights: Array, parts: tuple[Array | None, ...]) -> tuple[Array, ...]:
+def weigh_parts(weights: Array, parts: tuple[Array | None, ...]) -> tuple[Array, ...]:
     """Multiply parts of the gradient by weights of entries; None means ones."""
     return tuple(weights if part is None else weights * part for part in parts)
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from robustnmf.arrays import Array, Block, EntryLoop, energy_rounding, namespace
 from robustnmf.engine import BlockState
-from robustnmf.loop.passes._approximation import ApproximationPass, weighted_parts
+from robustnmf.loop.passes._approximation import ApproximationPass, weigh_parts
 from robustnmf.loop.passes._statistics import Statistics
 from robustnmf.weightings import Batch, ObjectiveSums
 
@@ -34,7 +34,7 @@ class EntryPass(ApproximationPass):
         weighted = block.kernels.weighted_parts(loop, data, before, now)
         if weighted is None:
             weights = weighting.weight(self.loss.entries(data, before))
-            weighted = weighted_parts(weights, self.loss.split(data, now))
+            weighted = weigh_parts(weights, self.loss.split(data, now))
         negative, positive = (block.project_part(part, self.basis) for part in weighted)
         return self.evaluate(block, self.step(block, codes, negative, positive))
 
@@ -46,7 +46,7 @@ class EntryPass(ApproximationPass):
 
     def sums(self, block: Block, codes: Array, weights: Any, cache: Array) -> tuple[Array, Array]:
         if not isinstance(weights, tuple):
-            weights = weighted_parts(weights, self.loss.split(block.values(), cache))
+            weights = weigh_parts(weights, self.loss.split(block.values(), cache))
         return block.cross_part(codes, weights[0]), block.cross_part(codes, weights[1])
 
     def row_objective(
