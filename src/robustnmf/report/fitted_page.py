@@ -185,7 +185,6 @@ def _summary_text(fit: Fit) -> str:
 
 
 def _map_text(fit: Fit) -> str:
-    """Say in words what the map shows."""
     sample, _, component = fit.table.words
     few = {1: f"by the code of the {component}", 2: f"by the codes of both {component}s"}
     place = few.get(fit.codes.shape[1], f"by the shares of the {component}s in them")
@@ -203,7 +202,6 @@ def _map_text(fit: Fit) -> str:
 
 
 def _components_text(fit: Fit) -> str:
-    """Say in words what the pictures of components show."""
     sample, feature, component = fit.table.words
     count = len(fit.model.components_)
     text = f"Each {sample} is a weighted sum of these {component}s."
@@ -358,9 +356,9 @@ def top_features_table(fit: Fit) -> list[Content]:
     for name, features in zip(fit.component_names, distinctive, strict=False):
         listed = []
         for top in sorted(features, key=lambda top: -min(top.ratio, FAR_MORE)):
-            times = f"{top.ratio:.1f} times" if top.ratio < FAR_MORE else f"over {FAR_MORE} times"
             if top.ratio >= MIN_RATIO:
-                listed.append(f"{fit.feature_name(top.feature)} ({times})")
+                times = f"{top.ratio:.1f}" if top.ratio < FAR_MORE else f"over {FAR_MORE}"
+                listed.append(f"{fit.feature_name(top.feature)} ({times} times)")
         rows.append([name, TableCell(", ".join(listed) or "none", kinds=("text",))])
     caption = (
         f"Most distinctive {feature}s of each {component} (in parentheses: how many times larger "

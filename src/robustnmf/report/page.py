@@ -171,7 +171,6 @@ def page(title: str, content: Sequence[Content]) -> str:
 
 @cache
 def _template() -> Template:
-    """Return the page as a template."""
     from jinja2 import Environment, PackageLoader
 
     environment = Environment(
