@@ -5,7 +5,7 @@ import pytest
 
 from robustnmf import RobustNMF
 from robustnmf.arrays import blocks
-from robustnmf.arrays.blocks import LEAST_FEATURES, MissingEntries
+from robustnmf.arrays.blocks import LEAST_FEATURES, MaskedBlock
 from tests.problems import noisy_low_rank, with_holes
 
 X = with_holes(noisy_low_rank(60, LEAST_FEATURES, 4, seed=3), share=0.1)
@@ -16,24 +16,30 @@ def hidden_products(known, codes, basis):
     return np.where(known, 0.0, codes @ basis)
 
 
+def missing(known):
+    """The list of the missing entries of a table."""
+    return MaskedBlock(np.zeros(known.shape), known).missing
+
+
 def test_products_with_the_missing_entries():
     rng = np.random.default_rng(0)
     known = ~np.isnan(X)
     codes, basis = rng.random((2, 60, 3)), rng.random((2, 3, LEAST_FEATURES))
-    listed = MissingEntries.of(known)
+    listed = missing(known)
     hidden = hidden_products(known, codes, basis)
-    np.testing.assert_allclose(listed.fill(codes, basis), hidden @ basis.swapaxes(1, 2))
-    values, squares = listed.values(codes, basis)
+    values = listed.approximation(codes, basis)
     np.testing.assert_allclose(values, hidden[:, ~known])
-    np.testing.assert_allclose(squares, (hidden**2).sum(axis=2))
-    np.testing.assert_allclose(listed.cross(codes, values), codes.swapaxes(1, 2) @ hidden)
+    projected = listed.project_part(values, basis)
+    np.testing.assert_allclose(projected, hidden @ basis.swapaxes(1, 2))
+    np.testing.assert_allclose(listed.row_sums(values**2), (hidden**2).sum(axis=2))
+    np.testing.assert_allclose(listed.cross_part(codes, values), codes.swapaxes(1, 2) @ hidden)
 
 
 def test_many_missing_entries_and_few_features_are_not_listed():
     rng = np.random.default_rng(0)
-    assert MissingEntries.of(rng.random((20, LEAST_FEATURES)) < 0.5) is None
-    assert MissingEntries.of(rng.random((20, LEAST_FEATURES - 1)) < 0.9) is None
-    assert MissingEntries.of(rng.random((20, LEAST_FEATURES)) < 0.9) is not None
+    assert missing(rng.random((20, LEAST_FEATURES)) < 0.5) is None
+    assert missing(rng.random((20, LEAST_FEATURES - 1)) < 0.9) is None
+    assert missing(rng.random((20, LEAST_FEATURES)) < 0.9) is not None
 
 
 def spoiled(kind):

@@ -4,7 +4,6 @@ from robustnmf.arrays.blocks import (
     Block,
     DenseBlock,
     MaskedBlock,
-    MissingEntries,
     SparseBlock,
     as_dense,
     row_slice,

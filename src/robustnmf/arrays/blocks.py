@@ -19,7 +19,7 @@ import copy
 import math
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse
@@ -72,14 +72,19 @@ class Block:
         self._sizes: dict[float, Array] = {}
 
     @property
+    def entries(self) -> Array:
+        """The entries that a loss reads, in the user's units."""
+        return self.rows
+
+    @property
     def xp(self) -> Namespace:
-        """Array namespace of the rows."""
-        return namespace(self.rows)
+        """Array namespace of the entries."""
+        return namespace(self.entries)
 
     @cached_property
     def kernels(self) -> Kernels:
-        """Operations for arrays of the library and device of the rows."""
-        return kernels_for(self.rows)
+        """Operations for arrays of the library and device of the entries."""
+        return kernels_for(self.entries)
 
     @property
     def unit(self) -> float:
@@ -121,11 +126,11 @@ class Block:
 
     def values(self) -> Array:
         """Return the entries that a loss reads, in units of scale."""
-        return self._in_units(self.rows)
+        return self._in_units(self.entries)
 
     def wide_values(self) -> Array:
         """Return the values in float64."""
-        return self._in_units(as_float64(self.rows))
+        return self._in_units(as_float64(self.entries))
 
     def row_sizes(self, degree: float) -> Array:
         """Sum the powers of the entries of each whole row (rows,), with which energies compare."""
@@ -260,63 +265,6 @@ class DenseBlock(Block):
     is_complete_table: ClassVar[bool] = True
 
 
-class MissingEntries(NamedTuple):
-    """The missing entries of rows; ``indices[indptr[i] : indptr[i + 1]]`` are those of row i.
-
-    If they are few, the approximation is needed only at these entries: a product over the known
-    entries is the product over all entries, from Gram matrices, minus the one over missing entries.
-    ``unknown`` (features,) are the features without any known entry.
-    """
-
-    indptr: Array
-    indices: Array
-    unknown: Array
-
-    @classmethod
-    def of(cls, known: Array) -> MissingEntries | None:
-        """List the missing entries of a NumPy mask (rows, features); None if that is slower."""
-        if not isinstance(known, np.ndarray) or known.shape[1] < LEAST_FEATURES:
-            return None
-        counts = known.shape[1] - np.count_nonzero(known, axis=1)
-        if counts.sum() > LARGEST_SHARE * known.size:
-            return None
-        indptr = np.concatenate([[0], np.cumsum(counts)])
-        indices = np.nonzero(~known)[1].astype(np.int32)
-        return cls(indptr, indices, ~known.any(axis=0))
-
-    def fill(self, codes: Array, basis: Array) -> Array:
-        """Compute the term of ``codes basis basis^T`` (members, rows, k) from missing entries."""
-        from robustnmf.arrays.kernels.loops import fill_missing
-
-        filled = np.empty(codes.shape, dtype=codes.dtype)
-        directions = np.ascontiguousarray(basis.swapaxes(1, 2))
-        fill_missing(self.indptr, self.indices, np.ascontiguousarray(codes), directions, filled)
-        return filled
-
-    def values(self, codes: Array, basis: Array) -> tuple[Array, Array]:
-        """Compute the approximation at the missing entries (members, missing).
-
-        Also returns its squares, summed over each row (members, rows) in float64.
-        """
-        from robustnmf.arrays.kernels.loops import approximate_missing
-
-        values = np.empty((len(codes), len(self.indices)), dtype=codes.dtype)
-        squares = np.empty(codes.shape[:2])
-        directions = np.ascontiguousarray(basis.swapaxes(1, 2))
-        approximate_missing(
-            self.indptr, self.indices, np.ascontiguousarray(codes), directions, values, squares
-        )
-        return values, squares
-
-    def cross(self, codes: Array, values: Array) -> Array:
-        """Compute ``codes^T values`` (members, k, features), for values at the missing entries."""
-        from robustnmf.arrays.kernels.loops import cross_missing
-
-        sums = np.zeros((len(codes), len(self.unknown), codes.shape[2]), dtype=codes.dtype)
-        cross_missing(self.indptr, self.indices, np.ascontiguousarray(codes), values, sums)
-        return sums.swapaxes(1, 2)
-
-
 class MaskedBlock(Block):
     r"""Consecutive rows of a dense X with missing entries.
 
@@ -343,9 +291,22 @@ class MaskedBlock(Block):
         return self.filled
 
     @cached_property
-    def missing(self) -> MissingEntries | None:
-        """A list of the missing entries, if they are few and rows are a NumPy array."""
-        return MissingEntries.of(self.known)
+    def missing(self) -> SparseBlock | None:
+        """The missing entries as those of sparse rows, if there are few and X is a NumPy array.
+
+        The approximation is then needed only at these entries: a product over the known entries is
+        the product over all entries, from Gram matrices, minus the one over missing entries.
+        """
+        if not isinstance(self.known, np.ndarray) or self.known.shape[1] < LEAST_FEATURES:
+            return None
+        missing = ~self.known
+        is_dense = np.count_nonzero(missing) > LARGEST_SHARE * missing.size
+        return None if is_dense else SparseBlock(scipy.sparse.csr_array(missing))
+
+    @cached_property
+    def unknown(self) -> Array:
+        """Mask of the features (features,) without any known entry."""
+        return ~self.xp.any(self.known, axis=0)
 
     @cached_property
     def whole(self) -> Array:
@@ -430,20 +391,8 @@ class SparseBlock(Block):
     rows: scipy.sparse.csr_array
 
     @property
-    def xp(self) -> Namespace:
-        """Everything computed from SciPy's sparse rows is a NumPy array."""
-        return namespace(self.rows.data)
-
-    @cached_property
-    def kernels(self) -> Kernels:
-        """Operations for NumPy arrays."""
-        return kernels_for(self.rows.data)
-
-    def values(self) -> Array:
-        return self._in_units(self.rows.data)
-
-    def wide_values(self) -> Array:
-        return self._in_units(as_float64(self.rows.data))
+    def entries(self) -> np.ndarray:
+        return self.rows.data
 
     def take(self, index: Array) -> Array:
         return self._in_units(self.rows[index].toarray())
@@ -456,16 +405,6 @@ class SparseBlock(Block):
 
     def wide_project(self, directions: Array) -> Array:
         return self._in_units(self.rows @ directions)
-
-    def cross(self, codes: Array) -> Array:
-        members, rows, k = codes.shape
-        flat = codes.transpose(1, 0, 2).reshape(rows, members * k)
-        product = self._in_units(self.rows.T @ flat)
-        return np.ascontiguousarray(product.T).reshape(members, k, self.rows.shape[1])
-
-    def weighted_sums(self, codes: Array, weights: Array) -> tuple[Array, Array]:
-        weighted = codes * weights
-        return self.cross(weighted), np.matrix_transpose(weighted) @ codes
 
     def approximation(self, codes: Array, basis: Array) -> Array:
         from robustnmf.arrays.kernels.loops import approximate

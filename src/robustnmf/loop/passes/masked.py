@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from robustnmf.arrays import Array, Block, MaskedBlock, MissingEntries, as_float64, namespace
+from robustnmf.arrays import Array, Block, MaskedBlock, SparseBlock, as_float64, namespace
 from robustnmf.loop.passes._approximation import ApproximationPass
 from robustnmf.solvers import Quadratic
 from robustnmf.weightings import Batch
@@ -93,11 +93,12 @@ class MaskedPass(ApproximationPass):
             return block.cross(weighted), transposed @ cache.approximation
         missing = self._missing(block)
         assert missing is not None
-        known = (transposed @ codes) @ self.basis - missing.cross(weighted, cache.values)
-        known[:, :, missing.unknown] = 0.0  # exactly, without rounding errors
+        assert isinstance(block, MaskedBlock)
+        known = (transposed @ codes) @ self.basis - missing.cross_part(weighted, cache.values)
+        known[:, :, block.unknown] = 0.0  # exactly, without rounding errors
         return block.cross(weighted), known
 
-    def _missing(self, block: Block) -> MissingEntries | None:
+    def _missing(self, block: Block) -> SparseBlock | None:
         """Return the missing entries if steps need the approximation only there, or None."""
         assert isinstance(block, MaskedBlock)
         return block.missing if self.bounded and not self.penalty else None
@@ -107,12 +108,13 @@ class MaskedPass(ApproximationPass):
         missing = self._missing(block)
         if missing is None:
             return MaskedCache(*self._approximation(block, codes), projected)
-        return ListCache(*missing.values(codes, self.basis), projected)
+        values = missing.approximation(codes, self.basis)
+        return ListCache(values, missing.row_sums(as_float64(values) ** 2), projected)
 
-    def _sweep(self, missing: MissingEntries, codes: Array, projected: Array) -> Array:
+    def _sweep(self, missing: SparseBlock, codes: Array, projected: Array) -> Array:
         """Update codes (members, rows, k), with missing entries replaced by the approximation."""
-        linear = missing.fill(codes, self.basis)
-        linear += projected
+        filled = missing.project_part(missing.approximation(codes, self.basis), self.basis)
+        linear = filled + projected
         # Zeros are the best codes, and the only ones that do not depend on the missing entries.
         linear[~projected.any(axis=-1)] = 0.0
         return self.update(codes, Quadratic(linear, self.gram, present=self.present))
