@@ -158,23 +158,18 @@ class Kernels:
         """
         xp = namespace(weight)
         total = xp.sum(sample_weight * rho, axis=-1, keepdims=True)
-        zero = xp.zeros_like(total)
         weights = sample_weight * weight
         top = xp.max(weights, axis=-1, keepdims=True)
-        has_weight = top > 0
-        log_top = safe_log(top)
-        log_scale = scale_step * xp.ceil(log_top / scale_step)
-        weights = weights / xp.where(has_weight, top, zero + 1.0) * xp.exp(log_top - log_scale)
-        log_scale = xp.where(has_weight, log_scale, zero - xp.inf)
+        log_scale = scale_step * xp.ceil(safe_log(top) / scale_step)
+        weights = weights * xp.exp(-log_scale)
+        zero = xp.zeros_like(total)
+        log_scale = xp.where(top > 0, log_scale, zero - xp.inf)
         return weights, log_scale, total, xp.sum(sample_weight) + zero
 
-    def hide(self, fresh: Array, known: Array) -> tuple[Array, Array]:
-        """Set missing entries of a table (..., rows, features) to zero; also sum squares of rows.
-
-        NumPy tables are changed in place, so the caller must own the table.
-        """
-        xp = namespace(fresh)
-        hidden = xp.where(known, fresh, xp.zeros_like(fresh))
+    def hide(self, table: Array, known: Array) -> tuple[Array, Array]:
+        """Set missing entries (..., rows, features) to zero; also sum the squares of each row."""
+        xp = namespace(table)
+        hidden = table * xp.astype(known, table.dtype)
         return hidden, xp.vecdot(hidden, hidden)
 
     def count_at_nodes(self, lists: Array, sample_weight: Array, size: int) -> np.ndarray:
@@ -283,6 +278,4 @@ def coordinate_steps(gram: Array, present: Array | None) -> Array:
     """Compute ``1 / diagonal`` (members, k) of Gram matrices; zero for components not present."""
     xp = namespace(gram)
     present = active_components(gram) if present is None else present
-    diagonal = xp.linalg.diagonal(gram)
-    one = xp.ones_like(diagonal)
-    return xp.where(present, 1.0 / xp.where(present, diagonal, one), 0 * one)
+    return quotient(xp.astype(present, gram.dtype), xp.linalg.diagonal(gram))

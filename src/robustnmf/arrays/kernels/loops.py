@@ -7,12 +7,10 @@ GIL, because the engine has its own threads and visits several blocks at once.
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import Any
 
 import numpy as np
-from numba import vectorize
 
 from robustnmf.arrays.kernels.compiled import compiled
 from robustnmf.arrays.kernels.vectors import LANE_BYTES, step_quad
@@ -74,18 +72,6 @@ def tile_space(k: int, dtype: Any) -> tuple[Array, Array, Array, Array]:
     full, lanes = (k + 3) // 4 * 4, LANE_BYTES // np.dtype(dtype).itemsize
     tile, right = np.zeros((2, full, lanes), dtype)
     return tile, right, np.zeros((full, full), dtype), np.zeros(full, dtype)
-
-
-@functools.cache
-def multiplicative_step() -> Any:
-    """Return the ufunc of a multiplicative step, compiled when it is first needed."""
-    return vectorize(["f4(f4, f4, f4, f4)", "f8(f8, f8, f8, f8)"], cache=True)(_multiplicative_step)
-
-
-def _multiplicative_step(factor, negative, positive, least):  # type: ignore[no-untyped-def]
-    """Compute ``factor negative / positive``; divisors are at least ``least``, less is zero."""
-    updated = factor * negative / (least if positive < least else positive)
-    return factor - factor if updated < least else updated
 
 
 @compiled()
@@ -152,73 +138,6 @@ def sums_of_unstored(
 
 
 @compiled()
-def hide_and_square(known: Array, table: Array, squares: Array) -> None:
-    """Set missing entries of a table (rows, features) to zero; compute squared norms of rows."""
-    for i in range(table.shape[0]):
-        total = table.dtype.type(0)
-        for j in range(table.shape[1]):
-            # A product instead of a branch, so that the loop is vectorised.
-            value = table[i, j] * known[i, j]
-            table[i, j] = value
-            total += value * value
-        squares[i] = total
-
-
-@compiled()
-def _dot(one: Array, other: Array) -> Any:
-    """Compute the product of two vectors (k,), in their own precision."""
-    total = one.dtype.type(0)
-    for c in range(len(one)):
-        total += one[c] * other[c]
-    return total
-
-
-@compiled()
-def fill_missing(
-    indptr: Array, indices: Array, codes: Array, directions: Array, filled: Array
-) -> None:
-    """Compute the approximation at missing entries, times the directions (members, features, k)."""
-    members, rows, k = codes.shape
-    for b in range(members):
-        for i in range(rows):
-            for c in range(k):
-                filled[b, i, c] = 0
-            for p in range(indptr[i], indptr[i + 1]):
-                j = indices[p]
-                value = _dot(codes[b, i], directions[b, j])
-                for c in range(k):
-                    filled[b, i, c] += value * directions[b, j, c]
-
-
-@compiled()
-def approximate_missing(
-    indptr: Array, indices: Array, codes: Array, directions: Array, values: Array, squares: Array
-) -> None:
-    """Compute the approximation at missing entries, and sum its squares over rows in float64."""
-    members, rows, _ = codes.shape
-    for b in range(members):
-        for i in range(rows):
-            total = 0.0
-            for p in range(indptr[i], indptr[i + 1]):
-                value = _dot(codes[b, i], directions[b, indices[p]])
-                values[b, p] = value
-                total += np.float64(value) * np.float64(value)
-            squares[b, i] = total
-
-
-@compiled()
-def cross_missing(indptr: Array, indices: Array, codes: Array, values: Array, sums: Array) -> None:
-    """Add values at missing entries times codes to sums (members, features, k)."""
-    members, rows, k = codes.shape
-    for b in range(members):
-        for i in range(rows):
-            for p in range(indptr[i], indptr[i + 1]):
-                j, value = indices[p], values[b, p]
-                for c in range(k):
-                    sums[b, j, c] += value * codes[b, i, c]
-
-
-@compiled()
 def scale_weights(
     rho: Array, weight: Array, sample_weight: Array, scale_step: float, weights: Array, sums: Array
 ) -> None:
@@ -229,7 +148,7 @@ def scale_weights(
     """
     members, count = weight.shape
     for b in range(members):
-        total, samples, top = 0.0, 0.0, 0.0
+        total, samples, top, log_scale = 0.0, 0.0, 0.0, -math.inf
         for i in range(count):
             total += sample_weight[i] * rho[b, i]
             samples += sample_weight[i]
@@ -237,18 +156,12 @@ def scale_weights(
             weights[b, i] = value
             if not value <= top:
                 top = value
-        log_scale = 0.0
-        if not top > 0.0:
-            log_scale = -math.inf
-        elif not (math.exp(-scale_step) < top <= 1.0):
-            log_top = math.log(top if top > TINY else TINY)
-            log_scale = scale_step * math.ceil(log_top / scale_step)
+        if top > 0.0:
+            log_scale = scale_step * math.ceil(math.log(max(top, TINY)) / scale_step)
             factor = math.exp(-log_scale)
             for i in range(count):
                 weights[b, i] *= factor
-        sums[0, b, 0] = log_scale
-        sums[1, b, 0] = total
-        sums[2, b, 0] = samples
+        sums[0, b, 0], sums[1, b, 0], sums[2, b, 0] = log_scale, total, samples
 
 
 @compiled()
@@ -295,12 +208,7 @@ def huber_residuals(
 
 @compiled(exact=True)
 def truncated_residuals(
-    rows: np.ndarray,
-    inverse_scale: float,
-    approximation: np.ndarray,
-    bounds: np.ndarray,
-    out: np.ndarray,
-    sums: np.ndarray,
+    rows: Array, inverse_scale: float, approximation: Array, bounds: Array, out: Array, sums: Array
 ) -> None:
     """Write residuals (rows, features), zero beyond cutoffs, and sums of the loss (rows,)."""
     for i in range(rows.shape[0]):

@@ -41,12 +41,6 @@ class NumpyKernels(Kernels):
         updated[...] = swept
         return updated
 
-    def multiplicative_step(self, factor: Array, negative: Array, positive: Array) -> Array:
-        if not factor.dtype == negative.dtype == positive.dtype:
-            return super().multiplicative_step(factor, negative, positive)
-        least = factor.dtype.type(smallest(factor))
-        return loops.multiplicative_step()(factor, negative, positive, least)
-
     def weigh_rows(
         self, rho: Array, weight: Array, sample_weight: Array, scale_step: float
     ) -> tuple[Array, Array, Array, Array]:
@@ -56,13 +50,6 @@ class NumpyKernels(Kernels):
         loops.scale_weights(rho, weight, sample_weight, scale_step, weights, sums)
         log_scale, total, count = sums
         return weights, log_scale, total, count
-
-    def hide(self, fresh: Array, known: Array) -> tuple[Array, Array]:
-        squares = np.empty(fresh.shape[:-1], dtype=fresh.dtype)
-        tables = fresh.reshape(-1, *known.shape)
-        for table, rows in zip(tables, squares.reshape(-1, len(known)), strict=True):
-            loops.hide_and_square(known, table, rows)
-        return fresh, squares
 
     def count_at_nodes(self, lists: Array, sample_weight: Array, size: int) -> Array:
         counts = np.zeros((len(lists), size))
