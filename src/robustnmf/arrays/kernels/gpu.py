@@ -21,6 +21,14 @@ TILE = 64
 """Rows of a tile in kernels that only loop over rows."""
 
 
+@cache
+def _kernels() -> Any:
+    """Return the module of kernels, which imports Triton."""
+    from robustnmf.arrays.kernels import gpu_kernels
+
+    return gpu_kernels
+
+
 def _exact() -> bool:
     """Return whether products must have the accuracy of float32, as PyTorch is configured."""
     return not torch.backends.cuda.matmul.allow_tf32
@@ -43,12 +51,10 @@ def unit_of(*lengths: int) -> int:
 
 def project(X: Any, directions: Any) -> Any:
     """Compute ``X directions^T`` (rows, k) for directions (k, features)."""
-    from robustnmf.arrays.kernels import gpu_kernels as kernels
-
     (n, m), k = X.shape, directions.shape[0]
     out = X.new_empty((n, k))
     unit, (high, low) = unit_of(m, X.stride(0)), _split(directions)
-    kernels.project[(ceil_div(n, 128),)](
+    _kernels().project[(ceil_div(n, 128),)](
         X, high, low, out, n, m // unit, k, X.stride(0) // unit, 1.0,
         K=padded(k), ROWS=128, STEP=32, UNIT=unit, SPLIT=_exact(), num_warps=8, num_stages=3,
     )  # fmt: skip
@@ -60,15 +66,13 @@ def project_and_update(X: Any, basis: Any, gram: Any, codes: Any, least: float) 
 
     Also returns ``a G a^T - 2 a.(x C^T)`` (1, rows) of the new codes.
     """
-    from robustnmf.arrays.kernels import gpu_kernels as kernels
-
     (n, m), k = X.shape, basis.shape[0]
     codes = codes.contiguous()
     out = torch.empty_like(codes)
     rest = X.new_empty((1, n), dtype=torch.float64)
     padded_gram = with_zeros(gram, 0, 1)
     unit, k_unit, (high, low) = unit_of(m, X.stride(0)), unit_of(k), _split(basis)
-    kernels.project_and_multiply[(ceil_div(n, 64),)](
+    _kernels().project_and_multiply[(ceil_div(n, 64),)](
         X, high, low, codes, padded_gram, out, rest, n, m // unit, k // k_unit, X.stride(0) // unit,
         least, 1.0, K=padded(k), ROWS=64, STEP=32 if _exact() else 64, UNIT=unit, K_UNIT=k_unit,
         SPLIT=_exact(), num_warps=4, num_stages=4 if _exact() else 3,
@@ -81,11 +85,9 @@ def weighted_cross(codes: Any, weights: Any, *tables: Any) -> list[Any]:
 
     Partial sums are added in a fixed order.
     """
-    from robustnmf.arrays.kernels import gpu_kernels as kernels
-
     members, n, k = codes.shape
     high, low = (codes.new_empty((members * k, n)) for _ in range(2))
-    kernels.turn[(ceil_div(n, TILE), members)](
+    _kernels().turn[(ceil_div(n, TILE), members)](
         codes, weights.contiguous(), high, low, n, k, *codes.stride()[:2],
         K=padded(k), ROWS=TILE, SPLIT=_exact(), num_warps=4,
     )  # fmt: skip
@@ -94,8 +96,6 @@ def weighted_cross(codes: Any, weights: Any, *tables: Any) -> list[Any]:
 
 def _cross(high: Any, low: Any, X: Any) -> Any:
     """Compute ``(high + low) X`` (k, features) for factors (k, rows)."""
-    from robustnmf.arrays.kernels import gpu_kernels as kernels
-
     (k, n), m = high.shape, X.shape[1]
     # Tuned on an H200; tables of codes have few features.
     if m <= 64:
@@ -109,7 +109,7 @@ def _cross(high: Any, low: Any, X: Any) -> Any:
     each = ceil_div(ceil_div(n, parts), 64) * 64
     parts = ceil_div(n, each)
     out = X.new_empty((parts, k, m))
-    kernels.cross[(tiles, parts)](
+    _kernels().cross[(tiles, parts)](
         high, low, X, out, n, m, k, X.stride(0), each, 1.0,
         K=padded(k), ROWS=step, WIDE=width, SPLIT=_exact(),
         num_warps=warps, num_stages=stages,
@@ -119,12 +119,10 @@ def _cross(high: Any, low: Any, X: Any) -> Any:
 
 def multiplicative_step(factor: Any, negative: Any, positive: Any, least: float) -> Any:
     """Compute ``factor * negative / positive``, with the memory layout of the factor."""
-    from robustnmf.arrays.kernels import gpu_kernels as kernels
-
     negative, positive = (laid_out_as(factor, table) for table in (negative, positive))
     out = empty_as(factor)
     count = factor.numel()
-    kernels.multiply[(ceil_div(count, 1024),)](
+    _kernels().multiply[(ceil_div(count, 1024),)](
         factor, negative, positive, out, count, LEAST=least, BLOCK=1024
     )
     return out
@@ -132,11 +130,9 @@ def multiplicative_step(factor: Any, negative: Any, positive: Any, least: float)
 
 def quadratic_part(codes: Any, product: Any, linear: Any) -> Any:
     """Compute ``a P^T - 2 l a^T`` of every row (members, rows) in float64, for ``P = A G``."""
-    from robustnmf.arrays.kernels import gpu_kernels as kernels
-
     product, linear = (laid_out_as(codes, table) for table in (product, linear))
     out = codes.new_empty(codes.shape[:2], dtype=torch.float64)
-    kernels.quadratic[over_rows(codes)](
+    _kernels().quadratic[over_rows(codes)](
         codes, product, linear, out, *codes.shape[1:], *codes.stride()[:2],
         K=padded(codes.shape[2]), ROWS=TILE, num_warps=4,
     )  # fmt: skip
@@ -148,11 +144,9 @@ def huber_parts(X: Any, before: Any, cache: Any, cutoff: Any) -> tuple[Any, Any]
 
     Y (``cache``) is the current approximation, ``before`` an earlier one.
     """
-    from robustnmf.arrays.kernels import gpu_kernels as kernels
-
     before, cache, table = before.contiguous(), cache.contiguous(), X.numel()
     weighted = cache.new_empty((2, *cache.shape))
-    kernels.huber_parts[(ceil_div(table, 1024), cache.shape[0])](
+    _kernels().huber_parts[(ceil_div(table, 1024), cache.shape[0])](
         X.contiguous(), before, cache, cutoff, weighted[0], weighted[1], table, BLOCK=1024
     )
     return weighted[0], weighted[1]
@@ -163,13 +157,11 @@ def huber_rows(X: Any, cache: Any, cutoff: Any, row_weight: Any) -> tuple[Any, .
 
     Also returns the sums of rho, squared error and weights over every row (members, rows), float64.
     """
-    from robustnmf.arrays.kernels import gpu_kernels as kernels
-
     members, n, m = cache.shape
     cache = cache.contiguous()
     weighted = cache.new_empty((2, *cache.shape))
     sums = cache.new_empty((3, members, n), dtype=torch.float64)
-    kernels.huber_rows[(n, members)](
+    _kernels().huber_rows[(n, members)](
         X.contiguous(), cache, cutoff, row_weight, *weighted, *sums, n, m,
         BLOCK=min(1024, padded(m)), num_warps=4,
     )  # fmt: skip
@@ -178,19 +170,17 @@ def huber_rows(X: Any, cache: Any, cutoff: Any, row_weight: Any) -> tuple[Any, .
 
 def sweep_coordinates(codes: Any, linear: Any, gram: Any, steps: Any, sweeps: int) -> Any:
     """Run coordinate sweeps on codes (members, rows, k); steps (members, k) are 1 / diagonal."""
-    from robustnmf.arrays.kernels import gpu_kernels as kernels
-
     n, k = codes.shape[1:]
     linear = laid_out_as(codes, linear)
     if codes.dtype == torch.float32:
         out = empty_as(codes).copy_(codes)
-        kernels.sweep_by_blocks[over_rows(codes)](
+        _kernels().sweep_by_blocks[over_rows(codes)](
             out, linear, with_zeros(gram, 1, 2), with_zeros(steps, 1), n, k, sweeps,
             *codes.stride()[:2], K=padded(k), ROWS=TILE, WIDTH=16, num_warps=4,
         )  # fmt: skip
         return out
     out = empty_as(codes)
-    kernels.sweep[over_rows(codes)](
+    _kernels().sweep[over_rows(codes)](
         codes, linear, gram.contiguous(), steps.contiguous(), out,
         n, k, sweeps, *codes.stride()[:2], K=padded(k), ROWS=TILE, num_warps=4,
     )  # fmt: skip
@@ -199,12 +189,10 @@ def sweep_coordinates(codes: Any, linear: Any, gram: Any, steps: Any, sweeps: in
 
 def masked_solve(rest: Any, mask: Any, gram: Any, steps: int) -> Any:
     """Solve ``x gram = rest`` (rows, k) on a mask by ``steps`` steps of conjugate gradients."""
-    from robustnmf.arrays.kernels import gpu_kernels as kernels
-
     n, k = rest.shape
     rest = rest.contiguous()
     out = empty_as(rest)
-    kernels.masked_solve[(ceil_div(n, TILE),)](
+    _kernels().masked_solve[(ceil_div(n, TILE),)](
         rest, mask.contiguous(), with_zeros(gram, 0, 1), out, n, k, steps,
         K=padded(k), ROWS=TILE, num_warps=4,
     )  # fmt: skip
@@ -226,12 +214,10 @@ def energies(
     Errors below a share ``doubtful`` of the norm are computed from residuals instead; all are at
     least a share ``least``.
     """
-    from robustnmf.arrays.kernels import gpu_kernels as kernels
-
     (n, m), (members, k) = X.shape, basis.shape[:2]
     rest = rest.contiguous()
     out, word = empty_as(rest), unit_of(m, X.stride(0))
-    kernels.energies[(ceil_div(n, 128), members)](
+    _kernels().energies[(ceil_div(n, 128), members)](
         X, norms.contiguous(), rest, codes, basis.contiguous(), out, n, m // word, k,
         X.stride(0) // word, *codes.stride()[:2], unit, doubtful, least,
         K=padded(k), ROWS=128, STEP=64, UNIT=word, num_warps=8,
