@@ -76,23 +76,25 @@ def _excess(over: float, under: float) -> float:
     return of_near if near else of_far
 
 
+@compiled(inline="always")
+def _kullback_leibler(row: Array, unit: float, approximation: Array, least: float) -> float:
+    """Sum ``x log(x / y) - x + y`` over a row, for x in units of ``1 / unit``, y at least least."""
+    total = 0.0
+    for j in range(len(row)):
+        x, y = np.float64(row[j]) * unit, np.float64(approximation[j])
+        positive = x > 0.0
+        value = _excess(max(y, least), x if positive else 1.0)
+        total += max(value, 0.0) if positive else y
+    return total
+
+
 @compiled()
 def kullback_leibler_rows(
     rows: Array, unit: float, approximation: Array, least: float, out: Array
 ) -> None:
-    """Sum ``x log(x / y) - x + y`` over each row, for x in units of ``1 / unit``.
-
-    ``approximation`` (rows, features) is raised to at least ``least``; ``out`` has shape (rows,).
-    """
-    count, features = rows.shape
-    for i in range(count):
-        total = 0.0
-        for j in range(features):
-            x, y = np.float64(rows[i, j]) * unit, np.float64(approximation[i, j])
-            positive = x > 0.0
-            value = _excess(max(y, least), x if positive else 1.0)
-            total += max(value, 0.0) if positive else y
-        out[i] = total
+    """Compute the divergence (rows,) of an approximation (rows, features)."""
+    for i in range(len(out)):
+        out[i] = _kullback_leibler(rows[i], unit, approximation[i], least)
 
 
 @compiled()
@@ -101,16 +103,8 @@ def kullback_leibler_stored(
 ) -> None:
     """As ``kullback_leibler_rows``, for stored entries (stored,) of rows beginning at pointers."""
     for i in range(len(out)):
-        # Numba counts negative indices from the end, so that only a slice runs in vectors.
         begin, end = pointers[i], pointers[i + 1]
-        row, fitted = entries[begin:end], approximation[begin:end]
-        total = 0.0
-        for j in range(len(row)):
-            x, y = np.float64(row[j]) * unit, np.float64(fitted[j])
-            positive = x > 0.0
-            value = _excess(max(y, least), x if positive else 1.0)
-            total += max(value, 0.0) if positive else y
-        out[i] = total
+        out[i] = _kullback_leibler(entries[begin:end], unit, approximation[begin:end], least)
 
 
 @compiled()
