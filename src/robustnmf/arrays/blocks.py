@@ -166,8 +166,6 @@ class Block:
 
     def user_rows(self, index: np.ndarray) -> Any:
         """Return chosen rows on the host, in the user's units, with NaN for missing values."""
-        if len(index) == len(self):
-            return to_numpy(self.rows)
         return to_numpy(self.xp.take(self.rows, on_device_of(self.rows, index), axis=0))
 
     def sq_residuals(self, index: Array, codes: Array, basis: Array) -> Array:
@@ -398,7 +396,7 @@ class SparseBlock(Block):
         return self._in_units(self.rows[index].toarray())
 
     def user_rows(self, index: np.ndarray) -> scipy.sparse.csr_array:
-        return self.rows if len(index) == len(self) else self.rows[index]
+        return self.rows[index]
 
     def part(self, index: Array) -> SparseBlock:
         return SparseBlock(self.rows[index].astype(np.float64), self.scale)
@@ -410,11 +408,9 @@ class SparseBlock(Block):
         from robustnmf.arrays.kernels.loops import approximate
 
         out = np.empty((codes.shape[0], self.rows.nnz), dtype=codes.dtype)
-        for j, (a, c) in enumerate(zip(codes, basis, strict=True)):
-            across = np.ascontiguousarray(c.T)
-            approximate(
-                self.rows.indptr, self.rows.indices, np.ascontiguousarray(a), across, out[j]
-            )
+        for own, components, values in zip(codes, basis, out, strict=True):
+            across = np.ascontiguousarray(components.T)
+            approximate(*self._pattern, np.ascontiguousarray(own), across, values)
         return out
 
     def unstored(self, codes: Array, basis: Array, approximation: Array, beside: Array) -> Array:
@@ -433,7 +429,7 @@ class SparseBlock(Block):
             exact = np.empty(len(rows))
             across = np.ascontiguousarray(as_float64(basis[j]).T)
             own = np.ascontiguousarray(as_float64(codes[j]))
-            sums_of_unstored(self.rows.indptr, self.rows.indices, rows, own, across, exact)
+            sums_of_unstored(*self._pattern, rows, own, across, exact)
             rest[j, rows] = exact
         return np.maximum(rest, 0.0)
 
@@ -442,7 +438,8 @@ class SparseBlock(Block):
 
     def row_sums(self, entries: Array) -> Array:
         flat = as_float64(entries).reshape(math.prod(entries.shape[:-1]), self.rows.nnz)
-        totals = np.stack([self._holding(row) @ self._ones for row in flat])
+        ones = np.ones(self.rows.shape[1])
+        totals = np.stack([self._holding(row) @ ones for row in flat])
         return totals.reshape((*entries.shape[:-1], len(self)))
 
     def project_part(self, part: Array | None, basis: Array) -> Array:
@@ -459,9 +456,7 @@ class SparseBlock(Block):
         members, _, k = codes.shape
         out = np.zeros((members, self.rows.shape[1], k), dtype=codes.dtype)
         for entries, own, sums in zip(part, codes, out, strict=True):
-            cross_stored(
-                self.rows.indptr, self.rows.indices, entries, np.ascontiguousarray(own), sums
-            )
+            cross_stored(*self._pattern, entries, np.ascontiguousarray(own), sums)
         return np.ascontiguousarray(np.matrix_transpose(out))
 
     def grams(self, curvature: Array, basis: Array) -> Array:
@@ -470,12 +465,13 @@ class SparseBlock(Block):
         k = basis.shape[1]
         out = np.zeros((len(self), k, k))
         across = np.ascontiguousarray(as_float64(basis[0]).T)
-        weighted_grams(self.rows.indptr, self.rows.indices, as_float64(curvature[0]), across, out)
+        weighted_grams(*self._pattern, as_float64(curvature[0]), across, out)
         return out
 
-    @cached_property
-    def _ones(self) -> Array:
-        return np.ones(self.rows.shape[1])
+    @property
+    def _pattern(self) -> tuple[np.ndarray, np.ndarray]:
+        """The places of the stored entries, for compiled loops."""
+        return self.rows.indptr, self.rows.indices
 
     def _holding(self, entries: Array) -> scipy.sparse.csr_array:
         """Return a CSR array with these entries and the sparsity pattern of the rows."""
