@@ -26,8 +26,7 @@ class Quadratic:
 
     def parts(self, factor: Array) -> tuple[Array, Array]:
         """Return the negative and the positive part of the gradient at a factor."""
-        no_lasso = isinstance(self.lasso, float) and self.lasso == 0.0
-        return self.linear, factor @ self.gram if no_lasso else factor @ self.gram + self.lasso
+        return self.linear, factor @ self.gram + self.lasso
 
     def majorant(self, factor: Array) -> Quadratic:
         """Return a quadratic function above this one that equals it at factor: this one itself."""
@@ -35,8 +34,6 @@ class Quadratic:
 
     def rows(self, chosen: slice) -> Quadratic:
         """Return the terms of a slice of the rows of the factor."""
-        if chosen.start == 0 and chosen.stop == self.linear.shape[1]:
-            return self
         return replace(self, linear=_rows(self.linear, chosen))
 
     def scaled(self, by: Array) -> Quadratic:

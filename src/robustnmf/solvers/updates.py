@@ -48,8 +48,7 @@ class Hals(Solver):
     def step(self, factor: Array, terms: Terms, exponent: float) -> Array:
         """Return the factor after several sweeps; the exponent is not used."""
         problem = terms.majorant(factor)
-        has_lasso = not isinstance(problem.lasso, float) or problem.lasso > 0
-        linear = problem.linear - problem.lasso if has_lasso else problem.linear
+        linear = problem.linear - problem.lasso
         updated = kernels_for(factor).sweep_coordinates(
             factor, linear, problem.gram, SWEEPS, problem.fixed, problem.present
         )
