@@ -146,23 +146,15 @@ class InMemory(Engine):
 
     def fill_samples(self) -> None:
         if not self.complete and self.blocks[0].filled is None:
-            whole = self.filled()
-            at = 0
-            for block in self.blocks:
-                block.filled = DenseBlock(whole.like[at : at + len(block), :], self.scale)
-                at += len(block)
+            parts = self.split(self.filled().like)
+            for block, rows in zip(self.blocks, parts, strict=True):
+                block.filled = DenseBlock(rows, self.scale)
 
     def samples(self, index: Array) -> Array:
-        xp = namespace(self.like)
-        rows = []
-        for i in range(index.shape[0]):
-            at = int(index[i])
-            for block in self.blocks:
-                if at < len(block):
-                    rows.append(block.take(on_device_of(self.like, [at])))
-                    break
-                at -= len(block)
-        return xp.concat(rows)
+        step = len(self.blocks[0])  # all blocks but the last have this number of rows
+        places = (divmod(int(index[i]), step) for i in range(index.shape[0]))
+        rows = [self.blocks[b].take(on_device_of(self.like, [at])) for b, at in places]
+        return namespace(self.like).concat(rows)
 
     def member_slices(self, members: int, rank: int, cost: float) -> list[slice]:
         """Divide members among threads if the threads are then busier than with blocks.
