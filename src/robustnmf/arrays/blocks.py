@@ -139,16 +139,8 @@ class Block:
         return self._sizes[degree]
 
     def _power_sums(self, degree: float) -> Array:
-        """Sum the powers of the known entries of each row (rows,), a few rows at a time."""
-        # Small enough for the CPU cache, or large enough for a kernel launch.
-        numbers = CHUNK_NUMBERS if isinstance(self.rows, np.ndarray) else DEVICE_NUMBERS
-        step = max(1, numbers // self.rows.shape[1])
-        edges = [*range(0, len(self), step), len(self)]
-        chunks = (self.rows[at:stop, :] for at, stop in pairwise(edges))
-        sums = [
-            self.xp.sum(self._powers(self._in_units(as_float64(c)), degree), axis=1) for c in chunks
-        ]
-        return sums[0] if len(sums) == 1 else self.xp.concat(sums)
+        """Sum the powers of the known entries of each row (rows,)."""
+        return self.row_sums(self._powers(self.wide_values(), degree))
 
     def _powers(self, values: Array, degree: float) -> Array:
         """Raise positive entries to a power in float64; zeros remain zero."""
@@ -262,6 +254,17 @@ class DenseBlock(Block):
 
     is_complete_table: ClassVar[bool] = True
 
+    def _power_sums(self, degree: float) -> Array:
+        # A few rows at a time: small enough for the CPU cache, or large enough for a kernel launch.
+        numbers = CHUNK_NUMBERS if isinstance(self.rows, np.ndarray) else DEVICE_NUMBERS
+        step = max(1, numbers // self.rows.shape[1])
+        edges = [*range(0, len(self), step), len(self)]
+        chunks = (self.rows[at:stop, :] for at, stop in pairwise(edges))
+        sums = [
+            self.xp.sum(self._powers(self._in_units(as_float64(c)), degree), axis=1) for c in chunks
+        ]
+        return sums[0] if len(sums) == 1 else self.xp.concat(sums)
+
 
 class MaskedBlock(Block):
     r"""Consecutive rows of a dense X with missing entries.
@@ -356,9 +359,6 @@ class MaskedBlock(Block):
             return xp.astype(self.known, like.dtype)
         return xp.where(self.known, entries, xp.zeros_like(entries))
 
-    def _power_sums(self, degree: float) -> Array:
-        return self.row_sums(self._powers(self.wide_values(), degree))
-
     def row_sums(self, entries: Array) -> Array:
         return super().row_sums(self.observed(entries, entries))
 
@@ -432,9 +432,6 @@ class SparseBlock(Block):
             sums_of_unstored(*self._pattern, rows, own, across, exact)
             rest[j, rows] = exact
         return np.maximum(rest, 0.0)
-
-    def _power_sums(self, degree: float) -> Array:
-        return self.row_sums(self._powers(self.wide_values(), degree))
 
     def row_sums(self, entries: Array) -> Array:
         flat = as_float64(entries).reshape(math.prod(entries.shape[:-1]), self.rows.nnz)
