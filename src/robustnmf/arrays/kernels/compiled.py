@@ -40,10 +40,6 @@ class _NamedFiles(IndexDataCacheFile):
             if not path.name.startswith(self._prefix):
                 path.unlink(missing_ok=True)
 
-    def flush(self) -> None:
-        for path in Path(self._cache_path).glob(f"{self._prefix}.*.nbc"):
-            path.unlink(missing_ok=True)
-
     def _name(self, key: Any) -> str:
         return f"{self._prefix}.{_digest(key)}.nbc"
 
