@@ -13,7 +13,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial, reduce
-from operator import itemgetter
+from operator import call, itemgetter
 from typing import Any
 from uuid import uuid4
 
@@ -128,7 +128,7 @@ class DaskEngine(OutOfCoreEngine):
         shared = graph.given(task)
         chunks = self.chunks if data else [None] * len(self.chunks)
         both = [
-            graph.task(_call, shared, graph.taken(chunk), graph.taken(state))
+            graph.task(call, shared, graph.taken(chunk), graph.taken(state))
             for chunk, state in zip(chunks, states, strict=True)
         ]
         total = graph.tree(both)
@@ -195,10 +195,6 @@ def _computes(chunk: Any, dtype: np.dtype) -> bool:
 def _moved_arrays(tree: Any, move: Callable[[Array], Array]) -> Any:
     """Return a state or value with all its arrays converted."""
     return mapped(tree, lambda x: isinstance(x, np.ndarray) or is_foreign(x), move)
-
-
-def _call(function: Callable, chunk: Any, state: Any) -> Any:
-    return function(chunk, state)
 
 
 class Layer:
