@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from robustnmf.arrays.kernels.compiled import compiled
+from robustnmf.arrays.namespace import Array
 
 TREES, TREE_ROWS = 100, 256
 """Number of trees, and number of rows from which each is grown, as in the paper."""
@@ -28,8 +29,7 @@ class IsolationForest:
     features, splits, sizes : ndarray (trees, nodes)
         Feature and value that split a node, and the rows in it; the feature of a leaf is -1. The
         children of node i are nodes 2 i + 1 and 2 i + 2.
-    rows : int
-        Number of rows from which each tree was grown.
+    rows : int; number of rows from which each tree was grown
     """
 
     features: np.ndarray
@@ -91,14 +91,9 @@ def _average_length(count: np.ndarray) -> np.ndarray:
 
 @compiled()
 def grow_trees(
-    rows: np.ndarray,
-    chosen: np.ndarray,
-    draws: np.ndarray,
-    features: np.ndarray,
-    splits: np.ndarray,
-    sizes: np.ndarray,
-    first: np.ndarray,
-) -> None:
+    rows: Array, chosen: Array, draws: Array, features: Array, splits: Array, sizes: Array,
+    first: Array,
+) -> None:  # fmt: skip
     """Split the chosen rows (trees, count) by draws (trees, nodes, 2) into trees.
 
     ``first`` (nodes,) is space for the positions of the first rows of nodes.
@@ -137,12 +132,7 @@ def grow_trees(
 
 @compiled()
 def add_path_lengths(
-    rows: np.ndarray,
-    features: np.ndarray,
-    splits: np.ndarray,
-    sizes: np.ndarray,
-    lengths_below: np.ndarray,
-    lengths: np.ndarray,
+    rows: Array, features: Array, splits: Array, sizes: Array, lengths_below: Array, lengths: Array
 ) -> None:
     """Add the path lengths of rows in all trees to lengths (rows,)."""
     for tree in range(len(features)):

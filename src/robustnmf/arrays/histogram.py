@@ -73,11 +73,7 @@ class LogHistogram:
 
     def share_below(self, log: float) -> float:
         """Return the share of the values below a given one."""
-        below = self._share_below_nodes
-        place = min(max((log - FIRST) / STEP - self._occupied.start, 0.0), len(below) - 1.0)
-        left = min(int(place), len(below) - 2)
-        at_left, at_right = below.item(left), below.item(left + 1)
-        return at_left + (place - left) * (at_right - at_left)
+        return float(np.interp(log, NODES[self._occupied], self._share_below_nodes))
 
     def median(self) -> float:
         """Return the median of the values."""
@@ -154,19 +150,14 @@ class EnergyHistogram:
 
     Parameters
     ----------
-    energies : LogHistogram
-        Histogram of energies, in units of the size of a typical sample.
-    relative_energies : LogHistogram
-        Histogram of energies divided by the sizes of their samples.
+    energies : LogHistogram of energies, in units of the size of a typical sample
+    relative_energies : LogHistogram of energies divided by the sizes of their samples
     larger : callable
         Takes a log energy and a log relative energy; returns the histogram of the larger of the
         two excesses over them. It reads the energies of all samples again.
-    unit : float
-        Size of a typical sample.
-    features : int
-        Number of features of a sample.
-    samples : float
-        Number of samples (see :func:`sample_count`).
+    unit : float; size of a typical sample
+    features : int; number of features of a sample
+    samples : float; number of samples (see :func:`sample_count`)
     """
 
     energies: LogHistogram

@@ -108,18 +108,14 @@ class Engine(ABC):
 
     Attributes
     ----------
-    like : array
-        Array of the library, device and dtype in which X is read.
+    like : array of the library, device and dtype in which X is read
     shape : (samples, features)
     scale : float
         Units in which X is read: a power of two near its largest entry, or less if typical entries
         are far smaller.
-    complete : bool
-        Whether every entry is known.
-    blocks : list
-        Blocks of consecutive rows.
-    sample_weight : array (samples,) or None
-        Sample weights as given.
+    complete : bool; whether every entry is known
+    blocks : list of blocks of consecutive rows
+    sample_weight : array (samples,) or None; sample weights as given
     """
 
     like: Array
@@ -148,10 +144,8 @@ class Engine(ABC):
 
         Parameters
         ----------
-        visit : callable
-            ``(block, state) -> (new state, value to merge)``.
-        block_states : sequence, optional
-            State of every block; None for each by default.
+        visit : callable ``(block, state) -> (new state, value to merge)``
+        block_states : sequence, optional; state of every block, None for each by default
         data : bool, default=True
             Whether the function reads rows; if not, blocks contain only sizes and weights of rows.
         on_device : bool, default=False

@@ -37,29 +37,19 @@ class InMemory(Engine):
 
     Parameters
     ----------
-    X : array (samples, features) or CSR array
-        NaN marks a missing entry; the blocks then contain a copy of X.
-    scale : float, optional
-        Units in which X is read; by default a power of two near its largest entry, or less if
-        typical entries are far smaller.
+    X : array (samples, features) or CSR array; with missing entries (NaN), blocks contain a copy
+    scale : float, optional; as in :class:`Engine`
     block_rows : int, optional
         Rows of a block. By default they fill ``BLOCK_BYTES``, so that the block is still in
         the cache for the second product of a pass, or there are fewer so that every thread gets
         enough blocks.
-    columns : int, default=1
-        Columns of the factors that a pass multiplies X with, over all members.
-    rank : int, default=1
-        Columns of one member.
-    copies : int, default=1
-        Number of arrays of the size of a block that a pass needs.
-    degree : float, default=2.0
-        Exponent of the entries in the size of a row, with which energies are compared.
-    sample_weight : array (samples,), float64, optional
-        Weight of every sample; one by default.
-    fill : float, default=1.0
-        Value of missing entries, in units of scale.
-    bring_home : bool, default=False
-        Whether results are returned as NumPy arrays if X is on a device.
+    columns : int; columns of the factors that a pass multiplies X with, over all members
+    rank : int; columns of one member
+    copies : int; number of arrays of the size of a block that a pass needs
+    degree : float; exponent of the entries in the size of a row, with which energies are compared
+    sample_weight : array (samples,), float64, optional; one by default
+    fill : float; value of missing entries, in units of scale
+    bring_home : bool; whether results are returned as NumPy arrays if X is on a device
     """
 
     def __init__(

@@ -39,14 +39,10 @@ class RowSample:
     Parameters
     ----------
     rows : ndarray (rows, features) with NaN for missing values, or CSR array
-    weight : ndarray (rows,)
-        Number of samples of X that a row represents.
-    key : ndarray (rows,)
-        Pseudo-random numbers in [0, 1) that depend only on the content of a row.
-    total : float
-        Weight of all rows from which the sample was drawn.
-    limit : int
-        Maximum number of rows; those with the smallest keys are kept.
+    weight : ndarray (rows,); number of samples of X that a row represents
+    key : ndarray (rows,); pseudo-random numbers in [0, 1) that depend only on the content of a row
+    total : float; weight of all rows from which the sample was drawn
+    limit : int; maximum number of rows, of which those with the smallest keys are kept
     """
 
     rows: Any
