@@ -148,9 +148,10 @@ def table_from_frames(
 
 
 def _sample_names(frame: pandas.DataFrame, id_column: int | None) -> list[str]:
-    """Return the names of samples that a column holds, or the index."""
+    """Return the names of samples that a column holds (missing ones are empty), or the index."""
     if id_column is not None:
-        return [str(value) for value in frame.iloc[:, id_column]]
+        names = frame.iloc[:, id_column]
+        return [str(value) for value in names.astype(object).where(names.notna(), "")]
     return ["/".join(map(str, i)) if isinstance(i, tuple) else str(i) for i in frame.index]
 
 

@@ -154,7 +154,8 @@ def _without_empty_rows(frame: pandas.DataFrame, id_column: int) -> pandas.DataF
 
     Where samples have no names they are numbered by their rows, and none is left out.
     """
-    unnamed = frame[frame.iloc[:, id_column] == ""]
+    names = frame.iloc[:, id_column]
+    unnamed = frame[names.isna() | (names == "")]
     is_empty = (unnamed.isna() | (unnamed == "")).all(axis=1)
     return frame.drop(unnamed.index[is_empty]) if is_empty.any() else frame
 
