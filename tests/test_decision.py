@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse
+from sklearn.datasets import load_digits
 from sklearn.ensemble import IsolationForest as SklearnForest
 
 from robustnmf import OutlierWarning, RobustNMF
@@ -29,6 +30,16 @@ def fitted(X, rank, **parameters):
 def test_noise_in_a_narrow_table_does_not_shape_the_components(seed):
     X, is_bad = narrow_table(seed=seed)
     assert relative_error(fitted(X, 2), X[~is_bad]) < 1.1
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_images_of_noise_are_found_even_if_they_do_little_harm(seed):
+    rng = np.random.default_rng(seed)
+    X = load_digits().data
+    X[::10] = 16 * rng.random((180, 64))
+    outliers = fitted(X, 10).outliers_
+    assert outliers[::10].all()
+    assert outliers.sum() < 200
 
 
 def test_clusters_of_all_sizes_survive_much_noise():

@@ -30,8 +30,9 @@ from robustnmf.weightings import Batch, Separable, Uniform
 FACTORS = (1.5, 1.0)
 """Factors of the limit of the isolation, one for each candidate."""
 
-GAIN = 0.08
-"""Share by which a candidate must reduce the error of the core."""
+GAIN, CLEAR = 0.08, 5.0
+"""Share by which a candidate must reduce the error of the core, or number of standard errors of the
+reduction: with hundreds of rows, a smaller one can be beyond doubt."""
 
 SPLITS, PASSES = 2, 6
 """Number of splits of the rows into halves, and passes of the fits of the halves."""
@@ -109,15 +110,21 @@ def decide(
     if min((candidates[-1] & half).sum() for half in halves) < fewest / 4:
         return Decision(is_accepted)  # one huge entry makes all keys equal
     errors, ratio = _errors(table, chosen, problem, rank, candidates, halves)
-    is_harmless = (1.0 - GAIN) * errors[0] < errors[1] and ratio < DESCRIBED
+    of_core = weight[candidates[-1]]
+
+    def is_better(i: int, j: int) -> bool:
+        saved = errors[j] - errors[i]
+        least = min(GAIN * (of_core @ errors[j]), CLEAR * np.sqrt(of_core @ saved**2))
+        return bool(of_core @ saved > least)
+
+    is_harmless = not is_better(1, 0) and ratio < DESCRIBED
     # A group without which the core is described worse is of its kind.
-    is_group = np.count_nonzero(~keep) >= SMALLEST
-    is_needed = is_group and bool(errors[0] < (1.0 - GAIN) * errors[1])
+    is_needed = np.count_nonzero(~keep) >= SMALLEST and is_better(0, 1)
     best = 0 if is_harmless or is_needed else 1
     for i in range(2, len(candidates)):
-        if errors[i] < (1.0 - GAIN) * errors[best]:
+        if is_better(i, best):
             best = i
-    gain = 1.0 - errors[best] / errors[0]
+    gain = 1.0 - of_core @ errors[best] / (of_core @ errors[0])
     if best == 0:
         # If they are only harmless, a few: cutoffs that cover these cover others of their kind.
         accepted[: None if is_needed else most] = True
@@ -168,7 +175,7 @@ def _errors(
     candidates: list[np.ndarray],
     halves: list[np.ndarray],
 ) -> tuple[np.ndarray, float]:
-    """Compute the error of the core with the components of each candidate.
+    """Compute errors (candidates, core) of the core with the components of each candidate.
 
     Also return the mean error of rows with large energies over the mean error of the core, if all
     rows are kept. All halves of all candidates are fitted as one batch, from one start.
@@ -197,9 +204,8 @@ def _errors(
     errors = (energies.reshape(len(different), len(halves), -1) * is_tested).sum(axis=1) / SPLITS
     errors = errors[which.ravel()]
     weight = to_numpy(table.row_weight)
-    of_core = (errors * weight)[:, core].sum(axis=1)
     others = ~candidates[1] & (weight > 0)
     if not others.any():
-        return of_core, 0.0
-    mean = np.average(errors[0][others], weights=weight[others])
-    return of_core, float(mean / (of_core[0] / weight[core].sum()))
+        return errors[:, core], 0.0
+    of_others, of_core = (np.average(errors[0][m], weights=weight[m]) for m in (others, core))
+    return errors[:, core], float(of_others / of_core)
