@@ -13,8 +13,9 @@ loss is constant for large residuals, so a fit from a bad start would not leave 
    the same, and a good table can have more clusters than a low rank describes. So the steps run
    with this rule and without it, the full rank is also fitted directly, and the fit with the
    smallest loss for common cutoffs wins.
-4. Decision. Wrong entries are ignored only if hidden entries are predicted better without them.
-   The start is plain NMF of the good entries of these rows.
+4. Decision. Tukey's fences give another set of wrong entries: those that fits of the entries
+   inside the fences do not predict. Wrong entries are ignored only if hidden entries are predicted
+   better without them. The start is plain NMF of the good entries of these rows.
 
 Entries that are usual for their feature always have full weight. With few features, or features
 that no other feature predicts, good entries have large residuals, too. So an entry is wrong only if
@@ -60,11 +61,12 @@ START_PASSES, START_TOLERANCE = 300, 1e-4
 """Maximum number of passes of a fit of good entries, and its tolerance. It must converge, because
 residuals above the cutoffs would not change later."""
 
-HIDDEN, HIDDEN_PASSES = 0.2, 20
-"""Share of the entries that a fold of the decision hides, and passes of its fits."""
+FOLDS, FOLDS_OF_MANY, MANY = 5, 2, 50_000
+"""Number of folds of the decision, each of which hides as many entries; and the number for rows
+with at least ``MANY`` entries."""
 
-FOLDS, MANY = 3, 50_000
-"""Number of folds; one fold for rows with at least ``MANY`` entries."""
+HIDDEN_PASSES = 10
+"""Passes of the fits without hidden entries."""
 
 GOLDEN = 0.618034
 """Steps of the golden ratio spread the hidden entries of a row evenly."""
@@ -72,6 +74,10 @@ GOLDEN = 0.618034
 CAPPED = 0.9
 """Errors of hidden entries are capped at this quantile of the errors of good entries: no fit can
 predict bad entries."""
+
+INNER_FENCES, MISSED = 1.5, 3.0
+"""Interquartile ranges beyond the quartiles of a feature outside of which entries are first
+ignored, and robust standard deviations of hidden residuals beyond which an entry is then bad."""
 
 MARGINAL = 2.5
 """Robust standard deviations from the median of a feature beyond which entries are ignored at
@@ -297,9 +303,7 @@ class _Table:
         member = counted._run(loss, fitted.codes, fitted.basis, passes)
         good = self._good(loss, member)
         if decides:
-            if not counted._predicts_better(good):
-                largest = float(np.max(self.rows, where=self.known, initial=0.0))
-                loss, good = TruncatedLoss(NO_CUTOFF * largest), self.known
+            loss, good = counted._choose(loss, good)
             member = counted._fit_good(good)
             member = counted._run(loss, member.codes, member.basis, 1)
             good = self._good(loss, member)
@@ -312,29 +316,44 @@ class _Table:
         """Return which entries are good under a loss (rows, features)."""
         return self.known & (loss.entry_weights(self.rows, member.codes @ member.basis) > GOOD)
 
-    def _predicts_better(self, good: np.ndarray) -> bool:
-        """Return whether good entries (rows, features) predict hidden entries better than all do.
+    def _choose(self, loss: ReweightedLoss, good: np.ndarray) -> tuple[ReweightedLoss, np.ndarray]:
+        """Return the loss whose good entries (rows, features) predict hidden entries best.
 
-        All hidden entries are used, with capped errors, so that ignoring good entries increases the
+        There are three candidates: all entries are good; the given ones are; and those that are
+        usual or agree with fits that use neither them nor entries outside Tukey's inner fences. All
+        hidden entries are used, with capped errors, so that ignoring good entries increases the
         error. Rows with no more known entries than components predict nothing.
         """
-        if (1 - HIDDEN) * self.rows.shape[1] < self.rank + 1:
-            return True
-        folds = FOLDS if self.rows.size < MANY else 1
+        folds = FOLDS if self.rows.size < MANY else FOLDS_OF_MANY
+        if (1 - 1 / folds) * self.rows.shape[1] < self.rank + 1:
+            return loss, good
+        lowest, highest = loss.usual
+        is_usual = (self.rows >= lowest) & (self.rows <= highest)
+        low, _, high = self._quartiles(self.rows)
+        is_inside = np.abs(self.rows - (low + high) / 2) <= (0.5 + INNER_FENCES) * (high - low)
+        residuals = self._hidden_residuals(self.known & (is_usual | is_inside), folds)
+        of_fences = loss.with_cutoff(MISSED * self._scales(residuals, LEAST_SCALE))
+        agreeing = self.known & (is_usual | (np.abs(residuals) <= of_fences.cutoff))
+        largest = float(np.max(self.rows, where=self.known, initial=0.0))
+        nothing = TruncatedLoss(NO_CUTOFF * largest)
+        candidates = [(nothing, self.known), (loss, good), (of_fences, agreeing)]
+        squares = np.square([self._hidden_residuals(used, folds) for _, used in candidates])
+        undoubted = good & agreeing & is_inside
+        cap = min(self._quantile(of_entries, undoubted, CAPPED) for of_entries in squares)
+        errors = np.nansum(np.minimum(squares, cap), axis=2) @ self.row_weight
+        return candidates[int(np.argmin(errors))]
+
+    def _hidden_residuals(self, used: np.ndarray, folds: int) -> np.ndarray:
+        """Compute residuals (rows, features) of fits of used entries, without each entry itself."""
         # By the keys of rows, so that the order and repetition of samples do not matter.
         place = split_place(self.key, 0)[:, None] + GOLDEN * np.arange(self.rows.shape[1])
-        fold = (place % 1.0) // HIDDEN
-        errors = np.full((2, *self.rows.shape), np.nan)
+        fold = np.floor(folds * (place % 1.0))
+        residuals = np.full_like(self.rows, np.nan)
         for i in range(folds):
+            member = self._fit_good(used & (fold != i), HIDDEN_PASSES)
             is_hidden = self.known & (fold == i)
-            for used, of_entries in zip((self.known, good), errors, strict=True):
-                member = self._fit_good(used & ~is_hidden, HIDDEN_PASSES)
-                residuals = self.rows - member.codes @ member.basis
-                of_entries[is_hidden] = residuals[is_hidden] ** 2
-        judged = self.known & good & (fold < folds)
-        cap = min(self._quantile(of_entries, judged, CAPPED) for of_entries in errors)
-        from_all, from_good = np.nansum(np.minimum(errors, cap), axis=2) @ self.row_weight
-        return bool(from_good < from_all)
+            residuals[is_hidden] = (self.rows - member.codes @ member.basis)[is_hidden]
+        return residuals
 
     def _quantile(self, values: np.ndarray, chosen: np.ndarray, share: float) -> float:
         """Compute a quantile of the values of chosen entries (rows, features); zero without any."""
