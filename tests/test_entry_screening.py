@@ -51,6 +51,15 @@ def test_bad_entries_are_found_and_repaired(share, weighting):
     assert np.median(errors[gross]) < 0.05
 
 
+def test_a_large_feature_of_zeros_and_ones_is_kept():
+    rng = np.random.default_rng(0)
+    others = rng.gamma(1.0, 0.1, size=(168, 2)) @ rng.gamma(1.0, size=(2, 4))
+    others += 0.01 * rng.random((168, 4))
+    X = np.column_stack([others, rng.random(168) < 0.3])
+    model = RobustNMF(2, loss="truncated", random_state=0).fit(X)
+    assert model.entry_weights(X)[:, 4].all()
+
+
 def test_clean_tables_keep_their_weights_and_parts():
     clean, _, _ = spoiled()
     seen, unseen = clean[:100], clean[100:]
