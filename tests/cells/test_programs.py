@@ -101,7 +101,7 @@ def test_dense_and_sparse_counts_have_the_same_programs(found):
     dense.X = dense.X.toarray()
     consensus(dense, K, n_runs=10, n_top_genes=40)
     for name in ("consensus_tpm", "consensus_score"):
-        np.testing.assert_allclose(dense.varm[name], found[0].varm[name], rtol=1e-2, atol=1.0)
+        np.testing.assert_allclose(dense.varm[name], found[0].varm[name], rtol=5e-2, atol=1.0)
 
 
 def test_genes_that_vary_beyond_counting_noise_are_chosen():

@@ -27,7 +27,7 @@ pytestmark = [
 # its own estimators for these checks, too.
 PAPER = [cls(2, max_iter=20) for cls in ESTIMATORS.values() if cls is not RobustNMF]
 ALWAYS = [RobustNMF(2), RobustNMFDetector(2)]
-CONSENSUS = ConsensusNMF(RobustNMF(2, weighting="l21", max_iter=20), n_runs=3, random_state=0)
+CONSENSUS = ConsensusNMF(RobustNMF(2, weighting="l21", max_iter=10), n_runs=3, random_state=0)
 
 OF_PAPER = {"uniform", "l21", "huber", "fuzzy", "entropy", "convex"}
 """Weightings and structures of these estimators, which are not checked again."""

@@ -157,7 +157,7 @@ def select_rank(
     3
     """
     table = check_array(
-        readable(X), dtype=[np.float64, np.float32], accept_sparse="csr",
+        readable(X), dtype=[np.float64, np.float32], order="C", accept_sparse="csr",
         ensure_all_finite="allow-nan", ensure_min_samples=2, ensure_min_features=2,
     )  # fmt: skip
     if "n_components" in parameters:
