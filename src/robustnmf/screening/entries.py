@@ -123,8 +123,8 @@ the minimum distance between quartile and median of the positive entries of a ra
 to the median."""
 
 LARGE = 0.99
-"""Quantile of the good values of other features that bounds the usual values of a feature if less
-than a quarter of its entries are positive: most of these can be bad."""
+"""Quantile of the good values of other features that bounds the usual values of a rare feature:
+most of its positive entries can be bad, unless they are equal (a feature of zeros and ones)."""
 
 FEWEST_FEATURES, FEWEST_OF_A_KIND = 3, 3
 HAS_WEIGHT, GOOD = 0.1, 0.5
@@ -400,7 +400,7 @@ class _Table:
         if not is_rare.all():
             largest = self._quantile(self.rows, good & ~is_rare, LARGE)
             of_others = np.minimum(highest, (1 + LEAST_REACH) * largest)
-            highest = np.where(high <= 0, of_others, highest)
+            highest = np.where(middle > lower, of_others, highest)
         return np.where(is_rare, [0.0 * middle, highest], [low - reach, high + reach])
 
     def _quartiles(self, rows: np.ndarray) -> list[np.ndarray]:
