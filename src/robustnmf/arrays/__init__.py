@@ -31,6 +31,7 @@ from robustnmf.arrays.namespace import (
     energy_rounding,
     eps,
     fill_masked,
+    first_of_equal,
     floored,
     from_gpu,
     has_holes,

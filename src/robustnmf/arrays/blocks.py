@@ -174,7 +174,7 @@ class Block:
 
     def wide_project(self, directions: Array) -> Array:
         """Compute ``X directions`` (rows, directions) in float64."""
-        return self.wide_values() @ directions
+        return as_float64(self.rows) @ self._in_units(directions)
 
     def sq_distances(self, points: Array) -> Array:
         """Compute the squared distance (rows, points) to points (points, features), in float64."""

@@ -262,3 +262,9 @@ def weighted_quantiles(table: np.ndarray, weight: np.ndarray, share: float = 0.5
         place = np.minimum(below.sum(axis=0), len(table) - 1)
     quantiles = values[place, np.arange(table.shape[1])]
     return np.where(np.isnan(quantiles), 0.0, quantiles)
+
+
+def first_of_equal(masks: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """Return the indices of different masks, and for every mask its place among them."""
+    keys = [mask.tobytes() for mask in masks]  # np.unique(axis=0) is slow for long masks
+    return np.unique(keys, return_index=True, return_inverse=True)[1:]

@@ -105,11 +105,12 @@ class FitPlan:
         callback: Callback | None = None,
         device: str | None = None,
         checkpoint: Checkpoint | None = None,
+        solve_codes: bool = True,
     ) -> list[Fitted]:
         """Fit every weighting from every start as one batch; return members weighting by weighting.
 
         The default is the weighting of the settings. With a device, PyTorch fits on it, and the
-        results are NumPy arrays.
+        results are NumPy arrays. Without ``solve_codes``, the codes are those of the last pass.
         """
         settings = self.settings
         weightings = [settings.spec.weighting] if weightings is None else weightings
@@ -121,6 +122,7 @@ class FitPlan:
         return fit(
             engine, problem, members, start.repeated(engine, len(scaled)),
             max_iter=settings.max_iter, tol=settings.tol, callback=callback, checkpoint=checkpoint,
+            solve_codes=solve_codes,
         )  # fmt: skip
 
     def _in_units(self, weighting: Weighting) -> Weighting:

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from robustnmf.arrays import Array, to_numpy
+from robustnmf.arrays import Array, first_of_equal, to_numpy
 from robustnmf.engine import InMemory, RowSample, split_place
 from robustnmf.inits import INITS
 from robustnmf.loop.encoding import encoded_start
@@ -181,8 +181,8 @@ def _errors(
     rows are kept. All halves of all candidates are fitted as one batch, from one start.
     """
     core = candidates[-1]
-    different, which = np.unique(np.array(candidates), axis=0, return_inverse=True)
-    masks = _Masks(np.array([keep & half for keep in different for half in halves], dtype=float))
+    first, which = first_of_equal(candidates)
+    masks = _Masks(np.array([candidates[i] & half for i in first for half in halves], dtype=float))
     chosen = rows.take(core)
     learned_from = InMemory(chosen.whole_rows(), scale=table.scale, sample_weight=chosen.weight)
     _, basis = INITS["nndsvda"](learned_from, rank, 0)
@@ -201,8 +201,8 @@ def _errors(
     energies = energies + EXACT * table.row_sizes(problem.loss.degree)
     # Mean over the splits for every row and candidate, from fits of the half without the row.
     is_tested = np.array([~half for half in halves])
-    errors = (energies.reshape(len(different), len(halves), -1) * is_tested).sum(axis=1) / SPLITS
-    errors = errors[which.ravel()]
+    errors = (energies.reshape(len(first), len(halves), -1) * is_tested).sum(axis=1) / SPLITS
+    errors = errors[which]
     weight = to_numpy(table.row_weight)
     others = ~candidates[1] & (weight > 0)
     if not others.any():

@@ -32,7 +32,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from robustnmf.arrays import Array, on_device_of, to_numpy, weighted_quantile, weighted_quantiles
+from robustnmf.arrays import (
+    Array,
+    first_of_equal,
+    on_device_of,
+    to_numpy,
+    weighted_quantile,
+    weighted_quantiles,
+)
 from robustnmf.engine import Engine, InMemory, RowSample, draw_rows, split_place
 from robustnmf.inits import FROM_SVD, INITS
 from robustnmf.loop.encoding import encode
@@ -337,7 +344,9 @@ class _Table:
         largest = float(np.max(self.rows, where=self.known, initial=0.0))
         nothing = TruncatedLoss(NO_CUTOFF * largest)
         candidates = [(nothing, self.known), (loss, good), (of_fences, agreeing)]
-        squares = np.square([self._hidden_residuals(used, folds) for _, used in candidates])
+        masks = [used for _, used in candidates]
+        first, which = first_of_equal(masks)
+        squares = np.square([self._hidden_residuals(masks[i], folds) for i in first])[which]
         undoubted = good & agreeing & is_inside
         cap = min(self._quantile(of_entries, undoubted, CAPPED) for of_entries in squares)
         errors = np.nansum(np.minimum(squares, cap), axis=2) @ self.row_weight

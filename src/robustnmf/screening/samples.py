@@ -40,8 +40,8 @@ from robustnmf.screening.majority import Majority, fit_majority
 from robustnmf.weightings import Batch, EnergyHistogram, Trimmed, Uniform
 from robustnmf.weightings.trimmed import FEWEST_SAMPLES
 
-ROWS = 3000
-"""Number of rows that are drawn."""
+FEWEST_ROWS, ROWS, ENTRIES = 1500, 3000, 600_000
+"""Minimum and maximum number of rows that are drawn; between these, they have this many entries."""
 
 PASSES = 30
 """Maximum number of passes of a fit of the drawn rows."""
@@ -52,9 +52,8 @@ TOLERANCE = 1e-3
 STRICTER = 1.0
 """Typical energies are this many standard deviations of log energies below the cutoffs."""
 
-TRIED, TRIED_NUMBERS = (1.5, 2.0, 3.0), 3_000_000
-"""Factors of the number of components that the advice of a warning tries, and the maximum number of
-entries of the rows for this."""
+TRIED = (1.5, 2.0, 3.0)
+"""Factors of the number of components that the advice of a warning tries."""
 
 LEAST_ENTRY = 1e-6
 """Minimum of the entries of a start over their mean: multiplicative updates cannot change zeros."""
@@ -119,7 +118,8 @@ def _screen(
 ) -> Screening | None:
     if engine.mean() == 0:
         return None
-    sample, count = draw_rows(engine, ROWS), engine.sample_count
+    most = min(max(FEWEST_ROWS, ENTRIES // engine.shape[1]), ROWS)
+    sample, count = draw_rows(engine, most), engine.sample_count
     fill = problem.fill_value()
     if count < FEWEST_SAMPLES:
         every = sample.engine(engine.scale, fill, engine.like)
@@ -130,7 +130,7 @@ def _screen(
     good, rejected = sample.take(majority.accepted), sample.take(~majority.accepted)
     all_good, all_rejected = good, rejected  # the same rows with weights that sum to those of X
     if sample.total > float(sample.weight.sum()) * (1 + 1e-9):  # there are more rows than drawn
-        rejected = draw_rows(engine, ROWS, _rejection_rule(engine, problem, majority))
+        rejected = draw_rows(engine, most, _rejection_rule(engine, problem, majority))
         all_good = sample.representative().take(majority.accepted)
         all_rejected = rejected.representative()
     typical = majority.cutoffs.lower_cutoffs(STRICTER, majority.unit)
@@ -157,20 +157,23 @@ def _screen(
 def enough_components(sample: RowSample, problem: Problem, rank: int, scale: float) -> int | None:
     """Return a larger number of components with which no sample is left out.
 
-    A few numbers are tried. None if there is no such number, or if the search would take long.
+    A few numbers are tried, the largest first: outliers are usually left out with any number. None
+    if there is no such number, or if the search would take long.
     """
     rows, features = sample.rows.shape
-    if rows * features > TRIED_NUMBERS or problem.loss.weighs_entries:
+    if rows * features > ENTRIES or problem.loss.weighs_entries:
         return None
     engine = sample.engine(scale, problem.fill_value())
-    for factor in TRIED:
-        more = math.ceil(factor * rank)
-        if more > min(features, rows // 2):
-            return None
+
+    def is_enough(more: int) -> bool:
         screening = screen(engine, problem, more, "robust", [0])
-        if screening is not None and screening.decision.everyone:
-            return more
-    return None
+        return screening is not None and screening.decision.everyone
+
+    tried = [math.ceil(factor * rank) for factor in TRIED]
+    tried = [more for more in tried if more <= min(features, rows // 2)]
+    if not tried or not is_enough(tried[-1]):
+        return None
+    return next((more for more in tried[:-1] if is_enough(more)), tried[-1])
 
 
 def _start(engine: Engine, problem: Problem, bases: np.ndarray) -> Start:

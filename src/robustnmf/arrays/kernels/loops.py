@@ -75,6 +75,18 @@ def tile_space(k: int, dtype: Any) -> tuple[Array, Array, Array, Array]:
 
 
 @compiled()
+def quadratic_rows(codes: Array, images: Array, linear: Array, out: Array) -> None:
+    """Compute ``out = sum_j codes (images - 2 linear)`` of every row (members, rows) in float64."""
+    members, rows, k = codes.shape
+    for b in range(members):
+        for i in range(rows):
+            total = 0.0
+            for j in range(k):
+                total += float(codes[b, i, j]) * (float(images[b, i, j]) - 2.0 * linear[b, i, j])
+            out[b, i] = total
+
+
+@compiled()
 def approximate(indptr: Array, indices: Array, codes: Array, basis: Array, out: Array) -> None:
     """Compute ``out[p] = codes[i] . basis[j]`` for stored entries p at (i, j); basis (m, k)."""
     k = codes.shape[1]

@@ -17,6 +17,9 @@ from robustnmf.arrays.namespace import Array, noise, smallest
 class NumpyKernels(Kernels):
     """Compiled loops over rows; products use BLAS and SciPy."""
 
+    def project(self, rows: Array, basis: Array) -> Array:
+        return np.ascontiguousarray(super().project(rows, basis))  # read by two loops
+
     def sweep_coordinates(
         self,
         factor: Array,
@@ -40,6 +43,12 @@ class NumpyKernels(Kernels):
         updated = np.empty_like(factor)
         updated[...] = swept
         return updated
+
+    def quadratic_part(self, codes: Array, linear: Array, gram: Array) -> Array:
+        sums = np.empty(codes.shape[:-1])
+        contiguous = np.ascontiguousarray
+        loops.quadratic_rows(contiguous(codes), codes @ gram, contiguous(linear), sums)
+        return sums
 
     def weigh_rows(
         self, rho: Array, weight: Array, sample_weight: Array, scale_step: float
