@@ -28,7 +28,7 @@ EQUAL = 1e-6
 REPEATED = 3.0
 """Rows with more than this many times the usual weight are treated as repeated."""
 
-WORTH_A_DEVICE = 2**21
+WORTH_A_DEVICE = 2**20
 """Number of entries of a sample above which a fit is faster on a GPU than on the host."""
 
 
