@@ -83,6 +83,14 @@ def test_clusters_are_not_taken_for_bad_entries():
     assert (model.entry_weights(X) < 0.1).mean() < 0.02
 
 
+def test_small_clusters_with_all_features_keep_all_entries():
+    rng = np.random.default_rng(1)
+    labels = np.repeat(np.arange(7), [180, 120, 90, 72, 60, 48, 30])
+    parts = rng.gamma(0.5, size=(7, 40))
+    X = (0.5 + rng.random((600, 1))) * parts[labels] * np.exp(0.2 * rng.standard_normal((600, 40)))
+    assert RobustNMF(7, loss="truncated", random_state=0).fit(X).entry_weights(X).all()
+
+
 @sharing
 def test_the_objective_is_fixed_and_never_rises():
     for loss in ("truncated", "huber"):

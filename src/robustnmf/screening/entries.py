@@ -47,6 +47,7 @@ from robustnmf.loop.fit import fit
 from robustnmf.loop.problem import Problem
 from robustnmf.loop.state import Fitted, Start
 from robustnmf.losses import Frobenius, ReweightedLoss, TruncatedLoss
+from robustnmf.screening.decision import GAIN
 from robustnmf.solvers import SOLVERS
 from robustnmf.structures import Free
 from robustnmf.weightings import Uniform
@@ -324,7 +325,7 @@ class _Table:
         return self.known & (loss.entry_weights(self.rows, member.codes @ member.basis) > GOOD)
 
     def _choose(self, loss: ReweightedLoss, good: np.ndarray) -> tuple[ReweightedLoss, np.ndarray]:
-        """Return the loss whose good entries (rows, features) predict hidden entries best.
+        """Return the loss whose good entries (rows, features) predict hidden entries clearly best.
 
         There are three candidates: all entries are good; the given ones are; and those that are
         usual or agree with fits that use neither them nor entries outside Tukey's inner fences. All
@@ -350,7 +351,8 @@ class _Table:
         undoubted = good & agreeing & is_inside
         cap = min(self._quantile(of_entries, undoubted, CAPPED) for of_entries in squares)
         errors = np.nansum(np.minimum(squares, cap), axis=2) @ self.row_weight
-        return candidates[int(np.argmin(errors))]
+        best = int(np.argmin(errors))
+        return candidates[best if errors[best] <= (1.0 - GAIN) * errors[0] else 0]
 
     def _hidden_residuals(self, used: np.ndarray, folds: int) -> np.ndarray:
         """Compute residuals (rows, features) of fits of used entries, without each entry itself."""
