@@ -15,7 +15,7 @@ from robustnmf.experiments.contamination.scenario import Scenario, draw_samples
 from robustnmf.metrics import squared_errors
 from robustnmf.screening.groups import find_filled, new_directions
 from robustnmf.screening.majority import Majority
-from robustnmf.screening.samples import ROWS
+from robustnmf.screening.samples import FEWEST_ROWS, ROWS
 from robustnmf.sources import reader_of
 from robustnmf.weightings import Trimmed
 
@@ -147,8 +147,9 @@ def test_several_random_starts_help(seed):
     assert relative_error(several, X, 5) <= 1.02
 
 
-def test_a_rare_group_of_a_large_table_is_kept():
-    X, labels = clusters((2 * ROWS, 100), features=8)
+@pytest.mark.parametrize("drawn, features", [(ROWS, 8), (FEWEST_ROWS, 220)])
+def test_a_rare_group_of_a_large_table_is_kept(drawn, features):
+    X, labels = clusters((2 * drawn, 100), features=features)
     order = np.random.default_rng(0).permutation(len(X))
     model = RobustNMF(2, random_state=0).fit(X[order])
     assert model.outliers_[labels[order] == 1].mean() <= 0.1
