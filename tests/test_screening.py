@@ -147,7 +147,7 @@ def test_several_random_starts_help(seed):
     assert relative_error(several, X, 5) <= 1.02
 
 
-@pytest.mark.parametrize("drawn, features", [(ROWS, 8), (FEWEST_ROWS, 220)])
+@pytest.mark.parametrize(("drawn", "features"), [(ROWS, 8), (FEWEST_ROWS, 220)])
 def test_a_rare_group_of_a_large_table_is_kept(drawn, features):
     X, labels = clusters((2 * drawn, 100), features=features)
     order = np.random.default_rng(0).permutation(len(X))
