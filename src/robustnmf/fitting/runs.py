@@ -188,7 +188,7 @@ def run_batch(plan: FitPlan, runs: Runs, batch: np.ndarray) -> None:
     with plan.engine.thread_pool():
         seeds = runs.seeds[batch].tolist()
         start = starts_from("random", plan.engine, plan.problem, plan.rank, seeds, plan.reference)
-        members = replace(plan, start=start).run(solve_codes=False)  # only bases are used
+        members = replace(plan, start=start).run(solve_codes=False)  # codes are not used
     for run, member in zip(batch, members, strict=True):
         runs.components[run] = to_numpy(plan.encoder(member.basis, member.weighting).components)
         runs.objectives[run] = member.history[-1] * plan.unit**member.weighting.degree

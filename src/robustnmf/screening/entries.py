@@ -15,7 +15,7 @@ loss is constant for large residuals, so a fit from a bad start would not leave 
    smallest loss for common cutoffs wins.
 4. Decision. Tukey's fences give another set of wrong entries: those that fits of the entries
    inside the fences do not predict. Wrong entries are ignored only if hidden entries are predicted
-   better without them. The start is plain NMF of the good entries of these rows.
+   clearly better without them. The start is plain NMF of the good entries of these rows.
 
 Entries that are usual for their feature always have full weight. With few features, or features
 that no other feature predicts, good entries have large residuals, too. So an entry is wrong only if

@@ -41,7 +41,8 @@ from robustnmf.weightings import Batch, EnergyHistogram, Trimmed, Uniform
 from robustnmf.weightings.trimmed import FEWEST_SAMPLES
 
 FEWEST_ROWS, ROWS, ENTRIES = 1500, 3000, 600_000
-"""Minimum and maximum number of rows that are drawn; between these, they have this many entries."""
+"""Minimum and maximum number of rows that are drawn; between these, they have this many entries.
+The advice of a warning is computed only for rows with at most as many entries."""
 
 PASSES = 30
 """Maximum number of passes of a fit of the drawn rows."""

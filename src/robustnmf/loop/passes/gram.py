@@ -69,15 +69,9 @@ class GramPass(Pass):
     def encode(self, block: Block, weighting: Batch) -> tuple[Array, Array]:
         xp = namespace(self.basis)
         precision = PRECISION * eps(self.basis)
-        members, k, features = self.basis.shape
-        bases = as_float64(self.basis)
-        # In float64, so that rounding does not depend on other rows.
-        linear = block.wide_project(xp.reshape(bases, (members * k, features)).T)
         codes = [
-            _encode(
-                block, linear[:, j * k : (j + 1) * k], bases[j, ...], self.penalty.of(j), precision
-            )
-            for j in range(members)
+            _encode(block, as_float64(self.basis[j, ...]), self.penalty.of(j), precision)
+            for j in range(self.basis.shape[0])
         ]
         return self.evaluate(block, xp.astype(xp.stack(codes), self.basis.dtype, copy=False))
 
@@ -90,13 +84,11 @@ class GramPass(Pass):
         return block.weighted_sums(codes, weights)
 
 
-def _encode(block: Block, linear: Array, basis: Array, penalty: Penalty, precision: float) -> Array:
-    """Compute codes (rows, k) by least squares from ``linear``, the products of rows and basis.
-
-    Rows that are fitted almost exactly are refined.
-    """
+def _encode(block: Block, basis: Array, penalty: Penalty, precision: float) -> Array:
+    """Compute codes (rows, k) by least squares; refine rows that are fitted almost exactly."""
     xp = namespace(basis)
     gram = basis @ basis.T
+    linear = block.wide_project(basis.T)  # float64, so that rounding does not depend on other rows
     if penalty:
         return _penalised_codes(linear - penalty.lasso, gram, penalty)
     codes = nonnegative_least_squares(linear, gram, precision=precision)
