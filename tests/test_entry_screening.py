@@ -11,6 +11,8 @@ from robustnmf import HuberLoss, RobustNMF, TruncatedLoss, select_rank
 from robustnmf.arrays import weighted_quantiles
 from robustnmf.engine import memory
 from robustnmf.exceptions import OutlierWarning
+from robustnmf.experiments.contamination.scenario import Scenario, draw_entries
+from robustnmf.metrics import squared_errors
 from robustnmf.solvers import nonnegative_least_squares
 
 
@@ -89,6 +91,14 @@ def test_small_clusters_with_all_features_keep_all_entries():
     parts = rng.gamma(0.5, size=(7, 40))
     X = (0.5 + rng.random((600, 1))) * parts[labels] * np.exp(0.2 * rng.standard_normal((600, 40)))
     assert RobustNMF(7, loss="truncated", random_state=0).fit(X).entry_weights(X).all()
+
+
+def test_small_clusters_are_found_beside_wrong_entries():
+    data = draw_entries(Scenario("mixed_clusters", "large", 0.05, 0))
+    model = RobustNMF(data.rank, loss="truncated", random_state=0).fit(data.dirty)
+    plain = RobustNMF(data.rank, weighting="uniform", random_state=0).fit(data.clean)
+    ours, best = (squared_errors(data.held_back, m.components_).sum() for m in (model, plain))
+    assert ours < 1.1 * best
 
 
 @sharing

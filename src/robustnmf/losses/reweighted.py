@@ -263,9 +263,10 @@ class TruncatedLoss(ReweightedLoss):
     cutoff : float > 0, array-like (n_features,) or "auto", default="auto"
         Residual, in the units of X, above which an entry has no weight; one number for all features
         or one per feature. "auto" is 2.5 to 6.6 robust standard deviations of the residuals of each
-        feature in a robust fit of at most 1,000 samples, less if more entries are bad; or three in
-        fits of the entries inside Tukey's fences. The cutoffs that predict hidden entries of these
-        samples better are taken. If no cutoff predicts them best, no entry is ignored.
+        feature in a robust fit of at most 1,000 samples, less if more entries are bad; six in a fit
+        with Huber's loss; or three in fits of the entries inside Tukey's fences. The cutoffs that
+        predict hidden entries of these samples best are taken, if this is clearly better than to
+        ignore no entry.
     highest : array-like (n_features,) or None, default=None
         Largest good value of every feature. Entries above it are ignored in the first estimate of
         the codes of a row. With ``cutoff="auto"`` it is estimated from the same fit.

@@ -10,12 +10,13 @@ loss is constant for large residuals, so a fit from a bad start would not leave 
    start of a fit with half of the components, and this gives the start of the full fit.
 3. Groups. If few entries of a row agree with a fit of low rank, the row is of another kind (a
    cluster), and all its entries are used in the next start. Rows with many wrong entries can look
-   the same, and a good table can have more clusters than a low rank describes. So the steps run
-   with this rule and without it, the full rank is also fitted directly, and the fit with the
-   smallest loss for common cutoffs wins.
-4. Decision. Tukey's fences give another set of wrong entries: those that fits of the entries
-   inside the fences do not predict. Wrong entries are ignored only if hidden entries are predicted
-   clearly better without them. The start is plain NMF of the good entries of these rows.
+   the same. So the steps run with this rule and without it, and the fit with the smallest loss for
+   common cutoffs wins.
+4. Decision. There are two other sets of wrong entries: those that fits of the entries inside
+   Tukey's fences do not predict, and those with large residuals after passes with Huber's loss,
+   which returns to small clusters that the steps have lost. Wrong entries are ignored only if
+   hidden entries are predicted clearly better without them. The start is plain NMF of the good
+   entries of these rows.
 
 Entries that are usual for their feature always have full weight. With few features, or features
 that no other feature predicts, good entries have large residuals, too. So an entry is wrong only if
@@ -46,7 +47,7 @@ from robustnmf.loop.encoding import encode
 from robustnmf.loop.fit import fit
 from robustnmf.loop.problem import Problem
 from robustnmf.loop.state import Fitted, Start
-from robustnmf.losses import Frobenius, ReweightedLoss, TruncatedLoss
+from robustnmf.losses import Frobenius, HuberLoss, ReweightedLoss, TruncatedLoss
 from robustnmf.screening.decision import GAIN
 from robustnmf.solvers import SOLVERS
 from robustnmf.structures import Free
@@ -62,8 +63,8 @@ RANKS = (0.25, 0.5, 1.0)
 NARROWING, FINAL_NARROWING = (8.6, 6.6, 5.4, 4.3, 3.3, 2.6, 2.2), (8.6, 6.6)
 """Cutoffs of the fits of low rank, and of the full rank, in robust standard deviations."""
 
-FIRST_PASSES, PASSES, FINAL_PASSES = 15, 6, 40
-"""Numbers of passes with fixed bad entries, with each cutoff, and with the final cutoffs."""
+FIRST_PASSES, PASSES = 15, 6
+"""Numbers of passes with fixed bad entries or with the final cutoffs, and with other cutoffs."""
 
 START_PASSES, START_TOLERANCE = 300, 1e-4
 """Maximum number of passes of a fit of good entries, and its tolerance. It must converge, because
@@ -73,8 +74,8 @@ FOLDS, FOLDS_OF_MANY, MANY = 5, 2, 50_000
 """Number of folds of the decision, each of which hides as many entries; and the number for rows
 with at least ``MANY`` entries."""
 
-HIDDEN_PASSES = 10
-"""Passes of the fits without hidden entries."""
+FEW_PASSES = 10
+"""Passes of the fits without hidden entries, and of the fit with Huber's loss."""
 
 GOLDEN = 0.618034
 """Steps of the golden ratio spread the hidden entries of a row evenly."""
@@ -250,8 +251,7 @@ class _Table:
     def fit_rising_rank(self) -> list[_Fit]:
         """Fit increasing ranks, without the rule for rows of another kind and with it.
 
-        The fits with the rule are skipped if it changes nothing. The last fit is a direct fit of
-        all entries with the full rank.
+        The fits with the rule are skipped if it changes nothing.
         """
         medians = weighted_quantiles(self.rows, self.row_weight)
         scales = self._scales(self.rows - medians, LEAST_MARGINAL_SCALE)
@@ -265,9 +265,6 @@ class _Table:
         fits = [self._fit_higher_ranks(ranks[1:], first, 0.0)]
         if not np.array_equal(self._with_other_kinds(first, AGREEING), first.good):
             fits.append(self._fit_higher_ranks(ranks[1:], first, AGREEING))
-        # A good table can have more groups than low ranks describe.
-        filled = np.where(self.known, self.rows, medians)
-        fits.append(self._fit_rank(self.rank, filled, self.known, FINAL_NARROWING))
         return fits
 
     def _fit_higher_ranks(self, ranks: Sequence[int], fitted: _Fit, agreeing: float) -> _Fit:
@@ -302,16 +299,17 @@ class _Table:
         decides = loss.spares_usual and not has_cutoff
         if decides:
             loss.usual = self._usual(fitted.good)
-        # Cutoffs of the user can be so large that bad rows would influence the basis. Without a
-        # decision, the fit of all samples continues from here. More passes would end so close to
-        # the minimum that rounding decides whether steps are accepted.
-        passes = 0 if has_cutoff else FINAL_PASSES if decides else FIRST_PASSES
+        # Cutoffs of the user can be so large that bad rows would influence the basis. More passes
+        # would end so close to the minimum that rounding decides whether steps are accepted.
+        passes = 0 if has_cutoff else FIRST_PASSES
         is_mostly_bad = 2 * beyond.sum(axis=1) > self.known.sum(axis=1)
         counted = replace(self, row_weight=self.row_weight * ~is_mostly_bad)
         member = counted._run(loss, fitted.codes, fitted.basis, passes)
         good = self._good(loss, member)
         if decides:
-            loss, good = counted._choose(loss, good)
+            huber = HuberLoss(HuberLoss.deviations(bad_share) * scales)
+            after = counted._run(huber, fitted.codes, fitted.basis, FEW_PASSES)
+            loss, good = counted._choose(loss, good, self.rows - after.codes @ after.basis)
             member = counted._fit_good(good)
             member = counted._run(loss, member.codes, member.basis, 1)
             good = self._good(loss, member)
@@ -324,35 +322,41 @@ class _Table:
         """Return which entries are good under a loss (rows, features)."""
         return self.known & (loss.entry_weights(self.rows, member.codes @ member.basis) > GOOD)
 
-    def _choose(self, loss: ReweightedLoss, good: np.ndarray) -> tuple[ReweightedLoss, np.ndarray]:
+    def _choose(
+        self, loss: ReweightedLoss, good: np.ndarray, residuals: np.ndarray
+    ) -> tuple[ReweightedLoss, np.ndarray]:
         """Return the loss whose good entries (rows, features) predict hidden entries clearly best.
 
-        There are three candidates: all entries are good; the given ones are; and those that are
-        usual or agree with fits that use neither them nor entries outside Tukey's inner fences. All
-        hidden entries are used, with capped errors, so that ignoring good entries increases the
-        error. Rows with no more known entries than components predict nothing.
+        There are four candidates: all entries are good; the given ones are; those that are usual or
+        have small ``residuals`` (rows, features); and those that are usual or agree with fits that
+        use neither them nor entries outside Tukey's inner fences. All hidden entries are used, with
+        capped errors, so that ignoring good entries increases the error. Rows with no more known
+        entries than components predict nothing.
         """
         folds = FOLDS if self.rows.size < MANY else FOLDS_OF_MANY
         if (1 - 1 / folds) * self.rows.shape[1] < self.rank + 1:
             return loss, good
-        lowest, highest = loss.usual
-        is_usual = (self.rows >= lowest) & (self.rows <= highest)
         low, _, high = self._quartiles(self.rows)
         is_inside = np.abs(self.rows - (low + high) / 2) <= (0.5 + INNER_FENCES) * (high - low)
-        residuals = self._hidden_residuals(self.known & (is_usual | is_inside), folds)
-        of_fences = loss.with_cutoff(MISSED * self._scales(residuals, LEAST_SCALE))
-        agreeing = self.known & (is_usual | (np.abs(residuals) <= of_fences.cutoff))
+        is_usual = (self.rows >= loss.usual[0]) & (self.rows <= loss.usual[1])
+
+        def small(residuals: np.ndarray, deviations: float) -> tuple[ReweightedLoss, np.ndarray]:
+            cutoffs = deviations * self._scales(residuals, LEAST_SCALE)
+            return loss.with_cutoff(cutoffs), is_usual | (np.abs(residuals) <= cutoffs)
+
+        hidden = self._hidden_residuals(self.known & (is_usual | is_inside), folds)
         largest = float(np.max(self.rows, where=self.known, initial=0.0))
-        nothing = TruncatedLoss(NO_CUTOFF * largest)
-        candidates = [(nothing, self.known), (loss, good), (of_fences, agreeing)]
-        masks = [used for _, used in candidates]
+        nothing = TruncatedLoss(NO_CUTOFF * largest), self.known
+        candidates = [nothing, (loss, good), small(hidden, MISSED), small(residuals, BAD)]
+        masks = [self.known & used for _, used in candidates]
         first, which = first_of_equal(masks)
         squares = np.square([self._hidden_residuals(masks[i], folds) for i in first])[which]
-        undoubted = good & agreeing & is_inside
+        undoubted = np.logical_and.reduce(masks) & is_inside
         cap = min(self._quantile(of_entries, undoubted, CAPPED) for of_entries in squares)
         errors = np.nansum(np.minimum(squares, cap), axis=2) @ self.row_weight
         best = int(np.argmin(errors))
-        return candidates[best if errors[best] <= (1.0 - GAIN) * errors[0] else 0]
+        best = best if errors[best] <= (1.0 - GAIN) * errors[0] else 0
+        return candidates[best][0], masks[best]
 
     def _hidden_residuals(self, used: np.ndarray, folds: int) -> np.ndarray:
         """Compute residuals (rows, features) of fits of used entries, without each entry itself."""
@@ -361,7 +365,7 @@ class _Table:
         fold = np.floor(folds * (place % 1.0))
         residuals = np.full_like(self.rows, np.nan)
         for i in range(folds):
-            member = self._fit_good(used & (fold != i), HIDDEN_PASSES)
+            member = self._fit_good(used & (fold != i), FEW_PASSES)
             is_hidden = self.known & (fold == i)
             residuals[is_hidden] = (self.rows - member.codes @ member.basis)[is_hidden]
         return residuals
