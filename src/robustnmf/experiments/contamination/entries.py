@@ -28,10 +28,10 @@ from robustnmf.experiments.contamination.scenario import IRIS, Scenario, draw_en
 from robustnmf.experiments.contamination.study import Row, Scope, Study, plan_scope
 from robustnmf.experiments.outcome import Cell, Grid, Outcome
 
+CLUSTERS = ("two_clusters", "three_clusters", "mixed_clusters")
 FULL = Scope(
     datasets=(
-        "digits", "wdbc", "orl", SYNTHETIC, "gtfd", "yale", "page_blocks", IRIS, "two_clusters",
-        "three_clusters", "mixed_clusters",
+        "digits", "wdbc", "orl", SYNTHETIC, "gtfd", "yale", "page_blocks", IRIS, *CLUSTERS,
     ),
     # Shares of bad entries by corruption; shares of bad samples for covered blocks.
     shares={
@@ -71,7 +71,7 @@ SCATTERED = _band("scattered, 5 to 20%", "extreme", "large")
 LAYOUT = Layout(
     ours=OURS,
     order=lambda name: 2 * (name == OURS) + (name == CEILING),
-    tuned_datasets=("digits", "wdbc", "orl", IRIS, "two_clusters", "three_clusters"),
+    tuned_datasets=("digits", "wdbc", "orl", IRIS, *CLUSTERS),
     tuned_seeds=range(3),
     bands=(
         _band("clean", "none", mean=1.02, worst=1.05),
