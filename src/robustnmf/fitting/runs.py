@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -123,7 +124,8 @@ def write_runs(checkpoint: Checkpoint, runs: Runs) -> None:
 
 def most_members(settings: FitSettings, n_runs: int, source: Source) -> int:
     """Return the maximum number of members of a batch; on a CPU, large batches are not faster."""
-    rank = settings.n_components if isinstance(settings.n_components, int) else DEFAULT_RANK
+    given = settings.n_components
+    rank = int(given) if isinstance(given, Integral) else DEFAULT_RANK
     return n_runs if source.on_device else max(1, min(n_runs, BATCH_COLUMNS // rank))
 
 

@@ -78,7 +78,7 @@ def plan_scope(
     methods = _chosen(groups, scope.groups, full.groups)
     for share in shares:
         if not 0 <= share < 1:
-            raise ValueError(f"a share of bad samples is {share!r}, but 0 <= share < 1 is needed.")
+            raise ValueError(f"a share of bad data is {share!r}, but 0 <= share < 1 is needed.")
     levels = {kind: tuple(dict.fromkeys(shares)) or scope.shares[kind] for kind in kinds}
     available = tuple(n for n in names if n in EMBEDDED or is_available(n, data_dir))
     missing = tuple(name for name in names if name not in available)

@@ -9,6 +9,7 @@ the model is the loss itself, and with weights of entries this is iterative rewe
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from robustnmf.arrays import (
@@ -91,11 +92,11 @@ class ApproximationPass(Pass):
         step = max(1, CHUNK_NUMBERS // k**2)
         if block.zeros_apart:
             step = max(1, min(step, STORED_ENTRIES * len(block) // max(1, block.rows.nnz)))
-        each = map if self.threads is None else self.threads.each
-        if self.threads is not None:
-            entries = block.rows.nnz if block.zeros_apart else math.prod(block.rows.shape)
+        each: Callable[..., Iterable[Array]] = map
+        entries = block.rows.nnz if block.zeros_apart else math.prod(block.rows.shape)
+        if self.threads is not None and entries >= 2 * WORTH_A_THREAD:
             pieces = min(self.threads.count, entries // WORTH_A_THREAD)
-            step = min(step, -(-len(block) // max(1, pieces)))
+            step, each = min(step, -(-len(block) // pieces)), self.threads.each
         codes = []
         for j in range(members):
             # In float64, so that rounding does not depend on the other rows of the block.
