@@ -26,7 +26,8 @@ SOME, DESCRIBED = 0.05, 5.0
 samples when kept, unless leaving them out improves the prediction by more than their share."""
 
 FEWEST_SIMILAR, SIMILAR = 5, 0.02
-"""Number and share of outliers that are similar to each other to warn about."""
+"""Number and share of outliers to warn about if they are similar to each other, or if the other
+samples are predicted worse without them."""
 
 BAD_ENTRIES = 0.01
 """Warn if a larger share of the entries looks bad."""
@@ -105,15 +106,19 @@ def warn_of_outliers(plan: FitPlan, screening: Screening, result: FitResult) -> 
     left_out = float(xp.sum(xp.where(result.outliers, counted, 0 * counted)))
     similar, decision = min(screening.similar, left_out), screening.decision
     gain = decision.gain  # NaN if unknown
-    if similar >= max(FEWEST_SIMILAR, SIMILAR * total):
+    fewest = max(FEWEST_SIMILAR, SIMILAR * total)
+    helps_little = decision.ratio < DESCRIBED and left_out > max(SOME, gain) * total
+    if similar >= fewest:
         what = f"{similar:.0f} of {total:.0f} samples, which resemble each other"
     elif left_out > MANY * total:
         what = f"{left_out:.0f} of {total:.0f} samples"
-    elif decision.ratio < DESCRIBED and left_out > max(SOME, gain) * total:
+    elif helps_little or (gain < 0 and left_out >= fewest):
         what = f"{left_out:.0f} of {total:.0f} samples, which can be a group of good ones"
     else:
         return
     facts = f" The others are predicted {gain:.0%} better without them." if gain > 0 else ""
+    if gain < 0:
+        facts = " The others are not predicted better without them."
     if decision.isolated:
         facts += " Samples far from all others were not used to learn the components."
     enough = enough_components(screening.sample, plan.problem, rank, engine.scale)
