@@ -77,18 +77,18 @@ def test_one_extreme_sample_is_never_kept():
     assert fitted(X, 2).outliers_[7]
 
 
-def blood_cells():
-    cells = pytest.importorskip("scanpy").datasets.pbmc68k_reduced()
+def blood_cells(scanpy):
+    cells = scanpy.datasets.pbmc68k_reduced()
     return np.expm1(cells.raw.X.toarray().astype(float)), cells.obs["bulk_labels"].to_numpy()
 
 
 def test_a_warning_says_that_leaving_a_few_out_does_not_help():
     with pytest.warns(OutlierWarning, match=r"of 700 samples.* are not predicted better without"):
-        RobustNMF(5, random_state=0).fit(blood_cells()[0])
+        RobustNMF(5, random_state=0).fit(blood_cells(pytest.importorskip("scanpy"))[0])
 
 
 def test_a_warning_says_that_leaving_many_out_helps_little():
-    values, kinds = blood_cells()
+    values, kinds = blood_cells(pytest.importorskip("scanpy"))
     counts = np.round(values / np.where(values > 0, values, np.inf).min(axis=1, keepdims=True))
     with pytest.warns(
         OutlierWarning,
