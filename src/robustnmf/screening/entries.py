@@ -30,18 +30,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
 from robustnmf.arrays import (
     Array,
+    Block,
     first_of_equal,
     on_device_of,
     to_numpy,
     weighted_quantile,
     weighted_quantiles,
 )
-from robustnmf.engine import Engine, InMemory, RowSample, draw_rows, split_place
+from robustnmf.engine import Engine, InMemory, RowSample, draw_rows, run_fits, split_place
 from robustnmf.inits import FROM_SVD, INITS
 from robustnmf.loop.encoding import encode
 from robustnmf.loop.fit import fit
@@ -49,7 +51,7 @@ from robustnmf.loop.problem import Problem
 from robustnmf.loop.state import Fitted, Start
 from robustnmf.losses import Frobenius, HuberLoss, ReweightedLoss, TruncatedLoss
 from robustnmf.screening.decision import GAIN
-from robustnmf.solvers import SOLVERS
+from robustnmf.solvers import CHUNK_NUMBERS, SOLVERS, nonnegative_least_squares
 from robustnmf.structures import Free
 from robustnmf.weightings import Uniform
 from robustnmf.weightings.trimmed import FEWEST_SAMPLES
@@ -208,18 +210,34 @@ def _fit_plain(
     init: str,
     seeds: Sequence[int],
     fixed: np.ndarray | None = None,
-    passes: int = START_PASSES,
 ) -> list[Fitted]:
     """Fit plain NMF to rows (rows, features) with NaN, from a start for every seed."""
     problem = Problem(Frobenius(), Free(), SOLVERS["hals"](), fixed=fixed)
     fill = problem.fill_value()
     engine = InMemory(rows, scale=1.0, fill=fill, sample_weight=row_weight)
-    filled = engine.filled() if init in FROM_SVD else engine
-    starts = [INITS[init](filled, rank, int(seed)) for seed in seeds]
-    codes = np.stack([np.concatenate(blocks) for blocks, _ in starts])
-    start = Start(engine.split(codes, axis=1), np.stack([basis for _, basis in starts]))
+    starts = [_start(engine, rank, init, int(seed)) for seed in seeds]
+    codes, basis = (np.stack(parts) for parts in zip(*starts, strict=True))
+    start = Start(engine.split(codes, axis=1), basis)
     weightings = [Uniform()] * len(starts)
-    return fit(engine, problem, weightings, start, max_iter=passes, tol=START_TOLERANCE)
+    return fit(engine, problem, weightings, start, max_iter=START_PASSES, tol=START_TOLERANCE)
+
+
+def _start(engine: InMemory, rank: int, init: str, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Compute a start: codes (rows, k) and basis (k, features)."""
+    codes, basis = INITS[init](engine.filled() if init in FROM_SVD else engine, rank, seed)
+    return np.concatenate(codes), basis
+
+
+class _SquaresOfMasks(TruncatedLoss):
+    """Squared error of the entries of a mask for each member (members, rows, features)."""
+
+    def __init__(self, masks: np.ndarray):
+        super().__init__(np.inf)
+        self.masks = masks
+
+    def weighted_residuals(self, block: Block, approximation: Array) -> tuple[Array, Array]:
+        residuals = np.where(self.masks, block.values() - approximation, 0.0)
+        return residuals, block.row_sums(residuals**2)
 
 
 @dataclass(frozen=True)
@@ -344,13 +362,13 @@ class _Table:
             cutoffs = deviations * self._scales(residuals, LEAST_SCALE)
             return loss.with_cutoff(cutoffs), is_usual | (np.abs(residuals) <= cutoffs)
 
-        hidden = self._hidden_residuals(self.known & (is_usual | is_inside), folds)
+        (hidden,) = self._hidden_residuals([self.known & (is_usual | is_inside)], folds)
         largest = float(np.max(self.rows, where=self.known, initial=0.0))
         nothing = TruncatedLoss(NO_CUTOFF * largest), self.known
         candidates = [nothing, (loss, good), small(hidden, MISSED), small(residuals, BAD)]
         masks = [self.known & used for _, used in candidates]
         first, which = first_of_equal(masks)
-        squares = np.square([self._hidden_residuals(masks[i], folds) for i in first])[which]
+        squares = np.square(self._hidden_residuals([masks[i] for i in first], folds))[which]
         undoubted = np.logical_and.reduce(masks) & is_inside
         cap = min(self._quantile(of_entries, undoubted, CAPPED) for of_entries in squares)
         errors = np.nansum(np.minimum(squares, cap), axis=2) @ self.row_weight
@@ -358,27 +376,70 @@ class _Table:
         best = best if errors[best] <= (1.0 - GAIN) * errors[0] else 0
         return candidates[best][0], masks[best]
 
-    def _hidden_residuals(self, used: np.ndarray, folds: int) -> np.ndarray:
-        """Compute residuals (rows, features) of fits of used entries, without each entry itself."""
+    def _hidden_residuals(self, masks: Sequence[np.ndarray], folds: int) -> np.ndarray:
+        """Compute residuals (masks, rows, features) of fits of the entries of each mask.
+
+        Every entry is hidden from the fit that predicts it. Small tables are fitted as one batch.
+        """
         # By the keys of rows, so that the order and repetition of samples do not matter.
         place = split_place(self.key, 0)[:, None] + GOLDEN * np.arange(self.rows.shape[1])
         fold = np.floor(folds * (place % 1.0))
-        residuals = np.full_like(self.rows, np.nan)
-        for i in range(folds):
-            member = self._fit_good(used & (fold != i), FEW_PASSES)
-            is_hidden = self.known & (fold == i)
-            residuals[is_hidden] = (self.rows - member.codes @ member.basis)[is_hidden]
+        hidden = [(i, self.known & (fold == j)) for i in range(len(masks)) for j in range(folds)]
+        step = max(1, CHUNK_NUMBERS // (len(self.rows) * max(self.rows.shape[1], self.rank**2)))
+        batches = [hidden[at : at + step] for at in range(0, len(hidden), step)]
+
+        def predict(batch: list[tuple[int, np.ndarray]]) -> list[np.ndarray]:
+            used = np.array([masks[i] & ~is_hidden for i, is_hidden in batch])
+            codes, basis = self._fit_masks(used)
+            return [(c @ b)[mask] for c, b, (_, mask) in zip(codes, basis, batch, strict=True)]
+
+        residuals = np.full((len(masks), *self.rows.shape), np.nan)
+        for batch, found in zip(
+            batches, run_fits([partial(predict, batch) for batch in batches]), strict=True
+        ):
+            for (i, is_hidden), predicted in zip(batch, found, strict=True):
+                residuals[i][is_hidden] = self.rows[is_hidden] - predicted
         return residuals
+
+    def _fit_masks(self, masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Fit plain NMF to the entries of each mask (masks, rows, features), in a few passes.
+
+        Returns codes (masks, rows, k), the best ones for the basis, and basis (masks, k, features).
+        """
+        rows, weight, k = np.where(self.known, self.rows, 0.0), self.row_weight, self.rank
+        starts = [
+            _start(
+                InMemory(np.where(mask, rows, np.nan), scale=1.0, fill=0.0, sample_weight=weight),
+                k, self._init(k), self.seed,
+            )
+            for mask in masks
+        ]  # fmt: skip
+        codes, basis = (np.stack(parts) for parts in zip(*starts, strict=True))
+        values = masks * rows
+        codes *= values.any(axis=2, keepdims=True)  # rows of zeros have no weight in a basis
+        engine = InMemory(rows, scale=1.0, sample_weight=weight, block_rows=len(rows))
+        problem = Problem(_SquaresOfMasks(masks), Free(), SOLVERS["hals"]())
+        members = fit(
+            engine, problem, [Uniform()] * len(masks), Start([codes], basis),
+            max_iter=FEW_PASSES, tol=0.0,
+            callback=lambda *_: False,  # all members stay in one batch, as their masks do
+        )  # fmt: skip
+        basis = np.stack([member.basis for member in members])
+        pairs = (basis[:, :, None] * basis[:, None]).reshape(len(masks), k * k, -1)
+        linear, grams = values @ basis.mT, masks.astype(np.float64) @ pairs.mT
+        linear, grams = linear.reshape(-1, k), grams.reshape(-1, k, k)
+        best = nonnegative_least_squares(linear, grams, guess=np.ones_like(linear))
+        return best.reshape(codes.shape), basis
 
     def _quantile(self, values: np.ndarray, chosen: np.ndarray, share: float) -> float:
         """Compute a quantile of the values of chosen entries (rows, features); zero without any."""
         weight = np.broadcast_to(self.row_weight[:, None], values.shape)[chosen]
         return weighted_quantile(values[chosen], weight, share) if weight.any() else 0.0
 
-    def _fit_good(self, good: np.ndarray, passes: int = START_PASSES) -> Fitted:
+    def _fit_good(self, good: np.ndarray) -> Fitted:
         """Fit plain NMF to good entries (rows, features)."""
         rows, init = np.where(good, self.rows, np.nan), self._init(self.rank)
-        return _fit_plain(rows, self.row_weight, self.rank, init, [self.seed], passes=passes)[0]
+        return _fit_plain(rows, self.row_weight, self.rank, init, [self.seed])[0]
 
     def _init(self, rank: int) -> str:
         return "nndsvda" if rank <= min(self.rows.shape) else "random"
