@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from numba import config
+from numba.core.base import BaseContext
 from numba.core.caching import IndexDataCacheFile
 
 from robustnmf.arrays.kernels.compiled import compiled
@@ -53,6 +54,12 @@ def test_every_signature_is_compiled_once(new_process, tmp_path):
     assert sum(process.stats.cache_hits.values()) == len(VIEWS)
     assert len(list(tmp_path.rglob("*.nbc"))) == len(VIEWS)
     assert not list(tmp_path.rglob("*.nbi"))
+
+
+def test_kept_loops_need_nothing_of_the_compiler(new_process, monkeypatch):
+    _call(new_process(), VIEWS["contiguous"])
+    monkeypatch.setattr(BaseContext, "refresh", None)  # a call fails
+    np.testing.assert_array_equal(_call(new_process(), VIEWS["contiguous"]), VIEWS["contiguous"])
 
 
 def test_files_of_another_version_are_removed(new_process, tmp_path, monkeypatch):

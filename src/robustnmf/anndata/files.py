@@ -83,8 +83,7 @@ def write_h5ad(
     is_copy = is_anndata_file(source)
     path.parent.mkdir(parents=True, exist_ok=True)
     with path_beside(path) as beside:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of names that several samples have, and of old files
+        with warnings.catch_warnings(action="ignore"):  # of repeated names, and of old files
             if not is_copy:
                 axes = (pandas.DataFrame(index=list(ids)) for ids in (table.ids, table.features))
                 anndata.AnnData(data, *axes).write_h5ad(beside)

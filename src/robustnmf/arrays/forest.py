@@ -62,12 +62,12 @@ class IsolationForest:
 
         A row with a missing value (NaN) goes to the child with more training rows.
         """
-        lengths = np.zeros(len(rows))
+        lengths, averages = np.zeros(len(rows)), _average_length(np.arange(self.rows + 1))
         add_path_lengths(
             np.ascontiguousarray(rows, dtype=np.float64), self.features, self.splits, self.sizes,
-            _average_length(self.sizes), lengths,
+            averages, lengths,
         )  # fmt: skip
-        average = max(float(_average_length(np.array(self.rows))), 1.0)  # of one row: zero
+        average = max(float(averages[-1]), 1.0)  # of one row: zero
         return 2.0 ** (-lengths / (len(self.features) * average))
 
 
@@ -132,9 +132,12 @@ def grow_trees(
 
 @compiled()
 def add_path_lengths(
-    rows: Array, features: Array, splits: Array, sizes: Array, lengths_below: Array, lengths: Array
+    rows: Array, features: Array, splits: Array, sizes: Array, averages: Array, lengths: Array
 ) -> None:
-    """Add the path lengths of rows in all trees to lengths (rows,)."""
+    """Add the path lengths of rows in all trees to lengths (rows,).
+
+    ``averages`` (counts,) are the average lengths below a leaf, by its number of training rows.
+    """
     for tree in range(len(features)):
         for row in range(len(rows)):
             node = depth = 0
@@ -146,4 +149,4 @@ def add_path_lengths(
                     is_above = value > splits[tree, node]
                 node = below + int(is_above)
                 depth += 1
-            lengths[row] += depth + lengths_below[tree, node]
+            lengths[row] += depth + averages[sizes[tree, node]]

@@ -370,8 +370,7 @@ def _choose_rank(
     from robustnmf.sources import source_for
 
     with places_named(table):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the fit repeats them
+        with warnings.catch_warnings(action="ignore"):  # the fit repeats them
             settings = RobustNMF(
                 random_state=options.seed, verbose=int(not _is_quiet(options)), **parameters
             )._settings()
@@ -434,8 +433,7 @@ def units_ratio(rows: Any) -> float:
 
     if not isinstance(rows, np.ndarray):
         return 1.0  # counts, as a rule, which have one unit
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of columns without a value
+    with warnings.catch_warnings(action="ignore"):  # of columns without a value
         typical = np.nanmedian(rows, axis=0)
     positive = typical[typical > 0]
     return float(positive.max() / np.median(positive)) if len(positive) > 1 else 1.0

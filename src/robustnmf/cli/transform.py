@@ -82,8 +82,8 @@ def run(options: argparse.Namespace) -> int:
     if unknown:
         names = join_first(repr(name[:40]) for name in unknown)
         warn(f"skipped {len(unknown)} columns that are not features of the model: {names}")
-    with places_named(table), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about names of features, which were compared above
+    # Names of features were compared above.
+    with places_named(table), warnings.catch_warnings(action="ignore"):
         codes, energies, outliers = encode_samples(model, data)
     sys.stdout.flush()
     with nullcontext(sys.stdout.buffer) if to_stdout else output_file(options.output) as file:

@@ -94,8 +94,7 @@ def run(progress: Callable[[list[str]], Iterable[str]] = iter) -> Demo:
 
 def _fit(model: Any, X: np.ndarray) -> tuple[float, tuple[str, ...]]:
     """Fit a model; return the seconds it takes, and the messages of its warnings."""
-    with warnings.catch_warnings(record=True) as records:
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(record=True, action="ignore") as records:
         warnings.simplefilter("always", WeightCollapseWarning)
         warnings.simplefilter("always", ConvergenceWarning)
         begin = time.perf_counter()
@@ -168,8 +167,7 @@ def fit_figures() -> tuple[Figures, list[Learned]]:
     }
     learned = []
     for name, model in models.items():
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a fifth of the samples are outliers
+        with warnings.catch_warnings(action="ignore"):  # a fifth of the samples are outliers
             model.fit(figures.X)
         _, matches, cosines = match_components(figures.parts, model.components_)
         left_out = model.outliers_ if name == ROBUST else None

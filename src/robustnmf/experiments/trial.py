@@ -165,8 +165,7 @@ def fit_points(
     """Fit points as one batch; return the members, all starts of a point in a row."""
     task = points[0][0]
     protocol = task.protocol
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # collapse shows in the effective sample sizes of the table
+    with warnings.catch_warnings(action="ignore"):  # collapse shows in the tables
         return fit_path(
             X,
             rank,
@@ -217,8 +216,8 @@ def cluster_codes(codes: np.ndarray, count: int, protocol: Protocol, start: int)
         n_init=protocol.kmeans_starts,
         random_state=protocol.seed + start,
     )
-    with warnings.catch_warnings(), threadpool_limits(1):
-        warnings.simplefilter("ignore")  # fewer distinct points than clusters
+    # There can be fewer distinct points than clusters.
+    with warnings.catch_warnings(action="ignore"), threadpool_limits(1):
         return model.fit_predict(table)
 
 

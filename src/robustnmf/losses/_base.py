@@ -115,17 +115,16 @@ class Loss(BaseEstimator, ABC):
         """
         assert self.quadratic
         xp = namespace(codes)
-        doubtful, least = eps(codes) ** 0.5, energy_rounding(codes)
         energies = None
         if block.is_complete_table:
             energies = block.kernels.add_sq_norms(
-                block.rows, block.unit, block.sq_norms, rest, codes, basis, doubtful, least
+                block.rows, block.unit, block.sq_norms, rest, codes, basis
             )
         if energies is None:
             energies = block.sq_norms + block.as_whole(rest)
-            cancelled = energies < doubtful * block.sq_norms
+            cancelled = energies < eps(codes) ** 0.5 * block.sq_norms
             energies = recompute_cancelled(block, energies, cancelled, codes, basis)
-            energies = xp.maximum(energies, least * block.sq_norms)
+            energies = xp.maximum(energies, energy_rounding(codes) * block.sq_norms)
         return energies if self.unit == 2.0 else 0.5 * self.unit * energies
 
 

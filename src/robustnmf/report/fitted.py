@@ -81,8 +81,7 @@ class Fit:
         model, data = self.model, self.table.data
         if not model.weighting_.uses_row_sizes:
             return None
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of names of features, which are those of the fit
+        with warnings.catch_warnings(action="ignore"):  # names of features are those of the fit
             source = model._checked(data)
         sizes = model._engine(source).row_sizes(model._problem.loss.degree)
         return np.asarray(model.weighting_.for_row_sizes(to_numpy(sizes) * model._unit).cutoff)

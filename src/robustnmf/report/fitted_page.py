@@ -304,8 +304,7 @@ def _explain(fit: Fit, indices: np.ndarray) -> tuple[list[str], list[tuple[str, 
     """Name the features with the largest residuals, and the entries without weight."""
     dense = as_dense(take_rows(fit.table.data, indices))
     has_weights = hasattr(fit.model, "entry_weights")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of names of features, which are those of the fit
+    with warnings.catch_warnings(action="ignore"):  # names of features are those of the fit
         contributions = np.nan_to_num(fit.model.explain(dense))
         weights = fit.model.entry_weights(dense) if has_weights else None
     texts = []

@@ -110,13 +110,6 @@ def screen(
     engine: Engine, problem: Problem, rank: int, init: str, seeds: Sequence[int]
 ) -> Screening | None:
     """Screen the samples of an engine; None if X is zero."""
-    with engine.thread_pool():  # once for all fits and reads of the screening
-        return _screen(engine, problem, rank, init, seeds)
-
-
-def _screen(
-    engine: Engine, problem: Problem, rank: int, init: str, seeds: Sequence[int]
-) -> Screening | None:
     if engine.mean() == 0:
         return None
     most = min(max(FEWEST_ROWS, ENTRIES // engine.shape[1]), ROWS)
@@ -167,7 +160,8 @@ def enough_components(sample: RowSample, problem: Problem, rank: int, scale: flo
     engine = sample.engine(scale, problem.fill_value())
 
     def is_enough(more: int) -> bool:
-        screening = screen(engine, problem, more, "robust", [0])
+        with engine.thread_pool():  # once for all fits and reads of the screening
+            screening = screen(engine, problem, more, "robust", [0])
         return screening is not None and screening.decision.everyone
 
     tried = [math.ceil(factor * rank) for factor in TRIED]

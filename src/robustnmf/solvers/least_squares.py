@@ -162,7 +162,7 @@ def _pivot(linear: Array, gram: Array, positive: Array) -> tuple[Array, Array]:
     Returns codes (rows, k), and a mask (rows,) of the rows that were not solved because the number
     of wrong coordinates did not decrease for ``PATIENCE`` rounds.
     """
-    compiled = kernels_for(linear).pivot(linear, gram, positive, RIDGE, TOLERANCE, PATIENCE)
+    compiled = kernels_for(linear).pivot(linear, gram, positive, (RIDGE, TOLERANCE, PATIENCE))
     if compiled is not None:
         return compiled
     xp = namespace(linear)

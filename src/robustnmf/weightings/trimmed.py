@@ -60,7 +60,23 @@ LEAST_WEIGHT = 1e-250
 otherwise all have weight zero."""
 
 
-class Trimmed(Separable):
+class _Cut(Separable):
+    """Full weight up to a cutoff, and a steep fall beyond it."""
+
+    cutoff: Any  # a number, or one per row and member
+    power: Any
+
+    def rho(self, energies: Array) -> Array:
+        xp = namespace(energies)
+        log_excess = _log_excess_over(energies, self.cutoff)
+        beyond = -xp.expm1((1.0 - self.power) * log_excess) / (self.power - 1.0)
+        return at_most(energies, self.cutoff) + self.cutoff * beyond
+
+    def weight(self, energies: Array) -> Array:
+        return namespace(energies).exp(-self.power * _log_excess_over(energies, self.cutoff))
+
+
+class Trimmed(_Cut):
     r"""Equal weights up to a cutoff, and a steep fall beyond it.
 
     Use it for data with outliers; on clean data it is nearly as good as plain NMF.
@@ -111,9 +127,6 @@ class Trimmed(Separable):
         "floor": [Interval(Real, 0, None, closed="left")],
     }
 
-    cutoff: Any  # a number, or one per row and member
-    power: Any
-
     def __init__(
         self,
         cutoff: float | str = "auto",
@@ -137,12 +150,6 @@ class Trimmed(Separable):
     ) -> Array:
         """Find the samples (samples,) of positive weight whose energies exceed their cutoffs."""
         return (energies > self.for_row_sizes(sizes).cutoff) & (sample_weight > 0)
-
-    def rho(self, energies: Array) -> Array:
-        return _trimmed_rho(energies, self.cutoff, self.power)
-
-    def weight(self, energies: Array) -> Array:
-        return _trimmed_weight(energies, self.cutoff, self.power)
 
     @property
     def needs_screening(self) -> bool:
@@ -194,7 +201,7 @@ class Trimmed(Separable):
         return Trimmed(factor * self.cutoff, factor * self.share, self.power, factor * self.floor)
 
 
-class WarmupWeights(Separable):
+class WarmupWeights(_Cut):
     """Weights for the warm-up: only the majority of the energies has weight, no extreme ones.
 
     If a group of bad samples has taken a component at the start, it is fitted better than the
@@ -244,12 +251,9 @@ class WarmupWeights(Separable):
         cutoff = _row_cutoffs(self.cutoff, self.share, sizes)
         return WarmupWeights(cutoff, np.inf, self.power, self.least * sizes)
 
-    def rho(self, energies: Array) -> Array:
-        return _trimmed_rho(energies, self.cutoff, self.power)
-
     def weight(self, energies: Array) -> Array:
         log_deficit = _log_excess_over(self.least + 0.0 * energies, energies)
-        upper = _trimmed_weight(energies, self.cutoff, self.power)
+        upper = super().weight(energies)
         lower = namespace(energies).exp(-self.power * log_deficit)
         return at_least(upper * lower, LEAST_WEIGHT)
 
@@ -275,17 +279,3 @@ def _log_excess_over(energies: Array, bound: Any) -> Array:
     xp = namespace(energies)
     bound = floored(bound + 0.0 * energies)
     return xp.log(xp.maximum(energies, bound)) - xp.log(bound)
-
-
-def _trimmed_rho(energies: Array, cutoff: Any, power: Any) -> Array:
-    """Return the contribution of every energy to phi: linear up to the cutoff, bounded beyond."""
-    xp = namespace(energies)
-    log_excess = _log_excess_over(energies, cutoff)
-    beyond = -xp.expm1((1.0 - power) * log_excess) / (power - 1.0)
-    inside = at_most(energies, cutoff)
-    return inside + cutoff * beyond
-
-
-def _trimmed_weight(energies: Array, cutoff: Any, power: Any) -> Array:
-    """Return ``min(1, (cutoff / energy)^power)`` of every energy, the derivative of rho."""
-    return namespace(energies).exp(-power * _log_excess_over(energies, cutoff))

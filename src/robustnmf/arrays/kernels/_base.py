@@ -209,21 +209,13 @@ class Kernels:
         return None
 
     def add_sq_norms(
-        self,
-        rows: Array,
-        unit: float,
-        sq_norms: Array,
-        rest: Array,
-        codes: Array,
-        basis: Array,
-        doubtful: float,
-        least: float,
+        self, rows: Array, unit: float, sq_norms: Array, rest: Array, codes: Array, basis: Array
     ) -> Array | None:
         """Compute squared errors (members, rows) from ``rest``, their terms that depend on codes.
 
         The data are ``unit * rows`` (rows, features) with squared norms (rows,). Errors below a
-        share ``doubtful`` of the squared norm are computed from residuals instead. Errors are at
-        least a share ``least`` of it. ``rest`` (members, rows) may be overwritten.
+        share ``sqrt(eps)`` of the squared norm are computed from residuals instead. Errors are at
+        least their rounding error. ``rest`` (members, rows) may be overwritten.
         """
         return None
 
@@ -253,18 +245,12 @@ class Kernels:
         return None
 
     def pivot(
-        self,
-        linear: Array,
-        gram: Array,
-        positive: Array,
-        ridge: float,
-        tolerance: float,
-        patience: int,
+        self, linear: Array, gram: Array, positive: Array, limits: tuple[float, float, int]
     ) -> tuple[Array, Array] | None:
         """Solve nonnegative least squares by block principal pivoting, row after row.
 
-        Starts from the support ``positive`` (rows, k); returns codes (rows, k), and a mask (rows,)
-        of rows that were not solved.
+        Starts from the support ``positive`` (rows, k), with ``limits`` ridge, tolerance and
+        patience; returns codes (rows, k), and a mask (rows,) of rows that were not solved.
         """
         return None
 

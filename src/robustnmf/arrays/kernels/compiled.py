@@ -18,6 +18,7 @@ from typing import Any
 
 from numba import njit
 from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.core.runtime import rtsys
 
 
 class _NamedFiles(IndexDataCacheFile):
@@ -54,7 +55,11 @@ class _Cache(FunctionCache):
         )
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        loaded = super().load_overload(sig, target_context)
+        # Not numba's own method, which imports all that a compilation needs, in half a second.
+        rtsys.initialize(target_context)
+        loaded = None
+        with self._guard_against_spurious_io_errors():
+            loaded = self._load_overload(sig, target_context)
         if loaded is None:
             _announce()
         return loaded

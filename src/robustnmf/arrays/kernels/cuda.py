@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from robustnmf.arrays.kernels import gpu
 from robustnmf.arrays.kernels._base import EntryLoop, Kernels, coordinate_steps
-from robustnmf.arrays.namespace import Array, namespace, smallest
+from robustnmf.arrays.namespace import Array, energy_rounding, eps, namespace, smallest
 
 WORTH_A_PRODUCT = 2**15
 """Least number of rows for which these kernels are faster than the products of PyTorch."""
@@ -69,20 +69,13 @@ class CudaKernels(Kernels):
         return gpu.masked_solve(rest, mask, gram, steps)
 
     def add_sq_norms(
-        self,
-        rows: Array,
-        unit: float,
-        sq_norms: Array,
-        rest: Array,
-        codes: Array,
-        basis: Array,
-        doubtful: float,
-        least: float,
+        self, rows: Array, unit: float, sq_norms: Array, rest: Array, codes: Array, basis: Array
     ) -> Array | None:
         is_float = str(rows.dtype) == str(codes.dtype) == "torch.float32"
         has_loops = _has_loops(codes, codes.shape[-1]) and rows.stride(-1) == 1
         if not is_float or not has_loops:
             return None
+        doubtful, least = eps(codes) ** 0.5, energy_rounding(codes)
         return gpu.energies(rows, unit, sq_norms, rest, codes, basis, doubtful, least)
 
     def quadratic_part(self, codes: Array, linear: Array, gram: Array) -> Array:

@@ -13,14 +13,10 @@ approximation nearly agrees with the data.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba.core import types
 
 from robustnmf.arrays.kernels.compiled import compiled
-from robustnmf.arrays.kernels.vectors import intrinsic
 from robustnmf.arrays.namespace import Array
 
 LN2 = math.log(2.0)
@@ -29,33 +25,13 @@ MANTISSA = (1 << 52) - 1
 LARGEST = 1e300
 
 
-@intrinsic
-def _bits_of(typing: Any, number: Any) -> tuple[Any, Any]:
-    """Return the bits of a float64 as an integer."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.bitcast(arguments[0], ir.IntType(64))
-
-    return types.int64(types.float64), generate
-
-
-@intrinsic
-def _float_of(typing: Any, bits: Any) -> tuple[Any, Any]:
-    """Return the float64 of some bits."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.bitcast(arguments[0], ir.DoubleType())
-
-    return types.float64(types.int64), generate
-
-
 @compiled(inline="always")
 def _excess(over: float, under: float) -> float:
     """Compute ``under (r - 1 - log r)`` for ``r = over / under``, both positive."""
     inverse = 1.0 / under
-    above = _bits_of(min(over * inverse, LARGEST)) - HALF_ROOT
+    above = np.float64(min(over * inverse, LARGEST)).view(np.int64) - HALF_ROOT
     exponent = np.float64(np.int32(above >> 52))
-    m = _float_of((above & MANTISSA) + HALF_ROOT)
+    m = np.int64((above & MANTISSA) + HALF_ROOT).view(np.float64)
     difference = over - under
     t = difference * inverse
     near = exponent == 0.0

@@ -195,46 +195,39 @@ def count_shared(lists: Array, sample_weight: Array, counts: Array) -> None:
             counts[b, left + 1] += sample_weight[i] * right_share
 
 
-@compiled(exact=True)
-def huber_residuals(
-    rows: Array, inverse_scale: float, approximation: Array, bounds: Array, out: Array, sums: Array
-) -> None:
-    """Write residuals times Huber's weights (rows, features), and sums of the loss (rows,).
+def _residual_loop(is_linear: bool) -> Any:
+    """Return a loop that writes weighted residuals (rows, features), and sums of the loss (rows,).
 
-    Bounds (3, features) are the cutoffs, and the smallest and largest usual value, of features.
+    Beyond its cutoff the loss is linear (Huber's), or else constant. Bounds (3, features) are the
+    cutoffs, and the smallest and largest usual value, of features.
     """
-    for i in range(rows.shape[0]):
-        total = 0.0
-        for j in range(rows.shape[1]):
-            value = rows[i, j] * inverse_scale
-            residual = value - approximation[i, j]
-            size, cutoff = abs(residual), bounds[0, j]
-            if size <= cutoff or bounds[1, j] <= value <= bounds[2, j]:
-                total += residual * residual
-                out[i, j] = residual
-            else:
-                total += cutoff * (2 * size - cutoff)
-                out[i, j] = cutoff if residual > 0 else -cutoff
-        sums[i] = total
+
+    @compiled(exact=True)
+    def residuals(
+        rows: Array, inverse_scale: float, approximation: Array, bounds: Array, out: Array,
+        sums: Array,
+    ) -> None:  # fmt: skip
+        for i in range(rows.shape[0]):
+            total = 0.0
+            for j in range(rows.shape[1]):
+                value = rows[i, j] * inverse_scale
+                residual = value - approximation[i, j]
+                size, cutoff = abs(residual), bounds[0, j]
+                if size <= cutoff or bounds[1, j] <= value <= bounds[2, j]:
+                    total += residual * residual
+                    out[i, j] = residual
+                elif is_linear:
+                    total += cutoff * (2 * size - cutoff)
+                    out[i, j] = cutoff if residual > 0 else -cutoff
+                else:
+                    total += cutoff * cutoff
+                    out[i, j] = 0.0
+            sums[i] = total
+
+    return residuals
 
 
-@compiled(exact=True)
-def truncated_residuals(
-    rows: Array, inverse_scale: float, approximation: Array, bounds: Array, out: Array, sums: Array
-) -> None:
-    """Write residuals (rows, features), zero beyond cutoffs, and sums of the loss (rows,)."""
-    for i in range(rows.shape[0]):
-        total = 0.0
-        for j in range(rows.shape[1]):
-            value = rows[i, j] * inverse_scale
-            residual = value - approximation[i, j]
-            if abs(residual) <= bounds[0, j] or bounds[1, j] <= value <= bounds[2, j]:
-                total += residual * residual
-                out[i, j] = residual
-            else:
-                total += bounds[0, j] * bounds[0, j]
-                out[i, j] = 0.0
-        sums[i] = total
+huber_residuals, truncated_residuals = _residual_loop(True), _residual_loop(False)
 
 
 @compiled(exact=True, inline="always")

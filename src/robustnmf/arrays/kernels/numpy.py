@@ -95,20 +95,14 @@ class NumpyKernels(Kernels):
         return out, sums
 
     def pivot(
-        self,
-        linear: Array,
-        gram: Array,
-        positive: Array,
-        ridge: float,
-        tolerance: float,
-        patience: int,
+        self, linear: Array, gram: Array, positive: Array, limits: tuple[float, float, int]
     ) -> tuple[Array, Array]:
         linear = np.ascontiguousarray(linear)
         grams = np.ascontiguousarray(gram.reshape(-1, *gram.shape[-2:]))
         codes, given_up = np.empty_like(linear), np.zeros(len(linear), dtype=bool)
         k = linear.shape[-1]
         loops.pivot_rows(
-            linear, grams, positive.copy(), ridge, tolerance, patience, codes, given_up,
+            linear, grams, positive.copy(), *limits, codes, given_up,
             np.empty((k, k)), np.empty(k), np.empty(k, np.int64), np.empty(k, bool),
         )  # fmt: skip
         return codes, given_up

@@ -198,8 +198,7 @@ class Study:
         self, data: Data, groups: Iterable[str], device: str | None = None
     ) -> dict[str, list[Score]]:
         """Score all methods of groups on the data of a scenario; return the scores by group."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # collapse, convergence and failures show in the tables
+        with warnings.catch_warnings(action="ignore"):  # collapse and failures show in the tables
             judge = Judge(data, self.floor, device)
             return {group: list(self.groups[group](judge)) for group in groups}
 
