@@ -121,6 +121,16 @@ def spoil(
 
     Returns the new table (n_samples, n_features) and the mask (n_samples,) of corrupted samples.
     """
+    unknown = [kind for kind in kinds if kind not in CORRUPTIONS]
+    if unknown or not len(kinds) or isinstance(kinds, str):
+        raise ValueError(
+            f"kinds is {kinds!r}, but a list of names is needed, for example ['noise']. Choose "
+            f"from {', '.join(CORRUPTIONS)}."
+        )
+    if not 0 <= share <= 1:
+        raise ValueError(f"share is {share!r}, but a number from 0 to 1 is needed.")
+    X = np.asarray(X)
+    X = X if X.dtype.kind == "f" else X.astype(np.float64)  # integers of images would overflow
     rng = np.random.default_rng(seed)
     bad_rows = rng.permutation(len(X))[: round(share * len(X))]
     spoiled, bad = X.copy(), np.zeros(len(X), dtype=bool)

@@ -238,7 +238,7 @@ class ConsensusNMF(
         check_is_fitted(self)
         if not hasattr(self, "run_components_"):
             raise ValueError("consensus_matrix needs the runs. Fit with keep_runs=True.")
-        model, dominant = self.estimator_, []
+        model, dominant = self.estimator_.set_output(transform="default"), []
         for components in self.run_components_:
             norms = (components**2).sum(axis=1) ** 0.5
             model.components_ = components

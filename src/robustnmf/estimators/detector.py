@@ -297,7 +297,8 @@ class RobustNMFDetector(SaveMixin, OutlierMixin, BaseEstimator):
         if near is None:
             return -logs
         beyond = namespace(logs).maximum(logs, 0 * logs)
-        return -beyond - near.outlyingness(engine, self.missed_)
+        start = None if engine.complete else self.estimator_._start(engine)
+        return -beyond - near.outlyingness(engine, self.missed_, start)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -11,12 +11,13 @@ from sklearn.utils._set_output import ADAPTERS_MANAGER, _get_output_config
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
-from robustnmf.arrays import eps, host_dtype, namespace, to_numpy
+from robustnmf.arrays import eps, host_dtype, namespace, on_device_of, to_numpy
 from robustnmf.engine import Engine
 from robustnmf.fitting import RankSelection, check_weights
 from robustnmf.loop.compatibility import ModelSpec
-from robustnmf.loop.encoding import encode, entry_weights, objective
+from robustnmf.loop.encoding import encode, encoded_start, entry_weights, objective
 from robustnmf.loop.problem import Problem
+from robustnmf.loop.state import Start
 from robustnmf.losses import Loss
 from robustnmf.screening import Neighbourhood, find_neighbourhood
 from robustnmf.sources import Source, in_memory_engine, source_for
@@ -264,6 +265,11 @@ class EncodingMixin(TransformerMixin):
         _, energies = self._call(encode, source, engine)
         sizes = engine.row_sizes(self._problem.loss.degree)
         return energies * self._unit, sizes * self._unit, engine
+
+    def _start(self, engine: Engine) -> Start:
+        """Return the best codes of the rows of an engine, and the components, as a start."""
+        basis = on_device_of(engine.like, self.components_) / self._scale
+        return encoded_start(engine, self._problem, basis[None, ...])
 
     def _neighbourhood(self, X: Any, sample_weight: Any) -> Neighbourhood | None:
         """Draw reference samples for the comparison of others; None if there are too few."""

@@ -94,7 +94,9 @@ def non_negative_factorization(
             f"n_components={n_components}, but H has {rank} rows, and update_H=False fixes H. "
             "Leave n_components out."
         )
-    model = RobustNMF(rank, fixed_components=H, **parameters)
+    # Weights do not change the codes, and codes are the best ones only if tol > 0.
+    given = {"weighting": "uniform", **parameters, "tol": parameters.get("tol") or RobustNMF.tol}
+    model = RobustNMF(rank, fixed_components=H, **given)
     codes = model.fit_transform(X, sample_weight=sample_weight)
     return codes, model.components_, model.n_iter_
 

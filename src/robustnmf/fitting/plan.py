@@ -23,7 +23,7 @@ from robustnmf.arrays import (
 from robustnmf.engine import Engine, InMemory, in_parts, written
 from robustnmf.fitting.rank_selection import RankSelection
 from robustnmf.fitting.settings import FitSettings, check_weights
-from robustnmf.fitting.starts import begin, check_fixed, rank_of
+from robustnmf.fitting.starts import begin, check_fixed, check_names, rank_of
 from robustnmf.loop.checkpoint import Checkpoint, samples_of, to_json
 from robustnmf.loop.encoding import objective
 from robustnmf.loop.fit import Callback, fit
@@ -249,6 +249,9 @@ def plan_fit(
     samples, features = source.shape
     weights = check_weights(sample_weight, samples)
     rank = rank_of(settings, source.shape, W, H)
+    check_names(source, settings.fixed_components, "fixed_components")
+    if not spec.structure.mixes_samples:
+        check_names(source, H, "H")
     engine = source.engine(
         problem, spec.weighting, rank, weightings * settings.n_init, sample_weight=weights
     )

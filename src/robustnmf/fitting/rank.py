@@ -185,7 +185,7 @@ def _settle(settings: FitSettings, table: Any) -> tuple[FitSettings, Settled]:
         settled = settle(plan)
     plan.engine.close()
     init = settings.init or "robust"  # "nndsvda" finds too few components in heavy-tailed tables
-    return replace(settings, spec=settled.run_spec, init=init), settled
+    return replace(settings, spec=settled.run_spec, init=init, n_init=1), settled
 
 
 def largest_rank(X: Any, hidden: float = 0.1) -> int:

@@ -73,7 +73,7 @@ class RankSelection:
     @property
     def standard_error(self) -> np.ndarray:
         """Standard error of the mean (n_ranks,)."""
-        return self.errors.std(axis=0, ddof=1) / len(self.errors) ** 0.5
+        return _standard_error(self.errors)
 
     @property
     def best(self) -> int:
@@ -134,8 +134,7 @@ class RankSelection:
         """Return which ranks (n_ranks,) are within one standard error of the rank at an index."""
         # Folds are hard or easy for all ranks, so differences within folds are more precise.
         differences = self.errors - self.errors[:, [best]]
-        error = differences.std(axis=0, ddof=1) / len(self.errors) ** 0.5
-        return np.asarray(differences.mean(axis=0) <= error)
+        return np.asarray(differences.mean(axis=0) <= _standard_error(differences))
 
     @property
     def _choice(self) -> tuple[int, str]:
@@ -198,5 +197,15 @@ def has_risen(errors: np.ndarray) -> bool:
     if least >= errors.shape[1] - RISEN_RANKS:
         return False
     differences = errors[:, -RISEN_RANKS:] - errors[:, [least]]
-    deviations = np.maximum(RISEN * differences.std(axis=0, ddof=1), errors[:, least].std(ddof=1))
-    return bool((differences.mean(axis=0) > deviations / len(errors) ** 0.5).all())
+    least_error = _standard_error(errors[:, [least]])
+    needed = np.maximum(RISEN * _standard_error(differences), least_error)
+    return bool((differences.mean(axis=0) > needed).all())
+
+
+def _standard_error(values: np.ndarray) -> np.ndarray:
+    """Compute the standard error (ranks,) of the mean of values (folds, ranks).
+
+    It is computed in units of a power of two, because squares of large values overflow.
+    """
+    unit = 2.0 ** np.frexp(np.max(np.abs(values), initial=0.0, where=np.isfinite(values)))[1]
+    return unit * (values / unit).std(axis=0, ddof=1) / len(values) ** 0.5

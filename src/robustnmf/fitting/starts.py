@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.utils import check_array, check_random_state
+from sklearn.utils.validation import _get_feature_names
 
 from robustnmf.arrays import Array, Block, host_dtype, namespace, on_device_of
 from robustnmf.engine import Engine
@@ -20,6 +21,7 @@ from robustnmf.loop.state import Start
 from robustnmf.losses import Loss, ReweightedLoss
 from robustnmf.screening import Screening, fit_good_entries, screen, screen_entries
 from robustnmf.solvers import Solver
+from robustnmf.sources import Source
 from robustnmf.structures import Free
 from robustnmf.weightings import Trimmed
 
@@ -206,6 +208,17 @@ def _custom_start(
         return Start(blocks, other), balance
     mixing = engine.split(namespace(other).matrix_transpose(other), axis=1)
     return Start(blocks, problem.structure.mixed(engine, mixing), mixing), balance
+
+
+def check_names(source: Source, table: Any, name: str) -> None:
+    """Raise an error if the columns of a table are named, but not as the features of X."""
+    names, expected = (_get_feature_names(t) for t in (table, source.header))
+    if names is None or expected is None or np.array_equal(names, expected):
+        return
+    raise ValueError(
+        f"the columns of {name} are not the features of X in the same order (first names: "
+        f"{', '.join(names[:3])}; of X: {', '.join(expected[:3])}). Give {name}[X.columns]."
+    )
 
 
 def check_fixed(settings: FitSettings, rank: int, engine: Engine) -> Array | None:

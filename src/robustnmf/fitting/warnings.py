@@ -13,7 +13,7 @@ from robustnmf.exceptions import OutlierWarning, WeightCollapseWarning, warn
 from robustnmf.fitting.plan import FitPlan, FitResult
 from robustnmf.fitting.runs import Runs
 from robustnmf.losses import Frobenius
-from robustnmf.screening import Screening, enough_components
+from robustnmf.screening import UNDECIDED, enough_components
 from robustnmf.solvers import nonnegative_least_squares
 from robustnmf.weightings import Weighting, effective_sample_size
 from robustnmf.weightings.trimmed import FEWEST_SAMPLES
@@ -51,10 +51,11 @@ def warn_of_fit(plan: FitPlan, result: FitResult, penalised_energies: Array) -> 
     ``penalised_energies`` (samples,), in the user's units, determine the weights.
     """
     warn_if_collapsed(plan, result, penalised_energies)
-    if plan.settings.spec.weighting.needs_screening:
+    needs_screening = plan.settings.spec.weighting.needs_screening
+    if needs_screening:
         warn_of_few_samples(plan)
-    if plan.screening is not None:
-        warn_of_outliers(plan, plan.screening, result)
+    if needs_screening or plan.screening is not None:
+        warn_of_outliers(plan, result)
 
 
 def warn_if_not_converged(plan: FitPlan, converged: bool, result: FitResult) -> None:
@@ -98,13 +99,18 @@ def warn_if_collapsed(plan: FitPlan, result: FitResult, penalised_energies: Arra
     )
 
 
-def warn_of_outliers(plan: FitPlan, screening: Screening, result: FitResult) -> None:
-    """Warn if outliers are many, similar to each other, or if leaving them out helps little."""
-    engine, rank = plan.engine, plan.rank
-    counted, xp = engine.full_row_weight, namespace(engine.full_row_weight)
-    total = float(xp.sum(counted))
-    left_out = float(xp.sum(xp.where(result.outliers, counted, 0 * counted)))
-    similar, decision = min(screening.similar, left_out), screening.decision
+def warn_of_outliers(plan: FitPlan, result: FitResult) -> None:
+    """Warn if outliers are many, similar to each other, or if leaving them out helps little.
+
+    If samples were not screened (penalties, fixed components), only their number is known.
+    """
+    engine, rank, screening = plan.engine, plan.rank, plan.screening
+    weight, xp = engine.full_row_weight, namespace(engine.full_row_weight)
+    total = engine.sample_count
+    unit = float(xp.sum(weight)) / total  # weights that sum to one are still many samples
+    left_out = float(xp.sum(xp.where(result.outliers, weight, 0 * weight))) / unit
+    similar = 0.0 if screening is None else min(screening.similar / unit, left_out)
+    decision = UNDECIDED if screening is None else screening.decision
     gain = decision.gain  # NaN if unknown
     fewest = max(FEWEST_SIMILAR, SIMILAR * total)
     helps_little = decision.ratio < DESCRIBED and left_out > max(SOME, gain) * total
@@ -121,7 +127,9 @@ def warn_of_outliers(plan: FitPlan, screening: Screening, result: FitResult) -> 
         facts = " The others are not predicted better without them."
     if decision.isolated:
         facts += " Samples far from all others were not used to learn the components."
-    enough = enough_components(screening.sample, plan.problem, rank, engine.scale)
+    enough = None
+    if screening is not None:
+        enough = enough_components(screening.sample, plan.problem, rank, engine.scale)
     advice = f"raise n_components (now {rank}" + (
         ")" if enough is None else f"; with {enough} components none is left out)"
     )

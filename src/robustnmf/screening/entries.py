@@ -499,7 +499,7 @@ class _Table:
         self, rank: int, repaired: np.ndarray, good: np.ndarray, narrowing: Sequence[float]
     ) -> _Fit:
         """Fit one rank from the start of a repaired table, with decreasing cutoffs."""
-        start = InMemory(repaired, sample_weight=self.row_weight)
+        start = InMemory(repaired, scale=1.0, sample_weight=self.row_weight)
         codes, basis = INITS[self._init(rank)](start, rank, self.seed)
         member = self._run(Frobenius(), np.concatenate(codes), basis, FIRST_PASSES, good)
         for deviations in narrowing:

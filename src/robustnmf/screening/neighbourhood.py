@@ -16,15 +16,19 @@ import numpy as np
 from robustnmf.arrays import (
     Array,
     Block,
+    DenseBlock,
+    MaskedBlock,
     arange_like,
     as_dense,
     on_device_of,
+    to_device_of,
     to_numpy,
     weighted_quantile,
 )
 from robustnmf.arrays.forest import USUAL, IsolationForest
 from robustnmf.engine import Engine, InMemory, RowSample, draw_rows
 from robustnmf.loop.passes import BlockState
+from robustnmf.loop.state import Start
 
 REFERENCES, REFERENCE_NUMBERS = 500, 1_000_000
 """Maximum numbers of rows to which distances are measured, and of entries of rows that are
@@ -127,7 +131,8 @@ class Neighbourhood:
         """
         if not fits.any():
             return self
-        measured = self.measure(InMemory(self.references, block_rows=len(fits)).blocks[0])
+        engine = InMemory(self.references, scale=1.0, block_rows=len(fits))
+        measured = self.measure(engine.blocks[0])
         level = weighted_quantile(measured.scores[fits], self.weight[fits], 0.5)
         usual = measured.scores <= max(USUAL, level)
         group = fits & measured.is_cohesive & ~usual
@@ -170,11 +175,12 @@ class Neighbourhood:
         """Compute the scores of the rows of a block in the forest."""
         return self.forest.scores(as_dense(block.user_rows(np.arange(len(block)))) / block.scale)
 
-    def outlyingness(self, engine: Engine, share: float) -> Array:
+    def outlyingness(self, engine: Engine, share: float, start: Start | None = None) -> Array:
         """Compute how far from others every sample (samples,) is; positive if it is far.
 
         This is the log of the squared Mahalanobis distance over its limit, plus ``share`` times the
         log of the isolation over its limit and the score of the forest above that of usual rows.
+        Missing entries are replaced by the approximation of a ``start``.
         """
         ellipsoid = self._ellipsoid
 
@@ -183,15 +189,24 @@ class Neighbourhood:
             found = _log(ellipsoid.sq_distances(squares)) - np.log(FAR**2 * ellipsoid.limit)
             if share > 0:
                 isolation = _to_neighbour(_without_copies(squares, block))
-                isolated = _log(isolation / (FAR * self.limit))
+                # If almost all references are copies of a row, its isolation is unknown.
+                is_known = np.isfinite(isolation) & np.isfinite(self.limit)
+                isolated = _log(np.where(is_known, isolation, 1.0) / (FAR * self.limit))
+                isolated = np.where(is_known, isolated, 0.0)
                 found += share * (isolated + SCORE_UNIT * (self._scores(block) - USUAL))
             return found
 
-        def visit(block: Block, _: None) -> tuple[BlockState, None]:
-            found = np.concatenate([measured(part) for part in self._parts(block)])
+        def visit(block: Block, codes: Array | None) -> tuple[BlockState, None]:
+            whole = block
+            if start is not None and isinstance(block, MaskedBlock):
+                approximation = block.approximation(codes, to_device_of(codes, start.basis))
+                whole = DenseBlock(
+                    block.xp.where(block.known, block.values(), approximation[0, ...])
+                )
+            found = np.concatenate([measured(part) for part in self._parts(whole)])
             return BlockState(on_device_of(block.sq_norms, found)[None, :, None]), None
 
-        states, _ = engine.map_blocks(visit)
+        states, _ = engine.map_blocks(visit, None if start is None else start.codes)
         return engine.collect(states, "codes")[0, ..., 0]
 
     def permuted(self, scale: float) -> np.ndarray:

@@ -194,7 +194,7 @@ def check_summary(
     reason = unsupported_reason(*spec, data)
     if reason is not None:
         raise ValueError(f"{name} cannot read {KINDS[data]}: {reason}")
-    if not summary.known:
+    if not summary.known and scale is None:  # a fit: there is nothing to learn from
         raise ValueError(f"Input X contains only NaN; {name} needs known values.")
     if summary.has_inf:
         raise ValueError(f"Input X contains infinity; {name} needs finite values.")
