@@ -144,7 +144,10 @@ def screen(
         table, problem, rank, init, seeds, int(decision.kept[: len(good)].sum()), coverage,
         majority.fitted.basis,
     )  # fmt: skip
-    similar = float(all_rejected.weight[groups.similar].sum())
+    # Members of groups that are left out since they are far from others resemble each other, too.
+    is_similar = is_member & ~decision.kept
+    is_similar[len(good) :] |= groups.similar
+    similar = float(all_good.joined(all_rejected).weight[is_similar].sum())
     return Screening(_start(engine, problem, bases), cutoffs, similar, sample, decision)
 
 
