@@ -5,6 +5,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_breast_cancer
 
 import robustnmf
 from robustnmf import HuberLoss, RobustNMF, TruncatedLoss, select_rank
@@ -139,6 +140,18 @@ def test_units_of_x_do_not_matter():
         other.inverse_transform(other.transform(1024 * dirty)),
         1024 * one.inverse_transform(one.transform(dirty)), rtol=1e-4, atol=1e-3,
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("unit", [1.3, 1.4, 1.9])
+def test_any_unit_gives_the_same_bad_entries(unit):
+    table = load_breast_cancer().data[:200]
+    one, other = (
+        RobustNMF(3, loss="truncated", random_state=0)
+        .fit(factor * table)
+        .entry_weights(factor * table)
+        for factor in (1.0, unit)
+    )
+    assert np.mean(one != other) < 1e-3
 
 
 def test_weights_of_samples_count_as_repetitions():

@@ -367,3 +367,29 @@ def test_rows_of_a_large_table_decide_as_if_drawn_from_all_of_it():
     sizes, noise = rng.gamma(9.0, 1 / 9, size=(10_000, 1)), rng.standard_normal((10_000, 80))
     model = RobustNMF(8, random_state=0).fit(clusters[labels] * sizes * np.exp(0.1 * noise))
     assert model.outliers_.mean() < 0.01
+
+
+def group_of_its_own(seed, count=10):
+    """A clean table in which a few samples have a component of their own."""
+    rng = np.random.default_rng(seed)
+    components, own = rng.gamma(2, 1, (3, 15)), rng.gamma(2, 2, (1, 15))
+    X = rng.gamma(2, 1, (200, 3)) @ components
+    X[:count] = rng.uniform(3, 10, (count, 1)) * own
+    return np.maximum(X * (1 + 0.03 * rng.standard_normal(X.shape)), 0)
+
+
+@pytest.mark.parametrize("seed", [1000, 1001, 1002])
+def test_a_group_is_not_lost_without_a_warning(seed):
+    with warnings.catch_warnings(record=True) as records:
+        warnings.simplefilter("always")
+        model = RobustNMF(4, random_state=0).fit(group_of_its_own(seed))
+    is_told = any("resemble each other" in str(record.message) for record in records)
+    assert is_told or not model.outliers_[:10].any()
+
+
+def test_many_outliers_of_a_fit_without_screening_are_counted_in_samples():
+    X = noisy()
+    X[:90] = 3 * np.random.default_rng(0).random((90, 40))
+    for weights in (None, np.full(300, 1 / 300)):
+        with pytest.warns(OutlierWarning, match=r"left out \d\d+ of 300 samples"):
+            RobustNMF(5, alpha_W=1e-3, random_state=0).fit(X, sample_weight=weights)

@@ -51,3 +51,19 @@ def test_shuffled_samples_keep_their_values():
     spoiled, bad = spoil(X, 1.0, ["shuffled"], (4, 4), seed=0)
     assert bad.all()
     np.testing.assert_array_equal(np.sort(spoiled), np.sort(X))
+
+
+def test_integers_are_corrupted_as_floats():
+    pixels = (255 * X).astype(np.uint8)
+    spoiled, _ = spoil(pixels, 0.2, ["scaled"], None, seed=1)
+    assert spoiled.max() > 255
+    np.testing.assert_array_equal(spoiled, spoil(pixels.astype(float), 0.2, ["scaled"], None, 1)[0])
+
+
+@pytest.mark.parametrize(
+    ("share", "kinds", "what"),
+    [(0.2, ["x"], "kinds"), (0.2, "noise", "kinds"), (0.2, [], "kinds"), (2, ["noise"], "share")],
+)
+def test_bad_requests_are_refused(share, kinds, what):
+    with pytest.raises(ValueError, match=f"{what} is .* needed"):
+        spoil(X, share, kinds, None, seed=1)

@@ -8,6 +8,7 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.metrics import silhouette_samples
 from sklearn.pipeline import make_pipeline
@@ -381,3 +382,11 @@ def test_consensus_matrix_and_its_measures():
     assert not hasattr(model.set_params(keep_runs=False).fit(X), "run_components_")
     noise = np.corrcoef(rng.random((24, 50))) / 2 + 0.5
     assert cophenetic_correlation(noise) < 0.9
+
+
+def test_consensus_matrices_do_not_depend_on_the_output_of_transform():
+    X = np.random.default_rng(0).random((20, 6))
+    model = ConsensusNMF(RobustNMF(2), n_runs=3, keep_runs=True, random_state=0).fit(X)
+    expected = model.consensus_matrix(X)
+    with config_context(transform_output="pandas"):
+        np.testing.assert_array_equal(model.consensus_matrix(X), expected)

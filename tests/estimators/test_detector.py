@@ -225,3 +225,31 @@ def test_an_explanation_is_a_frame_with_the_names_of_features_if_that_is_configu
     assert list(frame.columns) == list(X.columns)
     assert list(frame.index) == list(X.index[20:25])
     np.testing.assert_array_equal(frame.to_numpy(), array)
+
+
+def test_missing_values_hardly_change_the_scores():
+    rng = np.random.default_rng(1)
+    holes = X.copy()
+    holes[rng.random(X.shape) < 0.1] = np.nan
+    for detector in (RobustNMFDetector(3, random_state=0).fit(table) for table in (X, holes)):
+        scores = detector.score_samples(holes)
+        assert np.all(scores[IS_BAD] < 0)
+        assert np.mean(scores[~IS_BAD] < 0) < 0.06
+        assert np.abs(scores).max() < 50
+
+
+def test_the_largest_entry_need_not_be_among_the_reference_samples():
+    table = noisy_low_rank(700, 12, 3, noise=0.1)
+    found = [(RobustNMFDetector(3, random_state=0).fit_predict(table) == -1).sum()]
+    for row in (3, 333):
+        typo = table.copy()
+        typo[row, 2] = 16 * table.max()
+        found.append((RobustNMFDetector(3, random_state=0).fit_predict(typo) == -1).sum())
+    assert max(found) <= min(found) + 10
+
+
+def test_scores_of_tables_of_equal_samples_are_finite():
+    other = np.where(np.arange(5) == 1, 5.0, 1.0)
+    scores = RobustNMFDetector().fit(np.ones((40, 5))).score_samples([np.ones(5), other])
+    assert np.isfinite(scores).all()
+    assert scores[0] > 0 > scores[1]

@@ -74,3 +74,15 @@ def test_components_beside_fixed_ones_are_learned_under_a_loss_that_is_flat_far_
     model = RobustNMF(4, loss="truncated", fixed_components=basis[:1], random_state=0)
     residuals = X - model.fit_transform(X) @ model.components_
     assert np.linalg.norm(residuals) < 0.01 * np.linalg.norm(X)
+
+
+def test_named_components_have_the_features_of_x_in_the_same_order():
+    pd = pytest.importorskip("pandas")
+    names = [f"f{j}" for j in range(15)]
+    frame, parts = (pd.DataFrame(table, columns=names) for table in (X, PARTS[:2]))
+    RobustNMF(4, fixed_components=parts, max_iter=2, tol=0).fit(frame)
+    with pytest.raises(ValueError, match="fixed_components are not the features of X"):
+        RobustNMF(4, fixed_components=parts[names[::-1]]).fit(frame)
+    W = np.ones((80, 2))
+    with pytest.raises(ValueError, match="H are not the features of X"):
+        RobustNMF(2, init="custom").fit(frame, W=W, H=parts[names[::-1]])

@@ -61,3 +61,11 @@ def test_every_parameter_of_scikit_learns_function_is_taken():
     ours = inspect.signature(non_negative_factorization).parameters
     assert set(theirs) <= set(ours) | set(inspect.signature(RobustNMF).parameters)
     assert list(ours)[:4] == list(theirs)[:4]
+
+
+def test_codes_for_given_components_are_the_best_ones_without_a_warning(recwarn):
+    expected = RobustNMF(2, **SHORT).fit(X)
+    best = expected.transform(X)
+    few = non_negative_factorization(X[:5], H=expected.components_, update_H=False)[0]
+    np.testing.assert_allclose(few, best[:5], rtol=1e-9, atol=1e-12)
+    assert not recwarn.list

@@ -290,3 +290,21 @@ def test_a_selection_prints_its_recommendation():
     text = repr(rank.RankSelection(np.array([1, 2, 3]), errors))
     assert "2 is the smallest" in text
     assert "1, 2, 3" in text
+
+
+def test_several_random_starts_compare_the_same_ranks():
+    X = planted(3, 0, shape=(60, 15))
+    one, two = (
+        select_rank(X, range(1, 5), n_folds=3, init="random", n_init=n, random_state=0)
+        for n in (1, 2)
+    )
+    np.testing.assert_array_equal(one.errors, two.errors)
+
+
+def test_the_unit_of_x_does_not_change_the_rank():
+    X = planted(3, 0, shape=(60, 15))
+    one, huge = (
+        select_rank(unit * X, range(1, 6), n_folds=3, random_state=0) for unit in (1, 1e90)
+    )
+    assert one.recommended == huge.recommended
+    assert np.isfinite(huge.standard_error).all()
