@@ -31,6 +31,7 @@ pytest.importorskip("plotly", reason="tables need the packages of the extra cli"
         ("0,123", None, 0.123),
         ("-12", -12, -12),
         ("1e-3", 1e-3, 1e-3),
+        ("1,688E+04", None, 16880),
         (".5", 0.5, None),
         ("1,23,4", None, None),
         ("1,234 567", None, None),

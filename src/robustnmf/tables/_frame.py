@@ -405,12 +405,16 @@ def detect_decimal(cells: Iterable[str], separator: str) -> tuple[str, bool]:
 
 @cache
 def _number_pattern(decimal: str) -> re.Pattern[str]:
-    """Return the pattern of numbers; its group ``group`` is the separator of thousands."""
+    """Return the pattern of numbers; its group ``group`` is the separator of thousands.
+
+    Numbers with an exponent have none: ``1,688E+04`` is 16880.
+    """
     mark, other = re.escape(decimal), "," if decimal == "." else "."
     group = f"[{other}{GROUPS}]"
     thousands = rf"[1-9]\d{{0,2}}(?P<group>{group})\d{{3}}(?:(?P=group)\d{{3}})*"
     return re.compile(
-        rf"[+-]?(?:(?:{thousands}|\d+)(?:{mark}\d*)?|{mark}\d+)(?:[eE][+-]?\d+)?", re.ASCII
+        rf"[+-]?(?:(?:{thousands}|\d+)(?:{mark}\d*)?|{mark}\d+)(?(group)|(?:[eE][+-]?\d+)?)",
+        re.ASCII,
     )
 
 
