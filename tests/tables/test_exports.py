@@ -161,6 +161,36 @@ def test_a_text_of_names_of_columns_alone_has_them_as_features(tmp_path):
         read(tmp_path, "a,b,c\n")
 
 
+def test_one_long_line_does_not_shift_the_names(tmp_path):
+    lines = [f"{i},1,2,3" for i in range(24)]
+    with pytest.raises(ValueError, match="expected 4 fields in line 2, saw 5"):
+        read(tmp_path, "\n".join(["id,a,b,c", "x,1,2,3,4", *lines]))
+    table = read(tmp_path, "\n".join(["a,b,c", "x,1,2,", *lines]))  # as R writes it
+    assert (table.features, table.ids[:2]) == (["a", "b", "c"], ["x", "0"])
+
+
+@pytest.mark.parametrize(
+    ("first", "features"),
+    [
+        ("4000,3996,3992,3988,3984", ["4000", "3996", "3992", "3988", "3984"]),
+        ("sample,1,2,3", ["1", "2", "3"]),
+        (",7,5,6", ["7", "5", "6"]),
+        ("country,2010,2011", ["2010", "2011"]),
+        ("s0,1,2", ["1", "2"]),  # a sample
+    ],
+)
+def test_numbers_of_the_first_line_name_features(tmp_path, first, features):
+    cells = first.split(",")
+    rows = [["0.5"] * len(cells) for _ in range(3)]
+    for i, row in enumerate(rows):
+        row[0] = row[0] if cells[0] == "4000" else f"s{i + 1}"
+    table = read(tmp_path, "\n".join([first, *map(",".join, rows)]))
+    if cells[0] == "s0":
+        assert table.data.shape == (4, 2)
+    else:
+        assert (table.data.shape, table.features) == ((3, len(features)), features)
+
+
 def test_numbers_of_rows_are_noted(tmp_path):
     table = read(tmp_path, "patient,a\n7,1.5\n8,2.5\n9,1\n")
     assert table.features == ["patient", "a"]

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from robustnmf.tables._frame import (
     DECIMALS,
+    ID_NAMES,
     detect_decimal,
     distinct_texts,
     find_id_column,
@@ -38,7 +39,10 @@ DETECTED = ",;\t|"
 """Separators that are detected first; spaces if none of them splits lines."""
 
 MIN_AXIS_LENGTH = 5
-"""So many numbers, each larger than the one before, name features (wavelengths, times)."""
+"""So many numbers that increase, or decrease, name features (wavelengths, times)."""
+
+YEARS = (1900, 2101)
+"""Fewer such numbers name features after a text (``country,2010,2011``) if all are years."""
 
 FIRST_LINES, FIRST_CHARACTERS = 100, 10**6
 """Lines and characters from which the separator and the decimal mark are detected."""
@@ -70,12 +74,13 @@ def read_text(file: Path, options: ReadOptions, *, default: str) -> Table:
     is_large = needs_blocks(size) and not options.transpose
     lines = _read_first_lines(file, encoding)
     n_skipped, separator = _find_separator(lines, options.separator, default)
-    rows = [row for _, row in split(lines[n_skipped:], separator)]
+    numbered = list(split(lines[n_skipped:], separator))
+    rows = [row for _, row in numbered]
     if not rows:
         is_empty = not any(line.strip() for line in lines[n_skipped:])
         reason = "is empty; a table is needed" if is_empty else "has a field that is too long"
         raise ValueError(f"{file} {reason}.")
-    first, second = rows[0], rows[1] if len(rows) > 1 else []
+    first = rows[0]
     decimal, is_doubtful = options.decimal or "", False
     if not decimal:
         decimal, is_doubtful = detect_decimal(chain.from_iterable(rows), separator)
@@ -89,9 +94,15 @@ def read_text(file: Path, options: ReadOptions, *, default: str) -> Table:
         if named:
             if not _has_text(first, decimal):
                 notes.append(
-                    "the first line, numbers that increase, names the features (else: --no-header)"
+                    "the first line holds numbers, which name the features (else: --no-header)"
                 )
-            names = _column_names(first, len(second), second[-1] if second else "", file)
+            names = _column_names(first, rows[1:], file)
+            for line, row in numbered[1:]:  # of which pandas would read a longer one as it is
+                if any(map(str.strip, row[len(names) :])):
+                    raise ValueError(
+                        f"{file} is not a table that can be read (expected {len(names)} fields in "
+                        f"line {n_skipped + line}, saw {len(row)})."
+                    )
             unique, _ = make_unique(names)  # as pandas needs them
             csv_options |= {"header": 0, "names": list(unique), "index_col": False}
         else:
@@ -203,26 +214,35 @@ def _has_text(fields: list[str], decimal: str) -> bool:
 
 
 def _names_columns(fields: list[str], decimal: str) -> bool:
-    """Whether a line names columns: texts, numbers from zero on, or a long axis of numbers."""
+    """Whether a line names columns: texts, numbers from zero on, or a long axis of numbers.
+
+    Numbers also do after a name of an id column, which can be empty.
+    """
     rest = fields if is_number(fields[0], decimal) else fields[1:]
     if not rest or _has_text(rest, decimal):
+        return True
+    if len(fields) > 1 and fields[0].strip().lower() in ID_NAMES:
         return True
     numbers = [number for cell in rest if (number := to_number(cell, decimal)) is not None]
     if numbers == [float(i) for i in range(len(rest))]:
         return True
-    is_long = len(numbers) == len(rest) >= MIN_AXIS_LENGTH
-    return is_long and all(one < other for one, other in pairwise(numbers))
+    years = len(rest) < len(fields) and all(n in range(*YEARS) for n in numbers)
+    is_long = len(numbers) == len(rest) >= (2 if years else MIN_AXIS_LENGTH)
+    steps = [other - one for one, other in pairwise(numbers)]
+    return is_long and (min(steps) > 0 or max(steps) < 0)
 
 
-def _column_names(first: list[str], width: int, last: str, file: Path) -> list[str]:
-    """Name the columns by the first line.
+def _column_names(first: list[str], rows: list[list[str]], file: Path) -> list[str]:
+    """Name the columns by the first line, given the next ``rows``, most of which have equal width.
 
-    The second line has ``width`` fields and ends with ``last``. One field more than the first line
-    has is either the name of a sample, as R writes it, or follows a separator at the end.
+    One field more than the first line has is either the name of a sample, as R writes it, or
+    follows a separator at the end.
     """
     names = [name or ("" if i == 0 else f"column {i + 1}") for i, name in enumerate(first)]
+    ((width, _),) = Counter(map(len, rows)).most_common(1) or [(0, 0)]
     if width == len(first) + 1:
-        names = [*names, f"column {width}"] if not last else ["", *names]
+        ends = any(row[-1] for row in rows if len(row) == width)
+        names = ["", *names] if ends else [*names, f"column {width}"]
     elif width > len(first) + 1:
         raise ValueError(
             f"{file}: its lines have {width} fields, its first line {len(first)}. Delete the lines "
