@@ -105,7 +105,9 @@ def table_from_frames(
     first = next(remaining)
     color_column = None if options.color_by is None else find_column(first, options.color_by)
     is_fixed = options.decimal is not None
-    columns, left_out = _number_columns(first, (id_column, color_column), decimal, fixed=is_fixed)
+    columns, left_out = _number_columns(
+        first, (id_column, color_column), decimal, fixed=is_fixed, needed=options.needed
+    )
     is_named = is_indexed or id_column is not None
     notes = notes + _column_notes(first, id_column, color_column, is_named=is_named)
     notes += _number_notes(columns, decimal)
@@ -206,14 +208,14 @@ def _counts_rows(frame: pandas.DataFrame) -> bool:
     return bool((np.diff(frame.iloc[:, 0].to_numpy()) == 1).all())
 
 
-def find_id_column(frame: pandas.DataFrame, id_column: str | None, decimal: str) -> int | None:
+def find_id_column(frame: pandas.DataFrame, options: ReadOptions, decimal: str) -> int | None:
     """Return the position of the column that names the samples, or None.
 
     That is ``id_column``, or else the first column, if its header or its texts look like names.
     """
-    if id_column is not None:
-        return find_column(frame, id_column)
-    if not frame.shape[1]:
+    if options.id_column is not None:
+        return find_column(frame, options.id_column)
+    if not frame.shape[1] or frame.columns[0] in options.needed:
         return None
     first = frame.iloc[:, 0]
     if frame.columns[0].strip().lower() in ID_NAMES:
@@ -246,11 +248,17 @@ def _colors(blocks: list[pandas.Series], decimal: str) -> np.ndarray:
 
 
 def _number_columns(
-    frame: pandas.DataFrame, skipped: Collection[int | None], decimal: str, *, fixed: bool
+    frame: pandas.DataFrame,
+    skipped: Collection[int | None],
+    decimal: str,
+    *,
+    fixed: bool,
+    needed: Collection[str],
 ) -> tuple[list[NumberColumn], list[str]]:
     """Return the columns that hold numbers, and the names of the others; some are skipped.
 
     Unless the decimal mark is ``fixed``, columns whose numbers have the other one are read by it.
+    Columns that are ``needed`` hold numbers, even if most cells are texts.
     """
     columns: list[NumberColumn] = []
     left_out: list[str] = []
@@ -264,7 +272,9 @@ def _number_columns(
             own_decimal = decimal if is_doubtful else detected
         numbers, known, example = _column_numbers(column, own_decimal)
         if numbers is None or (
-            known.any() and (~np.isnan(numbers[known])).mean() < MIN_NUMBER_SHARE
+            name not in needed
+            and known.any()
+            and (~np.isnan(numbers[known])).mean() < MIN_NUMBER_SHARE
         ):
             left_out.append(name)
             continue
@@ -353,7 +363,7 @@ def read_parquet(file: Path, options: ReadOptions) -> Table:
         index = frame.index
         is_plain = isinstance(index, pandas.RangeIndex) and index.name is None and index.start == 0
         is_indexed = not is_plain and options.id_column in (None, index.name)
-        id_column = None if is_indexed else find_id_column(frame, options.id_column, decimal)
+        id_column = None if is_indexed else find_id_column(frame, options, decimal)
         return table_from_frames(
             chain([frame], frames), id_column,
             ["samples are named by the index"] if is_indexed else [], decimal, options,

@@ -84,6 +84,9 @@ def read_text(file: Path, options: ReadOptions, *, default: str) -> Table:
     decimal, is_doubtful = options.decimal or "", False
     if not decimal:
         decimal, is_doubtful = detect_decimal(chain.from_iterable(rows), separator)
+    guess = decimal
+    if is_doubtful and options.fitted_decimal:
+        decimal = options.fitted_decimal
     csv_options: dict[str, Any] = {
         "sep": r"\s+" if separator == " " else separator, "skiprows": n_skipped,
         "low_memory": False, "encoding": encoding, "decimal": decimal,
@@ -129,7 +132,12 @@ def read_text(file: Path, options: ReadOptions, *, default: str) -> Table:
             "separator": separator, "decimal": decimal, "encoding": encoding.removesuffix("-sig"),
         }  # fmt: skip
         notes += _format_notes(text_format, default)
-        id_column = find_id_column(frame, options.id_column, decimal)
+        if is_doubtful and decimal != guess:
+            notes.append(
+                f"numbers can be read in two ways; their decimal mark is a {DECIMALS[decimal]}, as "
+                "in the fit (else: --decimal)"
+            )
+        id_column = find_id_column(frame, options, decimal)
         frames: Iterable[pandas.DataFrame] = [frame]
         if is_large:
             frames = _read_blocks(file, csv_options, step, list(frame.columns), id_column)
