@@ -30,6 +30,18 @@ def test_rows_of_separators_alone_are_left_out(tmp_path, separator):
     assert "3 empty rows were left out" in table.notes
 
 
+def test_a_repeated_symbol_names_features_of_a_transposed_table(tmp_path, capsys):
+    text = "gene,s1,s2\nTP53,1,2\nMT,3,4\nMT,5,6\n"
+    table = read(tmp_path, text, transpose=True)
+    assert (table.features, table.ids) == (["TP53", "MT", "MT.1"], ["s1", "s2"])
+    assert read(tmp_path, text).left_out == ["gene"]
+    pytest.importorskip("plotly", reason="tables need the packages of the extra cli")
+    read(tmp_path, text.replace("s2", "s2,kind").replace("\n", ",x\n").replace("kind,x", "kind"))
+    arguments = ["fit", str(tmp_path / "t.csv"), "-k", "1", "-o", str(tmp_path / "out")]
+    assert main([*arguments, "--transpose"]) == 0
+    assert "--color-by" not in capsys.readouterr().out
+
+
 def test_samples_without_values_stay(tmp_path):
     assert len(read(tmp_path, "a,b\n1,2\n,\n3,4\n").data) == 3  # samples are numbered by rows
     table = read(tmp_path, "id,a,b\ns1,1,2\ns2,,\ns3,3,4\n")

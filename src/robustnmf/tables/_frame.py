@@ -223,7 +223,9 @@ def find_id_column(frame: pandas.DataFrame, options: ReadOptions, decimal: str) 
     if not len(first) or not _holds_objects(first):
         return None
     n_numbers = sum(is_number(str(value), decimal) for value in first)
-    return 0 if n_numbers <= MIN_NUMBER_SHARE * len(first) and first.is_unique else None
+    # Features can have equal names, which are numbered.
+    may_name = first.is_unique or options.transpose
+    return 0 if n_numbers <= MIN_NUMBER_SHARE * len(first) and may_name else None
 
 
 def find_column(frame: pandas.DataFrame, name: str) -> int:
