@@ -203,6 +203,24 @@ def test_numbers_of_the_first_line_name_features(tmp_path, first, features):
         assert (table.data.shape, table.features) == ((3, len(features)), features)
 
 
+@pytest.mark.parametrize(
+    ("text", "ids", "features"),
+    [
+        ("# BIOM\n#OTU ID\tS1\tS2\no1\t0\t3\no2\t1\t0\n", ["o1", "o2"], ["S1", "S2"]),
+        ("#OTU\tS1\tS2\ttaxa\no1\t0\t3\tx\no2\t1\t0\ty\n", ["o1", "o2"], ["S1", "S2"]),
+        ("# x y\n1.5 2\n3 4\n", ["0", "1"], ["x", "y"]),  # as numpy.savetxt writes it
+        ("# a\tb\nx\ty\n3\t4\n", ["0"], ["x", "y"]),
+        ("# May\tfirst\nid\t400\ns\t1.5\n", ["s"], ["400"]),
+        ("#s1\t1\t2\ns2\t3\t4\n", ["s2"], ["0", "1"]),  # a sample that was left out
+    ],
+)
+def test_the_last_comment_can_name_the_columns(tmp_path, text, ids, features):
+    table = read(tmp_path, text, "t.txt")
+    assert (list(table.ids), table.features) == (ids, features)
+    assert table.short_lines == []
+    assert table.data[-1, 0] in (1, 3, 1.5)
+
+
 def test_numbers_of_rows_are_noted(tmp_path):
     table = read(tmp_path, "patient,a\n7,1.5\n8,2.5\n9,1\n")
     assert table.features == ["patient", "a"]

@@ -74,26 +74,32 @@ def read_text(file: Path, options: ReadOptions, *, default: str) -> Table:
     is_large = needs_blocks(size) and not options.transpose
     lines = _read_first_lines(file, encoding)
     n_skipped, separator = _find_separator(lines, options.separator, default)
-    numbered = list(split(lines[n_skipped:], separator))
+    numbered = [(n_skipped + n, row) for n, row in split(lines[n_skipped:], separator)]
     rows = [row for _, row in numbered]
     if not rows:
         is_empty = not any(line.strip() for line in lines[n_skipped:])
         reason = "is empty; a table is needed" if is_empty else "has a field that is too long"
         raise ValueError(f"{file} {reason}.")
-    first = rows[0]
     decimal, is_doubtful = options.decimal or "", False
     if not decimal:
         decimal, is_doubtful = detect_decimal(chain.from_iterable(rows), separator)
     guess = decimal
     if is_doubtful and options.fitted_decimal:
         decimal = options.fitted_decimal
+    header, notes = options.header, []
+    if header is not False and n_skipped:
+        names = _commented_names(lines[n_skipped - 1], rows[0], separator, decimal)
+        if names:
+            numbered.insert(0, (n_skipped, names))
+            rows, n_skipped, header = [names, *rows], n_skipped - 1, True
+            notes = ["the last line that begins with # names the columns (else: --no-header)"]
+    first = rows[0]
     csv_options: dict[str, Any] = {
         "sep": r"\s+" if separator == " " else separator, "skiprows": n_skipped,
         "low_memory": False, "encoding": encoding, "decimal": decimal,
     }  # fmt: skip
     try:
-        named = _names_columns(first, decimal) if options.header is None else options.header
-        notes = []
+        named = _names_columns(first, decimal) if header is None else header
         if named:
             if not _has_text(first, decimal):
                 notes.append(
@@ -104,7 +110,7 @@ def read_text(file: Path, options: ReadOptions, *, default: str) -> Table:
                 if any(map(str.strip, row[len(names) :])):
                     raise ValueError(
                         f"{file} is not a table that can be read (expected {len(names)} fields in "
-                        f"line {n_skipped + line}, saw {len(row)})."
+                        f"line {line}, saw {len(row)})."
                     )
             unique, _ = make_unique(names)  # as pandas needs them
             csv_options |= {"header": 0, "names": list(unique), "index_col": False}
@@ -238,6 +244,18 @@ def _names_columns(fields: list[str], decimal: str) -> bool:
     is_long = len(numbers) == len(rest) >= (2 if years else MIN_AXIS_LENGTH)
     steps = [other - one for one, other in pairwise(numbers)]
     return is_long and (min(steps) > 0 or max(steps) < 0)
+
+
+def _commented_names(line: str, row: list[str], separator: str, decimal: str) -> list[str]:
+    """Return the fields of a comment that name the columns of the first ``row``, or none.
+
+    They are as many, and the row is a sample: numbers, which can be followed by texts (taxa).
+    """
+    names = next((names for _, names in split([line.lstrip("# ")], separator)), [])
+    fits = line.startswith("#") and len(names) == len(row) > 1 and _names_columns(names, decimal)
+    has_number, has_more = (any(is_number(c, decimal) for c in cells[1:]) for cells in (names, row))
+    is_mixed = _has_text(row[1:], decimal) and has_more and not has_number
+    return names if fits and (is_mixed or not _names_columns(row, decimal)) else []
 
 
 def _column_names(first: list[str], rows: list[list[str]], file: Path) -> list[str]:
