@@ -249,12 +249,19 @@ def test_a_column_without_a_name(tmp_path):
         ("t.csv", b"a,b\n1,2\n3,4,5,6\n", r"line 3, saw 4\)\.$"),
         ("t.npy", b"\x93NUMPY\x01\x00", r"t\.npy is not an array of numbers"),
         ("t.parquet", b"a,b\n1,2\n", r"t\.parquet is not a Parquet file that can be read"),
+        ("t.csv.gz", b"a,b\n1,2\n", r"t\.csv\.gz is not a \.gz file .*another kind, rename it"),
+        ("t.csv.bz2", b"a,b\n1,2\n", r"t\.csv\.bz2 is not a \.bz2 file .*another kind, rename it"),
+        ("t.h5ad", b"a,b\n1,2\n", r"t\.h5ad is not a \.h5ad file .*another kind, rename it"),
+        ("t.mtx", b"1,2\n3,4\n", r"t\.mtx is not a Matrix Market file .*another kind, rename it"),
+        ("t.mtx.gz", b"1,2\n3,4\n", r"t\.mtx\.gz is not a .*another kind, rename it"),
         ("t.dat", b"a,b\n1,2\n", r"Rename a text to \.csv or \.txt"),
     ],
 )
 def test_files_that_cannot_be_read_say_why(tmp_path, name, content, message):
     if name == "t.parquet":
         pytest.importorskip("pyarrow", reason="Parquet needs pyarrow")
+    if name == "t.h5ad":
+        pytest.importorskip("h5py", reason="AnnData needs h5py")
     (tmp_path / name).write_bytes(content)
     with pytest.raises(ValueError, match=message) as error:
         read_table(tmp_path / name)

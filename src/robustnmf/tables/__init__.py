@@ -100,6 +100,14 @@ def read_table(path: str | Path, *, columns: Sequence[str] | None = None, **opti
     except READ_ERRORS as error:
         reason = str(error) or type(error).__name__
         raise ValueError(f"{file} is not a table that can be read ({reason}).") from error
+    except OSError as error:
+        if error.errno is not None:  # the system names the file
+            raise
+        kind = f"a {file.suffix} file" if file.suffix else "a folder"
+        raise ValueError(
+            f"{file} is not {kind} that can be read ({error}). If it is of another kind, rename it; "
+            "else save or download it again."
+        ) from error
     samples, features = table.data.shape
     if not samples or not features:
         texts = table.left_out
