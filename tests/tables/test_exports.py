@@ -268,6 +268,26 @@ def test_files_that_cannot_be_read_say_why(tmp_path, name, content, message):
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("t.npy", {"id_column": "a"}),
+        ("t.npy", {"decimal": ","}),
+        ("t.npz", {"header": False}),
+        ("t.npz", {"separator": ";"}),
+        ("t.csv.gz", {"dataset": "X"}),
+        ("folder", {"id_column": "a"}),
+    ],
+)
+def test_options_that_mean_nothing_for_a_file_are_refused(tmp_path, name, options):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / name).touch()
+    with pytest.raises(ValueError, match=r"is given, but .* is of another kind than .*Leave it"):
+        read_table(tmp_path / name, **options)
+    with pytest.raises(FileNotFoundError):
+        read_table(tmp_path / f"no.{name}.npy", **options)
+
+
 def test_python_objects_are_never_read(tmp_path):
     np.save(tmp_path / "t.npy", np.array([{}], dtype=object), allow_pickle=True)
     with pytest.raises(ValueError, match="Python objects, which are never read"):

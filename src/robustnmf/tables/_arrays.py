@@ -120,8 +120,9 @@ def read_matrix_market(file: Path, options: ReadOptions) -> Table:
     try:
         rows, columns, *_ = scipy.io.mminfo(file)
     except ValueError as error:
+        reason = str(error).rstrip(".")
         raise ValueError(
-            f"{file} is not a Matrix Market file that can be read ({str(error).rstrip('.')}). If it is of another "
+            f"{file} is not a Matrix Market file that can be read ({reason}). If it is of another "
             "kind, rename it; else save or download it again."
         ) from error
     if rows + columns > MAX_NAMES:
