@@ -230,6 +230,25 @@ def test_numbers_of_rows_are_noted(tmp_path):
     assert read(tmp_path, "x,a\n7,1.5\n9,2.5\n8,1\n").notes == ["3 samples, 2 features"]
 
 
+@pytest.mark.parametrize(
+    ("header", "numbers", "names"),
+    [
+        ("Sample ID", "7,7,9", True),
+        ("patient_id", "7,5,9", True),
+        ("PatientID", "7,5,9", True),
+        ("Entrez.ID", "7,5,9", True),
+        ("Entrez.ID", "7,7,9", False),
+        ("citric acid", "7,5,9", False),
+        ("-", "7,5,9", False),
+    ],
+)
+def test_numbers_below_a_name_of_ids_name_samples(tmp_path, header, numbers, names):
+    lines = [f"{number},1,2" for number in numbers.split(",")]
+    table = read(tmp_path, "\n".join([f"{header},a,b", *lines]))
+    assert (table.features == ["a", "b"]) is names
+    assert (list(table.ids) == numbers.split(",")) is names
+
+
 def test_a_column_without_a_name(tmp_path):
     table = read(tmp_path, ",a,b\ns1,1,2\ns2,3,4\n")
     assert table.ids == ["s1", "s2"]

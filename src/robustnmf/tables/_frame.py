@@ -46,8 +46,14 @@ MINUS = "\u2212"
 MIN_NUMBER_SHARE = 0.5
 """Share of a column that must be numbers for its texts to be missing values."""
 
-ID_NAMES = {"", "id", "ids", "index", "name", "names", "sample", "samples", "sample_id", "barcode"}
-"""Headers of a first column that holds names of samples, even if these are numbers."""
+ID_NAMES = {"", "id", "ids", "index", "name", "names", "sample", "samples", "sampleid", "barcode"}
+"""Headers of a first column that holds names of samples, even if these are numbers.
+
+They are compared without capitals, spaces and ``_-.``
+"""
+
+ENDS_IN_ID = re.compile(r"(?i:.*[\W_]id)|.*[a-z]I[Dd]")
+"""Headers of a first column that names samples if it holds different whole numbers."""
 
 MIN_COUNTED = 3
 """Consecutive integers at the beginning of rows that look like numbers of samples."""
@@ -218,14 +224,22 @@ def find_id_column(frame: pandas.DataFrame, options: ReadOptions, decimal: str) 
     if not frame.shape[1] or frame.columns[0] in options.needed:
         return None
     first = frame.iloc[:, 0]
-    if frame.columns[0].strip().lower() in ID_NAMES:
+    if is_id_name(frame.columns[0]):
         return 0
+    if ENDS_IN_ID.fullmatch(frame.columns[0].strip()) and first.dtype.kind in "iu":
+        return 0 if first.is_unique or options.transpose else None
     if not len(first) or not _holds_objects(first):
         return None
     n_numbers = sum(is_number(str(value), decimal) for value in first)
     # Features can have equal names, which are numbered.
     may_name = first.is_unique or options.transpose
     return 0 if n_numbers <= MIN_NUMBER_SHARE * len(first) and may_name else None
+
+
+def is_id_name(header: str) -> bool:
+    """Whether a header says that its column holds names of samples."""
+    name = re.sub(r"[\s_.-]", "", header).lower()
+    return name in ID_NAMES and bool(name or not header.strip())
 
 
 def find_column(frame: pandas.DataFrame, name: str) -> int:

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any
 
 from robustnmf.tables._frame import (
     DECIMALS,
-    ID_NAMES,
     detect_decimal,
     distinct_texts,
     find_id_column,
+    is_id_name,
     is_missing,
     is_number,
     needs_blocks,
@@ -235,7 +235,7 @@ def _names_columns(fields: list[str], decimal: str) -> bool:
     rest = fields if is_number(fields[0], decimal) else fields[1:]
     if not rest or _has_text(rest, decimal):
         return True
-    if len(fields) > 1 and fields[0].strip().lower() in ID_NAMES:
+    if len(fields) > 1 and is_id_name(fields[0]):
         return True
     numbers = [number for cell in rest if (number := to_number(cell, decimal)) is not None]
     if numbers == [float(i) for i in range(len(rest))]:
