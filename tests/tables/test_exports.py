@@ -249,6 +249,15 @@ def test_numbers_below_a_name_of_ids_name_samples(tmp_path, header, numbers, nam
     assert (list(table.ids) == numbers.split(",")) is names
 
 
+def test_a_text_in_the_first_cell_of_numbers_is_a_missing_value(tmp_path):
+    table = read(tmp_path, "<0.5,1,2\n0.7,3,4\n0.8,5,6\n")
+    assert table.data.shape == (3, 3)
+    assert table.made_missing == {"0": 1}
+    assert any(
+        "which name the features" in n for n in read(tmp_path, "s,1,2,3,4,5\nt,6,7,8,9,1").notes
+    )
+
+
 def test_a_column_without_a_name(tmp_path):
     table = read(tmp_path, ",a,b\ns1,1,2\ns2,3,4\n")
     assert table.ids == ["s1", "s2"]

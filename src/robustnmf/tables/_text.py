@@ -101,7 +101,8 @@ def read_text(file: Path, options: ReadOptions, *, default: str) -> Table:
     try:
         named = _names_columns(first, decimal) if header is None else header
         if named:
-            if not _has_text(first, decimal):
+            rest = first[1:] if not is_id_name(first[0]) else []
+            if not _has_text(first, decimal) or (rest and not _has_text(rest, decimal)):
                 notes.append(
                     "the first line holds numbers, which name the features (else: --no-header)"
                 )
@@ -132,7 +133,8 @@ def read_text(file: Path, options: ReadOptions, *, default: str) -> Table:
             width -= 1  # lines end with a separator
         if is_large or frame.iloc[:, width - 1].isna().any():
             short_lines = _find_short_lines(file, encoding, n_skipped, separator, width, named)
-        if not named and not is_number(first[0], decimal) and not is_missing(first[0]):
+        n_numbers = sum(is_number(row[0], decimal) or is_missing(row[0]) for row in rows)
+        if not named and _has_text(first[:1], decimal) and n_numbers <= len(rows) / 2:
             frame.columns = ["", *map(str, range(frame.shape[1] - 1))]
         text_format = {
             "separator": separator, "decimal": decimal, "encoding": encoding.removesuffix("-sig"),
