@@ -179,6 +179,8 @@ def test_one_long_line_does_not_shift_the_names(tmp_path):
         read(tmp_path, "\n".join(["id,a,b,c", "x,1,2,3,4", *lines]))
     table = read(tmp_path, "\n".join(["a,b,c", "x,1,2,", *lines]))  # as R writes it
     assert (table.features, table.ids[:2]) == (["a", "b", "c"], ["x", "0"])
+    ended = [f"{i},1,2," for i in range(24)]
+    assert read(tmp_path, "\n".join(["a,b,c", "1,2,3,4", *ended])).features[:3] == ["a", "b", "c"]
 
 
 @pytest.mark.parametrize(

@@ -269,8 +269,9 @@ def _column_names(first: list[str], rows: list[list[str]], file: Path) -> list[s
     names = [name or ("" if i == 0 else f"column {i + 1}") for i, name in enumerate(first)]
     ((width, _),) = Counter(map(len, rows)).most_common(1) or [(0, 0)]
     if width == len(first) + 1:
-        ends = any(row[-1] for row in rows if len(row) == width)
-        names = ["", *names] if ends else [*names, f"column {width}"]
+        ends = [row[-1] for row in rows if len(row) == width]
+        is_named = ends.count("") <= len(ends) / 2
+        names = ["", *names] if is_named else [*names, f"column {width}"]
     elif width > len(first) + 1:
         raise ValueError(
             f"{file}: its lines have {width} fields, its first line {len(first)}. Delete the lines "
