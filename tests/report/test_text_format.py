@@ -190,6 +190,9 @@ def test_numbers_in_doubt_have_the_decimal_mark_of_the_fit(tmp_path, capsys):
     out, run = read_as_fitted(tmp_path, capsys, "a,b,c\n" + 2 * row)
     codes, printed = run()
     assert "note: numbers can be read in two ways; their decimal mark is a comma" in printed.err
+    (tmp_path / "new.csv").write_text("a,b,c\n1,2,3\n")
+    assert "read in two ways" not in run()[1].err
+    (tmp_path / "new.csv").write_text("a,b,c\n" + 2 * row)
     (out / "run.json").unlink()
     without, printed = run()
     np.testing.assert_allclose(without, 1000 * codes, rtol=1e-3)

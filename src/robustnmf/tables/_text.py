@@ -140,7 +140,9 @@ def read_text(file: Path, options: ReadOptions, *, default: str) -> Table:
             "separator": separator, "decimal": decimal, "encoding": encoding.removesuffix("-sig"),
         }  # fmt: skip
         notes += _format_notes(text_format, default)
-        if is_doubtful and decimal != guess:
+        cells = chain.from_iterable(rows)
+        differ = any(to_number(cell, ".") != to_number(cell, ",") for cell in cells)
+        if is_doubtful and decimal != guess and differ:
             notes.append(
                 f"numbers can be read in two ways; their decimal mark is a {DECIMALS[decimal]}, as "
                 "in the fit (else: --decimal)"
