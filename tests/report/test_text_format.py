@@ -31,6 +31,7 @@ pytest.importorskip("plotly", reason="tables need the packages of the extra cli"
         ("0,123", None, 0.123),
         ("-12", -12, -12),
         ("1e-3", 1e-3, 1e-3),
+        ("1,688E+04", None, 16880),
         (".5", 0.5, None),
         ("1,23,4", None, None),
         ("1,234 567", None, None),
@@ -163,6 +164,46 @@ def test_the_json_names_what_was_left_out(tmp_path, capsys):
     assert summary["columns_left_out"] == ["kind"]
     assert summary["columns_not_in_model"] == ["more"]
     assert "not features of the model: 'more'" in printed.err
+
+
+def read_as_fitted(tmp_path, capsys, new):
+    """Fit a table with decimal commas; return what ``transform`` of another table reads."""
+    X = noisy_low_rank(30, 3, 1)
+    pd.DataFrame(X, columns=list("abc")).to_csv(tmp_path / "t.csv", index=False, decimal=",")
+    out = tmp_path / "out"
+    assert main(["fit", str(tmp_path / "t.csv"), "-k", "1", "-o", str(out), "--quiet"]) == 0
+    (tmp_path / "new.csv").write_text(new)
+    capsys.readouterr()
+    arguments = [str(out / "model.rnmf"), str(tmp_path / "new.csv"), "-o", str(out / "new.csv")]
+
+    def run():
+        assert main(["transform", *arguments, "--force"]) == 0
+        return np.loadtxt(
+            out / "new.csv", delimiter=",", skiprows=1, usecols=1
+        ), capsys.readouterr()
+
+    return out, run
+
+
+def test_numbers_in_doubt_have_the_decimal_mark_of_the_fit(tmp_path, capsys):
+    row = '"1,563","1,125","2,375"\n'
+    out, run = read_as_fitted(tmp_path, capsys, "a,b,c\n" + 2 * row)
+    codes, printed = run()
+    assert "note: numbers can be read in two ways; their decimal mark is a comma" in printed.err
+    (tmp_path / "new.csv").write_text("a,b,c\n1,2,3\n")
+    assert "read in two ways" not in run()[1].err
+    (tmp_path / "new.csv").write_text("a,b,c\n" + 2 * row)
+    (out / "run.json").unlink()
+    without, printed = run()
+    np.testing.assert_allclose(without, 1000 * codes, rtol=1e-3)
+    assert "have separators of thousands: '1,563' is 1563 (else: --decimal)" in printed.err
+
+
+def test_features_of_the_model_may_be_texts_in_small_tables(tmp_path, capsys):
+    _, run = read_as_fitted(tmp_path, capsys, "a,b,c\n<0.5,1.25,<0.5\n<0.6,1.5,2.5\n<0.7,1,<0.5\n")
+    codes, printed = run()
+    assert np.isfinite(codes).all()
+    assert "read as missing values: 5 (3 in 'a', 2 in 'c')" in printed.err
 
 
 def test_losses_of_many_columns_are_short(tmp_path):

@@ -30,6 +30,18 @@ def test_rows_of_separators_alone_are_left_out(tmp_path, separator):
     assert "3 empty rows were left out" in table.notes
 
 
+def test_a_repeated_symbol_names_features_of_a_transposed_table(tmp_path, capsys):
+    text = "gene,s1,s2\nTP53,1,2\nMT,3,4\nMT,5,6\n"
+    table = read(tmp_path, text, transpose=True)
+    assert (table.features, table.ids) == (["TP53", "MT", "MT.1"], ["s1", "s2"])
+    assert read(tmp_path, text).left_out == ["gene"]
+    pytest.importorskip("plotly", reason="tables need the packages of the extra cli")
+    read(tmp_path, text.replace("s2", "s2,kind").replace("\n", ",x\n").replace("kind,x", "kind"))
+    arguments = ["fit", str(tmp_path / "t.csv"), "-k", "1", "-o", str(tmp_path / "out")]
+    assert main([*arguments, "--transpose"]) == 0
+    assert "--color-by" not in capsys.readouterr().out
+
+
 def test_samples_without_values_stay(tmp_path):
     assert len(read(tmp_path, "a,b\n1,2\n,\n3,4\n").data) == 3  # samples are numbered by rows
     table = read(tmp_path, "id,a,b\ns1,1,2\ns2,,\ns3,3,4\n")
@@ -161,6 +173,56 @@ def test_a_text_of_names_of_columns_alone_has_them_as_features(tmp_path):
         read(tmp_path, "a,b,c\n")
 
 
+def test_one_long_line_does_not_shift_the_names(tmp_path):
+    lines = [f"{i},1,2,3" for i in range(24)]
+    with pytest.raises(ValueError, match="expected 4 fields in line 2, saw 5"):
+        read(tmp_path, "\n".join(["id,a,b,c", "x,1,2,3,4", *lines]))
+    table = read(tmp_path, "\n".join(["a,b,c", "x,1,2,", *lines]))  # as R writes it
+    assert (table.features, table.ids[:2]) == (["a", "b", "c"], ["x", "0"])
+    ended = [f"{i},1,2," for i in range(24)]
+    assert read(tmp_path, "\n".join(["a,b,c", "1,2,3,4", *ended])).features[:3] == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("first", "features"),
+    [
+        ("4000,3996,3992,3988,3984", ["4000", "3996", "3992", "3988", "3984"]),
+        ("sample,1,2,3", ["1", "2", "3"]),
+        (",7,5,6", ["7", "5", "6"]),
+        ("country,2010,2011", ["2010", "2011"]),
+        ("s0,1,2", ["1", "2"]),  # a sample
+    ],
+)
+def test_numbers_of_the_first_line_name_features(tmp_path, first, features):
+    cells = first.split(",")
+    rows = [["0.5"] * len(cells) for _ in range(3)]
+    for i, row in enumerate(rows):
+        row[0] = row[0] if cells[0] == "4000" else f"s{i + 1}"
+    table = read(tmp_path, "\n".join([first, *map(",".join, rows)]))
+    if cells[0] == "s0":
+        assert table.data.shape == (4, 2)
+    else:
+        assert (table.data.shape, table.features) == ((3, len(features)), features)
+
+
+@pytest.mark.parametrize(
+    ("text", "ids", "features"),
+    [
+        ("# BIOM\n#OTU ID\tS1\tS2\no1\t0\t3\no2\t1\t0\n", ["o1", "o2"], ["S1", "S2"]),
+        ("#OTU\tS1\tS2\ttaxa\no1\t0\t3\tx\no2\t1\t0\ty\n", ["o1", "o2"], ["S1", "S2"]),
+        ("# x y\n1.5 2\n3 4\n", ["0", "1"], ["x", "y"]),  # as numpy.savetxt writes it
+        ("# a\tb\nx\ty\n3\t4\n", ["0"], ["x", "y"]),
+        ("# May\tfirst\nid\t400\ns\t1.5\n", ["s"], ["400"]),
+        ("#s1\t1\t2\ns2\t3\t4\n", ["s2"], ["0", "1"]),  # a sample that was left out
+    ],
+)
+def test_the_last_comment_can_name_the_columns(tmp_path, text, ids, features):
+    table = read(tmp_path, text, "t.txt")
+    assert (list(table.ids), table.features) == (ids, features)
+    assert table.short_lines == []
+    assert table.data[-1, 0] in (1, 3, 1.5)
+
+
 def test_numbers_of_rows_are_noted(tmp_path):
     table = read(tmp_path, "patient,a\n7,1.5\n8,2.5\n9,1\n")
     assert table.features == ["patient", "a"]
@@ -168,6 +230,34 @@ def test_numbers_of_rows_are_noted(tmp_path):
     table = read(tmp_path, "patient,a\n7,1.5\n8,2.5\n9,1\n", id_column="patient")
     assert table.ids == ["7", "8", "9"]
     assert read(tmp_path, "x,a\n7,1.5\n9,2.5\n8,1\n").notes == ["3 samples, 2 features"]
+
+
+@pytest.mark.parametrize(
+    ("header", "numbers", "names"),
+    [
+        ("Sample ID", "7,7,9", True),
+        ("patient_id", "7,5,9", True),
+        ("PatientID", "7,5,9", True),
+        ("Entrez.ID", "7,5,9", True),
+        ("Entrez.ID", "7,7,9", False),
+        ("citric acid", "7,5,9", False),
+        ("-", "7,5,9", False),
+    ],
+)
+def test_numbers_below_a_name_of_ids_name_samples(tmp_path, header, numbers, names):
+    lines = [f"{number},1,2" for number in numbers.split(",")]
+    table = read(tmp_path, "\n".join([f"{header},a,b", *lines]))
+    assert (table.features == ["a", "b"]) is names
+    assert (list(table.ids) == numbers.split(",")) is names
+
+
+def test_a_text_in_the_first_cell_of_numbers_is_a_missing_value(tmp_path):
+    table = read(tmp_path, "<0.5,1,2\n0.7,3,4\n0.8,5,6\n")
+    assert table.data.shape == (3, 3)
+    assert table.made_missing == {"0": 1}
+    assert any(
+        "which name the features" in n for n in read(tmp_path, "s,1,2,3,4,5\nt,6,7,8,9,1").notes
+    )
 
 
 def test_a_column_without_a_name(tmp_path):
@@ -189,16 +279,43 @@ def test_a_column_without_a_name(tmp_path):
         ("t.csv", b"a,b\n1,2\n3,4,5,6\n", r"line 3, saw 4\)\.$"),
         ("t.npy", b"\x93NUMPY\x01\x00", r"t\.npy is not an array of numbers"),
         ("t.parquet", b"a,b\n1,2\n", r"t\.parquet is not a Parquet file that can be read"),
+        ("t.csv.gz", b"a,b\n1,2\n", r"t\.csv\.gz is not a \.gz file .*another kind, rename it"),
+        ("t.csv.bz2", b"a,b\n1,2\n", r"t\.csv\.bz2 is not a \.bz2 file .*another kind, rename it"),
+        ("t.h5ad", b"a,b\n1,2\n", r"t\.h5ad is not a \.h5ad file .*another kind, rename it"),
+        ("t.mtx", b"1,2\n3,4\n", r"t\.mtx is not a Matrix Market file .*another kind, rename it"),
+        ("t.mtx.gz", b"1,2\n3,4\n", r"t\.mtx\.gz is not a .*another kind, rename it"),
         ("t.dat", b"a,b\n1,2\n", r"Rename a text to \.csv or \.txt"),
     ],
 )
 def test_files_that_cannot_be_read_say_why(tmp_path, name, content, message):
     if name == "t.parquet":
         pytest.importorskip("pyarrow", reason="Parquet needs pyarrow")
+    if name == "t.h5ad":
+        pytest.importorskip("h5py", reason="AnnData needs h5py")
     (tmp_path / name).write_bytes(content)
     with pytest.raises(ValueError, match=message) as error:
         read_table(tmp_path / name)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("t.npy", {"id_column": "a"}),
+        ("t.npy", {"decimal": ","}),
+        ("t.npz", {"header": False}),
+        ("t.npz", {"separator": ";"}),
+        ("t.csv.gz", {"dataset": "X"}),
+        ("folder", {"id_column": "a"}),
+    ],
+)
+def test_options_that_mean_nothing_for_a_file_are_refused(tmp_path, name, options):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / name).touch()
+    with pytest.raises(ValueError, match=r"is given, but .* is of another kind than .*Leave it"):
+        read_table(tmp_path / name, **options)
+    with pytest.raises(FileNotFoundError):
+        read_table(tmp_path / f"no.{name}.npy", **options)
 
 
 def test_python_objects_are_never_read(tmp_path):

@@ -111,6 +111,8 @@ def read(options: argparse.Namespace, say: Callable[[str], None]) -> Table:
         mask_var=getattr(options, "mask_var", None), columns=options.columns,
         transpose=options.transpose,
         color_by=getattr(options, "color_by", None), scratch=_scratch_folder(options),
+        fitted_decimal=getattr(options, "fitted_decimal", None),
+        needed=getattr(options, "needed", ()),
     )  # fmt: skip
     if table.place is not None:
         from robustnmf.anndata.files import refuse_negative

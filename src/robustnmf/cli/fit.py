@@ -174,7 +174,7 @@ def run(options: argparse.Namespace) -> int:
     _check_outputs(options)
     table = read(options, say)
     groupings = table.left_out or table.groupings
-    if groupings and options.color_by is None:
+    if groupings and options.color_by is None and not table.turned:
         say(f"  {table.words.sample}s can be coloured and grouped by a column, for example "
             f"--color-by {shlex.quote(groupings[0])}")  # fmt: skip
     _check_table(options, table)

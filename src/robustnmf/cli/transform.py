@@ -77,7 +77,12 @@ def run(options: argparse.Namespace) -> int:
             print(text, file=messages)
 
     _read_as_fitted(options)
+    if not options.transpose:
+        options.needed = frozenset(getattr(model, "feature_names_in_", ()))
     table = read(options, say)
+    for note in table.notes:
+        if options.decimal is None and ("of thousands" in note or "as in the fit" in note):
+            warn(note)  # a thousand times too large or small, if it is wrong
     data, unknown = align_features(table, model)
     if unknown:
         names = join_first(repr(name[:40]) for name in unknown)
@@ -102,14 +107,19 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _read_as_fitted(options: argparse.Namespace) -> None:
-    """Choose the layer or ``.raw`` that the fit has read, unless the options choose one."""
-    is_chosen = options.raw or options.layer is not None or options.dataset is not None
-    if is_chosen or options.data.suffix.lower() not in (".h5ad", ".h5", ".hdf5"):
-        return
+    """Choose the layer or ``.raw`` that the fit has read, unless the options choose one.
+
+    Texts in doubt are read with the decimal mark of the fit.
+    """
     try:
         record = json.loads(options.model.with_name("run.json").read_text(encoding="utf-8"))
         layer, raw = record["options"]["layer"], record["options"]["raw"] is True
-    except (OSError, ValueError, LookupError, TypeError):  # no record of a fit
+        decimal = (record["input"]["text_format"] or {}).get("decimal")
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):  # no record of a fit
+        return
+    options.fitted_decimal = decimal if decimal in (".", ",") else None
+    is_chosen = options.raw or options.layer is not None or options.dataset is not None
+    if is_chosen or options.data.suffix.lower() not in (".h5ad", ".h5", ".hdf5"):
         return
     if raw or isinstance(layer, str):
         options.layer, options.raw = (None, True) if raw else (layer, False)

@@ -72,6 +72,16 @@ OTHER_FILES = {
 COLOR_SUFFIXES = {".csv", ".tsv", ".txt", ".parquet", ".h5ad", ".h5", ".hdf5"}
 """Files whose columns have names, one of which --color-by can be."""
 
+TEXTS = (".csv", ".tsv", ".txt")
+OPTION_SUFFIXES = {
+    "--id": ("id_column", (*TEXTS, ".parquet")),
+    "--dataset": ("dataset", (".npz", ".h5ad", ".h5", ".hdf5")),
+    "--header or --no-header": ("header", TEXTS),
+    "--sep": ("separator", TEXTS),
+    "--decimal": ("decimal", (*TEXTS, ".parquet")),
+}
+"""Fields of :class:`ReadOptions` and the files that they are for, by option."""
+
 READ_ERRORS = (
     KeyError, TypeError, UnicodeError, EOFError, OverflowError, MemoryError,
     zipfile.BadZipFile, zlib.error, lzma.LZMAError,
@@ -100,6 +110,14 @@ def read_table(path: str | Path, *, columns: Sequence[str] | None = None, **opti
     except READ_ERRORS as error:
         reason = str(error) or type(error).__name__
         raise ValueError(f"{file} is not a table that can be read ({reason}).") from error
+    except OSError as error:
+        if error.errno is not None:  # the system names the file
+            raise
+        kind = f"a {file.suffix} file" if file.suffix else "a folder"
+        raise ValueError(
+            f"{file} is not {kind} that can be read ({error}). If it is of another kind, rename "
+            "it; else save or download it again."
+        ) from error
     samples, features = table.data.shape
     if not samples or not features:
         texts = table.left_out
@@ -132,6 +150,13 @@ def _find_reader(file: Path, options: ReadOptions) -> Callable[[Path, ReadOption
                          "layers, .raw and columns of var.")  # fmt: skip
     if options.color_by is not None and suffix not in COLOR_SUFFIXES:
         raise ValueError(f"--color-by names a column, but columns of {file} have no names.")
+    for option, (field, kinds) in OPTION_SUFFIXES.items():
+        is_read = file.is_dir() or (suffix in READERS and file.exists())
+        if getattr(options, field) is not None and is_read and suffix not in kinds:
+            raise ValueError(
+                f"{option} is given, but {file} is of another kind than {', '.join(kinds)}, "
+                f"which {option} is for. Leave it out."
+            )
     if file.is_dir():
         return read_folder
     if str(file) == "-" or (file.exists() and is_stream(file)):

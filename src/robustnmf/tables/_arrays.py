@@ -117,7 +117,14 @@ def read_matrix_market(file: Path, options: ReadOptions) -> Table:
 
     With names it is known which axis is which: genes x cells is turned. Without, rows are samples.
     """
-    rows, columns, *_ = scipy.io.mminfo(file)
+    try:
+        rows, columns, *_ = scipy.io.mminfo(file)
+    except ValueError as error:
+        reason = str(error).rstrip(".")
+        raise ValueError(
+            f"{file} is not a Matrix Market file that can be read ({reason}). If it is of another "
+            "kind, rename it; else save or download it again."
+        ) from error
     if rows + columns > MAX_NAMES:
         raise ValueError(f"{file} is {rows} x {columns}, too large for a table of names.")
     genes_file, cells_file = (_find_beside(file, names) for names in (FEATURES, BARCODES))

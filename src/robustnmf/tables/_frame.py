@@ -46,8 +46,14 @@ MINUS = "\u2212"
 MIN_NUMBER_SHARE = 0.5
 """Share of a column that must be numbers for its texts to be missing values."""
 
-ID_NAMES = {"", "id", "ids", "index", "name", "names", "sample", "samples", "sample_id", "barcode"}
-"""Headers of a first column that holds names of samples, even if these are numbers."""
+ID_NAMES = {"", "id", "ids", "index", "name", "names", "sample", "samples", "sampleid", "barcode"}
+"""Headers of a first column that holds names of samples, even if these are numbers.
+
+They are compared without capitals, spaces and ``_-.``
+"""
+
+ENDS_IN_ID = re.compile(r"(?i:.*[\W_]id)|.*[a-z]I[Dd]")
+"""Headers of a first column that names samples if it holds different whole numbers."""
 
 MIN_COUNTED = 3
 """Consecutive integers at the beginning of rows that look like numbers of samples."""
@@ -105,7 +111,9 @@ def table_from_frames(
     first = next(remaining)
     color_column = None if options.color_by is None else find_column(first, options.color_by)
     is_fixed = options.decimal is not None
-    columns, left_out = _number_columns(first, (id_column, color_column), decimal, fixed=is_fixed)
+    columns, left_out = _number_columns(
+        first, (id_column, color_column), decimal, fixed=is_fixed, needed=options.needed
+    )
     is_named = is_indexed or id_column is not None
     notes = notes + _column_notes(first, id_column, color_column, is_named=is_named)
     notes += _number_notes(columns, decimal)
@@ -206,22 +214,32 @@ def _counts_rows(frame: pandas.DataFrame) -> bool:
     return bool((np.diff(frame.iloc[:, 0].to_numpy()) == 1).all())
 
 
-def find_id_column(frame: pandas.DataFrame, id_column: str | None, decimal: str) -> int | None:
+def find_id_column(frame: pandas.DataFrame, options: ReadOptions, decimal: str) -> int | None:
     """Return the position of the column that names the samples, or None.
 
     That is ``id_column``, or else the first column, if its header or its texts look like names.
     """
-    if id_column is not None:
-        return find_column(frame, id_column)
-    if not frame.shape[1]:
+    if options.id_column is not None:
+        return find_column(frame, options.id_column)
+    if not frame.shape[1] or frame.columns[0] in options.needed:
         return None
     first = frame.iloc[:, 0]
-    if frame.columns[0].strip().lower() in ID_NAMES:
+    if is_id_name(frame.columns[0]):
         return 0
+    if ENDS_IN_ID.fullmatch(frame.columns[0].strip()) and first.dtype.kind in "iu":
+        return 0 if first.is_unique or options.transpose else None
     if not len(first) or not _holds_objects(first):
         return None
     n_numbers = sum(is_number(str(value), decimal) for value in first)
-    return 0 if n_numbers <= MIN_NUMBER_SHARE * len(first) and first.is_unique else None
+    # Features can have equal names, which are numbered.
+    may_name = first.is_unique or options.transpose
+    return 0 if n_numbers <= MIN_NUMBER_SHARE * len(first) and may_name else None
+
+
+def is_id_name(header: str) -> bool:
+    """Whether a header says that its column holds names of samples."""
+    name = re.sub(r"[\s_.-]", "", header).lower()
+    return name in ID_NAMES and bool(name or not header.strip())
 
 
 def find_column(frame: pandas.DataFrame, name: str) -> int:
@@ -246,11 +264,17 @@ def _colors(blocks: list[pandas.Series], decimal: str) -> np.ndarray:
 
 
 def _number_columns(
-    frame: pandas.DataFrame, skipped: Collection[int | None], decimal: str, *, fixed: bool
+    frame: pandas.DataFrame,
+    skipped: Collection[int | None],
+    decimal: str,
+    *,
+    fixed: bool,
+    needed: Collection[str],
 ) -> tuple[list[NumberColumn], list[str]]:
     """Return the columns that hold numbers, and the names of the others; some are skipped.
 
     Unless the decimal mark is ``fixed``, columns whose numbers have the other one are read by it.
+    Columns that are ``needed`` hold numbers, even if most cells are texts.
     """
     columns: list[NumberColumn] = []
     left_out: list[str] = []
@@ -264,7 +288,9 @@ def _number_columns(
             own_decimal = decimal if is_doubtful else detected
         numbers, known, example = _column_numbers(column, own_decimal)
         if numbers is None or (
-            known.any() and (~np.isnan(numbers[known])).mean() < MIN_NUMBER_SHARE
+            name not in needed
+            and known.any()
+            and (~np.isnan(numbers[known])).mean() < MIN_NUMBER_SHARE
         ):
             left_out.append(name)
             continue
@@ -353,7 +379,7 @@ def read_parquet(file: Path, options: ReadOptions) -> Table:
         index = frame.index
         is_plain = isinstance(index, pandas.RangeIndex) and index.name is None and index.start == 0
         is_indexed = not is_plain and options.id_column in (None, index.name)
-        id_column = None if is_indexed else find_id_column(frame, options.id_column, decimal)
+        id_column = None if is_indexed else find_id_column(frame, options, decimal)
         return table_from_frames(
             chain([frame], frames), id_column,
             ["samples are named by the index"] if is_indexed else [], decimal, options,
@@ -405,12 +431,16 @@ def detect_decimal(cells: Iterable[str], separator: str) -> tuple[str, bool]:
 
 @cache
 def _number_pattern(decimal: str) -> re.Pattern[str]:
-    """Return the pattern of numbers; its group ``group`` is the separator of thousands."""
+    """Return the pattern of numbers; its group ``group`` is the separator of thousands.
+
+    Numbers with an exponent have none: ``1,688E+04`` is 16880.
+    """
     mark, other = re.escape(decimal), "," if decimal == "." else "."
     group = f"[{other}{GROUPS}]"
     thousands = rf"[1-9]\d{{0,2}}(?P<group>{group})\d{{3}}(?:(?P=group)\d{{3}})*"
     return re.compile(
-        rf"[+-]?(?:(?:{thousands}|\d+)(?:{mark}\d*)?|{mark}\d+)(?:[eE][+-]?\d+)?", re.ASCII
+        rf"[+-]?(?:(?:{thousands}|\d+)(?:{mark}\d*)?|{mark}\d+)(?(group)|(?:[eE][+-]?\d+)?)",
+        re.ASCII,
     )
 
 

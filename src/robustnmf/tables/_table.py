@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
@@ -218,6 +218,10 @@ class ReadOptions:
     transpose : bool, optional
         Whether rows of the file are features; by default not, except for Matrix Market files of
         genes x cells that have files of names beside them.
+    fitted_decimal : {".", ","}, optional
+        Decimal mark of the table of a fit; numbers of a text that can be read in two ways have it.
+    needed : collection of str
+        Columns that are features even if most of their cells are texts, the missing values.
     scratch : path, optional
         Folder for a temporary file, which texts and Parquet files that are too large for memory are
         converted to; by default, the temporary folder of the system.
@@ -233,6 +237,8 @@ class ReadOptions:
     mask_var: str | None = None
     color_by: str | None = None
     transpose: bool | None = None
+    fitted_decimal: str | None = None
+    needed: Collection[str] = ()
     scratch: str | Path | None = None
 
     def __post_init__(self) -> None:

@@ -21,6 +21,7 @@ from robustnmf.tables._frame import (
     detect_decimal,
     distinct_texts,
     find_id_column,
+    is_id_name,
     is_missing,
     is_number,
     needs_blocks,
@@ -38,7 +39,10 @@ DETECTED = ",;\t|"
 """Separators that are detected first; spaces if none of them splits lines."""
 
 MIN_AXIS_LENGTH = 5
-"""So many numbers, each larger than the one before, name features (wavelengths, times)."""
+"""So many numbers that increase, or decrease, name features (wavelengths, times)."""
+
+YEARS = (1900, 2101)
+"""Fewer such numbers name features after a text (``country,2010,2011``) if all are years."""
 
 FIRST_LINES, FIRST_CHARACTERS = 100, 10**6
 """Lines and characters from which the separator and the decimal mark are detected."""
@@ -70,28 +74,45 @@ def read_text(file: Path, options: ReadOptions, *, default: str) -> Table:
     is_large = needs_blocks(size) and not options.transpose
     lines = _read_first_lines(file, encoding)
     n_skipped, separator = _find_separator(lines, options.separator, default)
-    rows = [row for _, row in split(lines[n_skipped:], separator)]
+    numbered = [(n_skipped + n, row) for n, row in split(lines[n_skipped:], separator)]
+    rows = [row for _, row in numbered]
     if not rows:
         is_empty = not any(line.strip() for line in lines[n_skipped:])
         reason = "is empty; a table is needed" if is_empty else "has a field that is too long"
         raise ValueError(f"{file} {reason}.")
-    first, second = rows[0], rows[1] if len(rows) > 1 else []
     decimal, is_doubtful = options.decimal or "", False
     if not decimal:
         decimal, is_doubtful = detect_decimal(chain.from_iterable(rows), separator)
+    guess = decimal
+    if is_doubtful and options.fitted_decimal:
+        decimal = options.fitted_decimal
+    header, notes = options.header, []
+    if header is not False and n_skipped:
+        names = _commented_names(lines[n_skipped - 1], rows[0], separator, decimal)
+        if names:
+            numbered.insert(0, (n_skipped, names))
+            rows, n_skipped, header = [names, *rows], n_skipped - 1, True
+            notes = ["the last line that begins with # names the columns (else: --no-header)"]
+    first = rows[0]
     csv_options: dict[str, Any] = {
         "sep": r"\s+" if separator == " " else separator, "skiprows": n_skipped,
         "low_memory": False, "encoding": encoding, "decimal": decimal,
     }  # fmt: skip
     try:
-        named = _names_columns(first, decimal) if options.header is None else options.header
-        notes = []
+        named = _names_columns(first, decimal) if header is None else header
         if named:
-            if not _has_text(first, decimal):
+            rest = first[1:] if not is_id_name(first[0]) else []
+            if not _has_text(first, decimal) or (rest and not _has_text(rest, decimal)):
                 notes.append(
-                    "the first line, numbers that increase, names the features (else: --no-header)"
+                    "the first line holds numbers, which name the features (else: --no-header)"
                 )
-            names = _column_names(first, len(second), second[-1] if second else "", file)
+            names = _column_names(first, rows[1:], file)
+            for line, row in numbered[1:]:  # of which pandas would read a longer one as it is
+                if any(map(str.strip, row[len(names) :])):
+                    raise ValueError(
+                        f"{file} is not a table that can be read (expected {len(names)} fields in "
+                        f"line {line}, saw {len(row)})."
+                    )
             unique, _ = make_unique(names)  # as pandas needs them
             csv_options |= {"header": 0, "names": list(unique), "index_col": False}
         else:
@@ -112,13 +133,21 @@ def read_text(file: Path, options: ReadOptions, *, default: str) -> Table:
             width -= 1  # lines end with a separator
         if is_large or frame.iloc[:, width - 1].isna().any():
             short_lines = _find_short_lines(file, encoding, n_skipped, separator, width, named)
-        if not named and not is_number(first[0], decimal) and not is_missing(first[0]):
+        n_numbers = sum(is_number(row[0], decimal) or is_missing(row[0]) for row in rows)
+        if not named and _has_text(first[:1], decimal) and n_numbers <= len(rows) / 2:
             frame.columns = ["", *map(str, range(frame.shape[1] - 1))]
         text_format = {
             "separator": separator, "decimal": decimal, "encoding": encoding.removesuffix("-sig"),
         }  # fmt: skip
         notes += _format_notes(text_format, default)
-        id_column = find_id_column(frame, options.id_column, decimal)
+        cells = chain.from_iterable(rows)
+        differ = any(to_number(cell, ".") != to_number(cell, ",") for cell in cells)
+        if is_doubtful and decimal != guess and differ:
+            notes.append(
+                f"numbers can be read in two ways; their decimal mark is a {DECIMALS[decimal]}, as "
+                "in the fit (else: --decimal)"
+            )
+        id_column = find_id_column(frame, options, decimal)
         frames: Iterable[pandas.DataFrame] = [frame]
         if is_large:
             frames = _read_blocks(file, csv_options, step, list(frame.columns), id_column)
@@ -203,26 +232,48 @@ def _has_text(fields: list[str], decimal: str) -> bool:
 
 
 def _names_columns(fields: list[str], decimal: str) -> bool:
-    """Whether a line names columns: texts, numbers from zero on, or a long axis of numbers."""
+    """Whether a line names columns: texts, numbers from zero on, or a long axis of numbers.
+
+    Numbers also do after a name of an id column, which can be empty.
+    """
     rest = fields if is_number(fields[0], decimal) else fields[1:]
     if not rest or _has_text(rest, decimal):
+        return True
+    if len(fields) > 1 and is_id_name(fields[0]):
         return True
     numbers = [number for cell in rest if (number := to_number(cell, decimal)) is not None]
     if numbers == [float(i) for i in range(len(rest))]:
         return True
-    is_long = len(numbers) == len(rest) >= MIN_AXIS_LENGTH
-    return is_long and all(one < other for one, other in pairwise(numbers))
+    years = len(rest) < len(fields) and all(n in range(*YEARS) for n in numbers)
+    is_long = len(numbers) == len(rest) >= (2 if years else MIN_AXIS_LENGTH)
+    steps = [other - one for one, other in pairwise(numbers)]
+    return is_long and (min(steps) > 0 or max(steps) < 0)
 
 
-def _column_names(first: list[str], width: int, last: str, file: Path) -> list[str]:
-    """Name the columns by the first line.
+def _commented_names(line: str, row: list[str], separator: str, decimal: str) -> list[str]:
+    """Return the fields of a comment that name the columns of the first ``row``, or none.
 
-    The second line has ``width`` fields and ends with ``last``. One field more than the first line
-    has is either the name of a sample, as R writes it, or follows a separator at the end.
+    They are as many, and the row is a sample: numbers, which can be followed by texts (taxa).
+    """
+    names = next((names for _, names in split([line.lstrip("# ")], separator)), [])
+    fits = line.startswith("#") and len(names) == len(row) > 1 and _names_columns(names, decimal)
+    has_number, has_more = (any(is_number(c, decimal) for c in cells[1:]) for cells in (names, row))
+    is_mixed = _has_text(row[1:], decimal) and has_more and not has_number
+    return names if fits and (is_mixed or not _names_columns(row, decimal)) else []
+
+
+def _column_names(first: list[str], rows: list[list[str]], file: Path) -> list[str]:
+    """Name the columns by the first line, given the next ``rows``, most of which have equal width.
+
+    One field more than the first line has is either the name of a sample, as R writes it, or
+    follows a separator at the end.
     """
     names = [name or ("" if i == 0 else f"column {i + 1}") for i, name in enumerate(first)]
+    ((width, _),) = Counter(map(len, rows)).most_common(1) or [(0, 0)]
     if width == len(first) + 1:
-        names = [*names, f"column {width}"] if not last else ["", *names]
+        ends = [row[-1] for row in rows if len(row) == width]
+        is_named = ends.count("") <= len(ends) / 2
+        names = ["", *names] if is_named else [*names, f"column {width}"]
     elif width > len(first) + 1:
         raise ValueError(
             f"{file}: its lines have {width} fields, its first line {len(first)}. Delete the lines "
