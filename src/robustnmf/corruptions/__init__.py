@@ -121,8 +121,7 @@ def spoil(
 
     Returns the new table (n_samples, n_features) and the mask (n_samples,) of corrupted samples.
     """
-    unknown = [kind for kind in kinds if kind not in CORRUPTIONS]
-    if unknown or not len(kinds) or isinstance(kinds, str):
+    if share and (not len(kinds) or any(kind not in CORRUPTIONS for kind in kinds)):
         raise ValueError(
             f"kinds is {kinds!r}, but a list of names is needed, for example ['noise']. Choose "
             f"from {', '.join(CORRUPTIONS)}."
