@@ -81,7 +81,7 @@ def decide(
     rows, place = sample.distinct()  # in the order of their keys
     accepted, member = (np.zeros(len(rows), dtype=bool) for _ in range(2))
     accepted[place] = is_accepted
-    member[place] = is_member & (sample.weight[is_member].sum() >= SMALLEST)
+    member[place] = is_member
     chosen = first_rows(rows)
     keep, most = accepted[: len(chosen)], len(chosen)
     fewest = max(SMALLEST, rank + 2)
