@@ -54,6 +54,7 @@ def finish(begin, spectra, usages):
 OURS = """
 import warnings
 import anndata, numpy as np
+import robustnmf.estimators  # which consensus imports
 from robustnmf.anndata import consensus
 warnings.simplefilter("ignore")
 if device != "cpu":
