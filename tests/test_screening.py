@@ -383,8 +383,8 @@ def test_a_group_is_not_lost_without_a_warning(seed):
     with warnings.catch_warnings(record=True) as records:
         warnings.simplefilter("always")
         model = RobustNMF(4, random_state=0).fit(group_of_its_own(seed))
-    is_told = any("resemble each other" in str(record.message) for record in records)
-    assert is_told or not model.outliers_[:10].any()
+    is_reported = any("resemble each other" in str(record.message) for record in records)
+    assert is_reported or not model.outliers_[:10].any()
 
 
 def test_many_outliers_of_a_fit_without_screening_are_counted_in_samples():

@@ -45,7 +45,8 @@ COHESIVE = 0.3
 samples."""
 
 SMALLEST = 15
-"""Minimum number of rows of a close group, and that all candidates of a decision keep."""
+"""Minimum number of rows of a close group in the detector's core, and that all candidates of a
+decision keep."""
 
 FAR = 1.7
 """The detector multiplies limits by this factor."""

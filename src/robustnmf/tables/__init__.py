@@ -150,9 +150,9 @@ def _find_reader(file: Path, options: ReadOptions) -> Callable[[Path, ReadOption
                          "layers, .raw and columns of var.")  # fmt: skip
     if options.color_by is not None and suffix not in COLOR_SUFFIXES:
         raise ValueError(f"--color-by names a column, but columns of {file} have no names.")
+    is_read = file.is_dir() or (suffix in READERS and file.exists())
     for option, (field, kinds) in OPTION_SUFFIXES.items():
-        is_read = file.is_dir() or (suffix in READERS and file.exists())
-        if getattr(options, field) is not None and is_read and suffix not in kinds:
+        if is_read and getattr(options, field) is not None and suffix not in kinds:
             raise ValueError(
                 f"{option} is given, but {file} is of another kind than {', '.join(kinds)}, "
                 f"which {option} is for. Leave it out."

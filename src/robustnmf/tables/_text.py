@@ -141,8 +141,7 @@ def read_text(file: Path, options: ReadOptions, *, default: str) -> Table:
         }  # fmt: skip
         notes += _format_notes(text_format, default)
         cells = chain.from_iterable(rows)
-        differ = any(to_number(cell, ".") != to_number(cell, ",") for cell in cells)
-        if is_doubtful and decimal != guess and differ:
+        if decimal != guess and any(to_number(c, ".") != to_number(c, ",") for c in cells):
             notes.append(
                 f"numbers can be read in two ways; their decimal mark is a {DECIMALS[decimal]}, as "
                 "in the fit (else: --decimal)"
