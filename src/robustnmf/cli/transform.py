@@ -59,7 +59,7 @@ def run(options: argparse.Namespace) -> int:
     from robustnmf.estimators import load
     from robustnmf.report.files import output_file
     from robustnmf.report.fitted import column_names, encode_samples, read_summary, write_csv
-    from robustnmf.tables import join_first
+    from robustnmf.tables import Doubt, join_first
 
     to_stdout = is_stdout(options.output)
     if to_stdout and options.json:
@@ -81,7 +81,7 @@ def run(options: argparse.Namespace) -> int:
         options.needed = frozenset(getattr(model, "feature_names_in_", ()))
     table = read(options, say)
     for note in table.notes:
-        if options.decimal is None and ("of thousands" in note or "as in the fit" in note):
+        if options.decimal is None and isinstance(note, Doubt):
             warn(note)  # a thousand times too large or small, if it is wrong
     data, unknown = align_features(table, model)
     if unknown:

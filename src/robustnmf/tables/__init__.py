@@ -21,6 +21,7 @@ from robustnmf.tables._arrays import read_folder, read_matrix_market, read_npy, 
 from robustnmf.tables._frame import is_number, read_parquet, to_number
 from robustnmf.tables._hdf5 import axis_names, read_hdf5, read_sparse, value_places, var_of
 from robustnmf.tables._table import (
+    Doubt,
     ReadOptions,
     StoredRows,
     Table,
@@ -37,9 +38,9 @@ from robustnmf.tables._table import (
 from robustnmf.tables._text import OPENERS, read_text
 
 __all__ = [
-    "ReadOptions", "StoredRows", "Table", "axis_names", "count_missing", "divide", "draw_rows",
-    "is_number", "join_first", "read_sparse", "read_table", "scale_features", "take_rows",
-    "to_number", "value_places", "var_of",
+    "Doubt", "ReadOptions", "StoredRows", "Table", "axis_names", "count_missing", "divide",
+    "draw_rows", "is_number", "join_first", "read_sparse", "read_table", "scale_features",
+    "take_rows", "to_number", "value_places", "var_of",
 ]  # fmt: skip
 
 READERS: dict[str, Callable[[Path, ReadOptions], Table]] = {

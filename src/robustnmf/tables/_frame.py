@@ -20,6 +20,7 @@ import numpy as np
 
 from robustnmf.sources import FileReader
 from robustnmf.tables._table import (
+    Doubt,
     NumberedNames,
     ReadOptions,
     StoredRows,
@@ -188,16 +189,16 @@ def _column_notes(
 
 def _number_notes(columns: list[NumberColumn], decimal: str) -> list[str]:
     """Say in words which columns have separators of thousands, or another decimal mark."""
-    notes = []
+    notes: list[str] = []
     with_thousands = [column for column in columns if column.example is not None]
     if with_thousands:
         first, n_more = with_thousands[0], len(with_thousands) - 1
         more = f" and {n_more} more columns" if n_more else ""
         number = to_number(first.example or "", first.decimal)
-        notes.append(
+        notes.append(Doubt(
             f"numbers of {first.name!r}{more} have separators of thousands: {first.example!r} is "
             f"{number:.10g} (else: --decimal)"
-        )
+        ))  # fmt: skip
     others = [column.name for column in columns if column.decimal != decimal]
     if others:
         mark = DECIMALS["," if decimal == "." else "."]

@@ -189,6 +189,10 @@ class Table:
         return texts
 
 
+class Doubt(str):
+    """A note about numbers that would be others if they were read in another way."""
+
+
 @dataclass(frozen=True)
 class ReadOptions:
     """Options of :func:`robustnmf.tables.read_table`; options that are None are detected.

@@ -29,7 +29,7 @@ from robustnmf.tables._frame import (
     table_from_frames,
     to_number,
 )
-from robustnmf.tables._table import ReadOptions, Table, make_unique
+from robustnmf.tables._table import Doubt, ReadOptions, Table, make_unique
 
 if TYPE_CHECKING:
     import pandas
@@ -86,7 +86,8 @@ def read_text(file: Path, options: ReadOptions, *, default: str) -> Table:
     guess = decimal
     if is_doubtful and options.fitted_decimal:
         decimal = options.fitted_decimal
-    header, notes = options.header, []
+    header = options.header
+    notes: list[str] = []
     if header is not False and n_skipped:
         names = _commented_names(lines[n_skipped - 1], rows[0], separator, decimal)
         if names:
@@ -142,10 +143,10 @@ def read_text(file: Path, options: ReadOptions, *, default: str) -> Table:
         notes += _format_notes(text_format, default)
         cells = chain.from_iterable(rows)
         if decimal != guess and any(to_number(c, ".") != to_number(c, ",") for c in cells):
-            notes.append(
+            notes.append(Doubt(
                 f"numbers can be read in two ways; their decimal mark is a {DECIMALS[decimal]}, as "
                 "in the fit (else: --decimal)"
-            )
+            ))  # fmt: skip
         id_column = find_id_column(frame, options, decimal)
         frames: Iterable[pandas.DataFrame] = [frame]
         if is_large:
