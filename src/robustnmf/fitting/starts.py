@@ -15,6 +15,7 @@ from robustnmf.engine import Engine
 from robustnmf.exceptions import warn
 from robustnmf.fitting.settings import FitSettings, on_host
 from robustnmf.inits import FROM_SVD, INITS
+from robustnmf.inits.plain import random_members
 from robustnmf.loop.encoding import encoded_start
 from robustnmf.loop.problem import Problem
 from robustnmf.loop.state import Start
@@ -159,6 +160,8 @@ def starts_from(
         else:
             bases = fit_good_entries(engine, problem, reference, rank, init, seeds)
         return encoded_start(engine, problem, bases)
+    if init == "random":
+        return Start(*problem.structure.start(engine, *random_members(engine, rank, seeds)))
     whole = engine.filled() if init in FROM_SVD else engine
     xp = namespace(engine.like)
 

@@ -15,7 +15,7 @@ products as a pass, block by block. Permuting the samples permutes the codes.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -40,20 +40,29 @@ Counts = list[Array]
 
 def random(engine: Engine, k: int, seed: int) -> tuple[list[Array], Array]:
     """Draw codes (rows, k) of every block and basis (k, m), in the units of the engine."""
-    xp = namespace(engine.like)
-    rng = np.random.default_rng(seed)
-    mean, features = engine.mean(), engine.shape[1]
-    size = 2.0 * (mean / k) ** 0.5
-    uniform = 1.0 - rng.random((k, features))
-    stretch = STRETCH / ((mean if mean > 0 else 1.0) * features**0.5)
-    normal = stretch * rng.standard_normal((features, k))
-    directions = on_device_of(engine.like, normal, xp.float64)
+    codes, basis = random_members(engine, k, [seed])
+    first = engine.map_blocks(lambda _, members: (members[0, ...], None), codes, data=False)[0]
+    return first, basis[0, ...]
 
-    dtype = engine.like.dtype
+
+def random_members(engine: Engine, k: int, seeds: Sequence[int]) -> tuple[list[Array], Array]:
+    """Draw codes (members, rows, k) and bases (members, k, m) for all seeds in one visit of X."""
+    xp = namespace(engine.like)
+    mean, features, dtype = engine.mean(), engine.shape[1], engine.like.dtype
+    size = 2.0 * (mean / k) ** 0.5
+    stretch = STRETCH / ((mean if mean > 0 else 1.0) * features**0.5)
+    uniform, normal = np.empty((len(seeds), k, features)), np.empty((features, len(seeds), k))
+    for i, seed in enumerate(seeds):
+        rng = np.random.default_rng(seed)
+        uniform[i] = 1.0 - rng.random((k, features))
+        normal[:, i] = stretch * rng.standard_normal((features, k))
+    directions = on_device_of(engine.like, normal.reshape(features, -1), xp.float64)
 
     def draw(block: Block, _: None) -> tuple[Array, None]:
         place = block.wide_project(directions)
-        return xp.astype(size * (1.0 - (place - xp.floor(place))), dtype, copy=False), None
+        codes = xp.astype(size * (1.0 - (place - xp.floor(place))), dtype, copy=False)
+        members = xp.reshape(codes, (codes.shape[0], len(seeds), k))
+        return xp.permute_dims(members, (1, 0, 2)), None
 
     return engine.map_blocks(draw)[0], on_device_of(engine.like, size * uniform, dtype)
 

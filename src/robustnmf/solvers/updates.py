@@ -48,7 +48,9 @@ class Hals(Solver):
     def step(self, factor: Array, terms: Terms, exponent: float) -> Array:
         """Return the factor after several sweeps; the exponent is not used."""
         problem = terms.majorant(factor)
-        linear = problem.linear - problem.lasso
+        linear = problem.linear
+        if not isinstance(problem.lasso, float) or problem.lasso > 0:
+            linear = linear - problem.lasso
         updated = kernels_for(factor).sweep_coordinates(
             factor, linear, problem.gram, SWEEPS, problem.fixed, problem.present
         )

@@ -76,8 +76,12 @@ class Kernels:
         Also returns ``quadratic_part`` (members, rows) of the new codes.
         """
         linear = self.project(rows, basis)
-        updated = self.multiplicative_step(codes, linear, codes @ gram)
+        updated = self.multiplicative_step(codes, linear, self.times_gram(codes, gram))
         return updated, self.quadratic_part(updated, linear, gram)
+
+    def times_gram(self, codes: Array, gram: Array) -> Array:
+        """Compute ``codes gram`` (members, rows, k)."""
+        return codes @ gram
 
     def sweep_coordinates(
         self,
@@ -136,7 +140,7 @@ class Kernels:
     def quadratic_part(self, codes: Array, linear: Array, gram: Array) -> Array:
         """Compute ``a G a^T - 2 l a^T`` of every row (members, rows), summed in float64."""
         return namespace(codes).vecdot(
-            as_float64(codes), as_float64(codes @ gram) - 2 * as_float64(linear)
+            as_float64(codes), as_float64(self.times_gram(codes, gram)) - 2 * as_float64(linear)
         )
 
     def multiplicative_step(self, factor: Array, negative: Array, positive: Array) -> Array:

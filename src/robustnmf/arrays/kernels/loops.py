@@ -36,13 +36,13 @@ def sweep_tiles(
     square: Array,
     steps: Array,
 ) -> None:
-    """Run coordinate sweeps over every row of a factor (members, rows, k), in place.
+    """Run coordinate sweeps over every row of a factor (rows, members, k), in place.
 
     Rows are copied to transposed tiles (k, lanes), so that a step for one coordinate is
     arithmetic on long vectors. Components are padded with zeros to a multiple of four. The last
     four arguments are zeros to work with: two tiles, the Gram matrix, and one over its diagonal.
     """
-    members, rows, k = factor.shape
+    rows, members, k = factor.shape
     full, lanes = tile.shape
     for b in range(members):
         for j in range(k):
@@ -54,8 +54,8 @@ def sweep_tiles(
             width = lanes if lanes < rows - at else rows - at
             for r in range(width):
                 for j in range(k):
-                    tile[j, r] = factor[b, at + r, j]
-                    right[j, r] = linear[b, at + r, j]
+                    tile[j, r] = factor[at + r, b, j]
+                    right[j, r] = linear[at + r, b, j]
             for j in range(k, full):  # NaN in one row must not spread to others
                 for r in range(lanes):
                     tile[j, r] = 0
@@ -64,7 +64,7 @@ def sweep_tiles(
                     step_quad(square, steps, j, tile, right)
             for r in range(width):
                 for j in range(k):
-                    factor[b, at + r, j] = tile[j, r]
+                    factor[at + r, b, j] = tile[j, r]
 
 
 def tile_space(k: int, dtype: Any) -> tuple[Array, Array, Array, Array]:
@@ -76,13 +76,13 @@ def tile_space(k: int, dtype: Any) -> tuple[Array, Array, Array, Array]:
 
 @compiled()
 def quadratic_rows(codes: Array, images: Array, linear: Array, out: Array) -> None:
-    """Compute ``out = sum_j codes (images - 2 linear)`` of every row (members, rows) in float64."""
-    members, rows, k = codes.shape
-    for b in range(members):
-        for i in range(rows):
+    """Sum ``codes (images - 2 linear)``, each (rows, members, k), over k; out (members, rows)."""
+    rows, members, k = codes.shape
+    for i in range(rows):
+        for b in range(members):
             total = 0.0
             for j in range(k):
-                total += float(codes[b, i, j]) * (float(images[b, i, j]) - 2.0 * linear[b, i, j])
+                total += float(codes[i, b, j]) * (float(images[i, b, j]) - 2.0 * linear[i, b, j])
             out[b, i] = total
 
 

@@ -17,8 +17,8 @@ from robustnmf.arrays.namespace import Array, noise, smallest
 class NumpyKernels(Kernels):
     """Compiled loops over rows; products use BLAS and SciPy."""
 
-    def project(self, rows: Array, basis: Array) -> Array:
-        return np.ascontiguousarray(super().project(rows, basis))  # read by two loops
+    def times_gram(self, codes: Array, gram: Array) -> Array:
+        return np.matmul(codes, gram, out=np.empty_like(codes))  # in the memory layout of the codes
 
     def sweep_coordinates(
         self,
@@ -31,23 +31,22 @@ class NumpyKernels(Kernels):
     ) -> Array:
         if present is None:
             present = gram.diagonal(0, 1, 2) > smallest(gram) ** 0.5
-        # The loops are compiled for one memory layout; the result has the layout of the factor,
-        # which can be a transposed view.
-        swept = np.array(factor, order="C")
+        # The loops are compiled for one memory layout, that of codes; a basis is a transposed view.
+        swept = np.array(_by_rows(factor), order="C")
         loops.sweep_tiles(
-            swept, np.ascontiguousarray(linear), gram, present, sweeps, fixed,
+            swept, np.ascontiguousarray(_by_rows(linear)), gram, present, sweeps, fixed,
             *loops.tile_space(factor.shape[-1], factor.dtype),
         )  # fmt: skip
-        if factor.flags.c_contiguous:
-            return swept
+        if _by_rows(factor).flags.c_contiguous:
+            return _by_rows(swept)
         updated = np.empty_like(factor)
-        updated[...] = swept
+        updated[...] = _by_rows(swept)
         return updated
 
     def quadratic_part(self, codes: Array, linear: Array, gram: Array) -> Array:
         sums = np.empty(codes.shape[:-1])
-        contiguous = np.ascontiguousarray
-        loops.quadratic_rows(contiguous(codes), codes @ gram, contiguous(linear), sums)
+        parts = (codes, self.times_gram(codes, gram), linear)
+        loops.quadratic_rows(*(np.ascontiguousarray(_by_rows(part)) for part in parts), sums)
         return sums
 
     def weigh_rows(
@@ -106,3 +105,8 @@ class NumpyKernels(Kernels):
             np.empty((k, k)), np.empty(k), np.empty(k, np.int64), np.empty(k, bool),
         )  # fmt: skip
         return codes, given_up
+
+
+def _by_rows(factor: Array) -> Array:
+    """Swap members and rows of a factor (members, rows, k) or (rows, members, k)."""
+    return factor.transpose(1, 0, 2)
