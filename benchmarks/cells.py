@@ -45,7 +45,7 @@ def finish(begin, spectra, usages):
     spent, used = processor()
     np.savez(target, spectra=spectra, usages=usages)
     print(json.dumps({
-        "seconds": round(seconds, 1),
+        "seconds": round(seconds, 2),
         "processor seconds": round(spent - begin[1], 1),
         "peak MB of the largest process": round(max(u.ru_maxrss for u in used) / 1024),
     }))

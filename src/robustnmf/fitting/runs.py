@@ -28,8 +28,8 @@ CODES_BYTES = 2**30
 CODES_ARRAYS = 6
 """Number of arrays of the size of the codes in a pass."""
 
-BATCH_COLUMNS = 500
-"""Components of all members of a batch; more do not make products faster on a CPU."""
+BATCH_COLUMNS = 1000
+"""Components of all members of a batch on a CPU; half as many take 5% longer."""
 
 FAR = 5.0
 """A run is left out if it is more robust standard deviations above the median objective."""
