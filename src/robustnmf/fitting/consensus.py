@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
-from scipy.stats import iqr
 
 from robustnmf.arrays import on_device_of
 from robustnmf.fitting.plan import Encoder, FitPlan
@@ -164,11 +163,13 @@ def group_components(
         centres = _medians(unit, labels, centres)
     members = [labels == group for group in range(len(centres))]
     sizes = np.array([np.median(norms[of_group]) for of_group in members])[:, None]
-    quartiles = np.stack([iqr(unit[of_group], axis=0) for of_group in members])
+    ranges = np.stack(
+        [np.subtract(*_quantiles(unit[of_group], 0.75, 0.25)) for of_group in members]
+    )
     cosines = [unit[of_group] @ centre for of_group, centre in zip(members, centres, strict=True)]
     return Groups(
         (sizes * centres).astype(unit.dtype),
-        (sizes * quartiles / NORMAL_QUARTILES).astype(unit.dtype),
+        (sizes * ranges / NORMAL_QUARTILES).astype(unit.dtype),
         np.array([values.mean() for values in cosines], dtype=np.float64),
         group_silhouettes(unit, labels, len(centres)),
         labels,
@@ -212,9 +213,18 @@ def _labels(matched: np.ndarray, kept: np.ndarray, kept_runs: np.ndarray) -> np.
 
 def _medians(unit: np.ndarray, labels: np.ndarray, centres: np.ndarray) -> np.ndarray:
     """Compute the medians of all groups at unit length; keep the centre if a median is zero."""
-    medians = np.stack([np.median(unit[labels == g], axis=0) for g in range(len(centres))])
+    medians = np.concatenate([_quantiles(unit[labels == g], 0.5) for g in range(len(centres))])
     norms = np.linalg.norm(medians, axis=1, keepdims=True)
     return np.where(norms > 0, medians / np.where(norms > 0, norms, 1.0), centres)
+
+
+def _quantiles(values: np.ndarray, *shares: float) -> np.ndarray:
+    """Compute quantiles (shares, features) of values (runs, features), faster than by NumPy."""
+    ordered = np.sort(values, axis=0)
+    place = np.array(shares) * (len(values) - 1)
+    low, high = np.floor(place).astype(int), np.ceil(place).astype(int)
+    above = (place - low).astype(values.dtype)[:, None]
+    return ordered[low] + above * (ordered[high] - ordered[low])
 
 
 def group_silhouettes(unit: np.ndarray, labels: np.ndarray, k: int) -> np.ndarray:
