@@ -429,7 +429,8 @@ class SparseBlock(Block):
             exact = np.empty(len(rows))
             across = np.ascontiguousarray(as_float64(basis[j]).T)
             own = np.ascontiguousarray(as_float64(codes[j]))
-            sums_of_unstored(*self._pattern, rows, own, across, exact)
+            is_stored = np.empty(len(across), dtype=bool)
+            sums_of_unstored(*self._pattern, rows, own, across, exact, is_stored)
             rest[j, rows] = exact
         return np.maximum(rest, 0.0)
 

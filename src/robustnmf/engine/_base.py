@@ -76,15 +76,23 @@ class BlockState:
     def keep(self, members: Array) -> BlockState:
         """Return the state of the members with these indices."""
         take = namespace(self.codes).take
-        return self._each(lambda name, a: take(a, members, axis=0))
+
+        def kept(name: str, a: Array) -> Array:
+            if a.ndim == 2:
+                return take(a, members, axis=0)
+            return _by_rows(take(_by_rows(a), members, axis=1))
+
+        return self._each(kept)
 
     def restored(self, members: Array, before: BlockState) -> BlockState:
         """Return the state with the members in a mask taken from an earlier state."""
-        xp = namespace(self.codes)
+        where = namespace(self.codes).where
 
         def chosen(name: str, a: Array) -> Array:
-            mask = xp.reshape(members, (-1,) + (1,) * (a.ndim - 1))
-            return xp.where(mask, getattr(before, name), a)
+            old = getattr(before, name)
+            if a.ndim == 2:
+                return where(members[:, None], old, a)
+            return _by_rows(where(members[None, :, None], _by_rows(old), _by_rows(a)))
 
         return self._each(chosen)
 
@@ -397,14 +405,18 @@ class Engine(ABC):
         return self.threads.each(function, items) if count > 1 else map(function, items)
 
 
+def _by_rows(array: Array) -> Array:
+    """Swap members and rows of codes: in memory, the members of a sample are adjacent."""
+    return namespace(array).permute_dims(array, (1, 0, 2))
+
+
 def _begin(block: Block, pair: tuple[Array, Array | None]) -> tuple[BlockState, None]:
     """Copy codes so that the members of a sample are adjacent in memory, as in products with X."""
     codes, mixing = pair
     xp = namespace(codes)
     members, n, k = codes.shape
-    flat = xp.reshape(xp.permute_dims(codes, (1, 0, 2)), (n, members * k))
-    beside = xp.permute_dims(xp.reshape(flat, (n, members, k)), (1, 0, 2))
-    return BlockState(beside, mixing=mixing), None
+    flat = xp.reshape(_by_rows(codes), (n, members * k))
+    return BlockState(_by_rows(xp.reshape(flat, (n, members, k))), mixing=mixing), None
 
 
 def power_of_two_near(largest: float, bits: int) -> float:

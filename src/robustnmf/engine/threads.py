@@ -38,7 +38,7 @@ class _Blas:
         """Limit BLAS to one thread for the duration; yield the previous number of threads."""
         with self._lock:
             if not self._users:
-                controller = _controller(len(sys.modules))
+                controller = _controller(_count_packages(len(sys.modules)))
                 counts = [
                     library["num_threads"]
                     for library in controller.info()
@@ -61,8 +61,14 @@ _BLAS = _Blas()
 
 
 @lru_cache(maxsize=1)
-def _controller(imported: int) -> ThreadpoolController:
-    """Find the BLAS libraries, again if more modules were imported, which can load another BLAS."""
+def _count_packages(modules: int) -> int:
+    """Count the imported packages, again if the number of modules has changed."""
+    return len({name.partition(".")[0] for name in list(sys.modules)})
+
+
+@lru_cache(maxsize=1)
+def _controller(packages: int) -> ThreadpoolController:
+    """Find the BLAS libraries, again if more packages were imported, which can load another."""
     return ThreadpoolController()
 
 

@@ -51,12 +51,15 @@ def random_members(engine: Engine, k: int, seeds: Sequence[int]) -> tuple[list[A
     mean, features, dtype = engine.mean(), engine.shape[1], engine.like.dtype
     size = 2.0 * (mean / k) ** 0.5
     stretch = STRETCH / ((mean if mean > 0 else 1.0) * features**0.5)
-    uniform, normal = np.empty((len(seeds), k, features)), np.empty((features, len(seeds), k))
-    for i, seed in enumerate(seeds):
+    uniform, normal = np.empty((2, len(seeds), k, features))
+
+    def fill(seed: int, basis: Array, directions: Array) -> None:
         rng = np.random.default_rng(seed)
-        uniform[i] = 1.0 - rng.random((k, features))
-        normal[:, i] = stretch * rng.standard_normal((features, k))
-    directions = on_device_of(engine.like, normal.reshape(features, -1), xp.float64)
+        np.subtract(1.0, rng.random((k, features)), out=basis)
+        np.multiply(stretch, rng.standard_normal((features, k)).T, out=directions)
+
+    list(engine.threads.each(lambda each: fill(*each), zip(seeds, uniform, normal, strict=True)))
+    directions = on_device_of(engine.like, normal.reshape(-1, features), xp.float64).T
 
     def draw(block: Block, _: None) -> tuple[Array, None]:
         place = block.wide_project(directions)

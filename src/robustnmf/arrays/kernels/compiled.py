@@ -18,15 +18,23 @@ from typing import Any
 
 from numba import njit
 from numba.core.caching import FunctionCache, IndexDataCacheFile
-from numba.core.runtime import rtsys
+
+
+OPTIONS = {
+    "nogil": True,
+    "error_model": "numpy",
+    "no_cfunc_wrapper": True,  # one wrapper less to compile
+    "_nrt": False,  # loops do not allocate, so numba need not compile its memory manager
+}
+"""Options of all loops; files of loops with other options are not used."""
 
 
 class _NamedFiles(IndexDataCacheFile):
-    """Files whose names tell the source, the version of numba and the signature apart."""
+    """Files whose names tell the source, options, the version of numba and the signature apart."""
 
     def __init__(self, cache_path: str, filename_base: str, source_stamp: Any):
         super().__init__(cache_path, filename_base, source_stamp)
-        self._prefix = f"{filename_base}.{_digest((self._version, source_stamp))}"
+        self._prefix = f"{filename_base}.{_digest((self._version, source_stamp, OPTIONS))}"
         self._obsolete = f"{filename_base}.*.nbc"
 
     def load(self, key: Any) -> Any:
@@ -56,7 +64,6 @@ class _Cache(FunctionCache):
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         # Not numba's own method, which imports all that a compilation needs, in half a second.
-        rtsys.initialize(target_context)
         loaded = None
         with self._guard_against_spurious_io_errors():
             loaded = self._load_overload(sig, target_context)
@@ -78,19 +85,13 @@ def _digest(key: Any) -> str:
 def compiled(*, exact: bool = False, inline: str = "never") -> Callable[[Callable], Any]:
     """Return a decorator that compiles a loop with numba, and keeps it in files.
 
-    Loops release the GIL, and a division by zero gives infinity: checks would keep them scalar.
-    Sums run in any order, in vectors, unless they must be ``exact``.
+    Loops release the GIL, cannot allocate arrays, and divide by zero without an error, because
+    checks would keep them scalar. Sums run in any order, in vectors, unless they must be ``exact``.
     """
+    fastmath = False if exact else {"reassoc", "contract"}
 
     def decorate(function: Callable) -> Any:
-        options: dict[str, Any] = {
-            "nogil": True,
-            "error_model": "numpy",
-            "fastmath": False if exact else {"reassoc", "contract"},
-            "inline": inline,
-            "no_cfunc_wrapper": True,  # one wrapper less to compile
-        }
-        dispatcher: Any = njit(**options)(function)
+        dispatcher: Any = njit(**OPTIONS, fastmath=fastmath, inline=inline)(function)
         if hasattr(dispatcher, "_cache"):  # not with NUMBA_DISABLE_JIT
             dispatcher._cache = _Cache(function)
         return dispatcher

@@ -26,7 +26,9 @@ LEAST_PIVOT = 1e-15
 @compiled()
 def sweep_tiles(
     factor: Array,
+    strides: tuple[int, int, int],
     linear: Array,
+    linear_strides: tuple[int, int, int],
     gram: Array,
     present: Array,
     sweeps: int,
@@ -36,13 +38,15 @@ def sweep_tiles(
     square: Array,
     steps: Array,
 ) -> None:
-    """Run coordinate sweeps over every row of a factor (rows, members, k), in place.
+    """Run coordinate sweeps over every row of a factor (members, rows, k), in place.
 
-    Rows are copied to transposed tiles (k, lanes), so that a step for one coordinate is
+    The factor and its linear term are flat, with strides, so that one compiled loop serves codes
+    and a basis, whose memory layouts differ. Rows are copied to transposed tiles (k, lanes), so that a step for one coordinate is
     arithmetic on long vectors. Components are padded with zeros to a multiple of four. The last
     four arguments are zeros to work with: two tiles, the Gram matrix, and one over its diagonal.
     """
-    rows, members, k = factor.shape
+    members, k = present.shape
+    rows = factor.size // (members * k)
     full, lanes = tile.shape
     for b in range(members):
         for j in range(k):
@@ -52,10 +56,14 @@ def sweep_tiles(
             steps[j] = 1 / gram[b, j, j] if free else 0
         for at in range(0, rows, lanes):
             width = lanes if lanes < rows - at else rows - at
+            begin = b * strides[0] + at * strides[1]
+            begin_linear = b * linear_strides[0] + at * linear_strides[1]
             for r in range(width):
                 for j in range(k):
-                    tile[j, r] = factor[at + r, b, j]
-                    right[j, r] = linear[at + r, b, j]
+                    tile[j, r] = factor[begin + r * strides[1] + j * strides[2]]
+                    right[j, r] = linear[
+                        begin_linear + r * linear_strides[1] + j * linear_strides[2]
+                    ]
             for j in range(k, full):  # NaN in one row must not spread to others
                 for r in range(lanes):
                     tile[j, r] = 0
@@ -64,7 +72,7 @@ def sweep_tiles(
                     step_quad(square, steps, j, tile, right)
             for r in range(width):
                 for j in range(k):
-                    factor[at + r, b, j] = tile[j, r]
+                    factor[begin + r * strides[1] + j * strides[2]] = tile[j, r]
 
 
 def tile_space(k: int, dtype: Any) -> tuple[Array, Array, Array, Array]:
@@ -132,13 +140,17 @@ def weighted_grams(indptr: Array, indices: Array, weights: Array, basis: Array, 
 
 @compiled()
 def sums_of_unstored(
-    indptr: Array, indices: Array, rows: Array, codes: Array, basis: Array, out: Array
-) -> None:
-    """Sum the approximation over the entries of chosen rows that are not stored."""
+    indptr: Array, indices: Array, rows: Array, codes: Array, basis: Array, out: Array,
+    stored: Array,
+) -> None:  # fmt: skip
+    """Sum the approximation over the entries of chosen rows that are not stored.
+
+    ``stored`` is an array of bool (m,) to work with.
+    """
     features, k = basis.shape
     for r in range(rows.shape[0]):
         i = rows[r]
-        stored = np.zeros(features, dtype=np.bool_)
+        stored[:] = False
         for p in range(indptr[i], indptr[i + 1]):
             stored[indices[p]] = True
         total = 0.0

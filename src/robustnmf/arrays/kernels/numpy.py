@@ -31,17 +31,19 @@ class NumpyKernels(Kernels):
     ) -> Array:
         if present is None:
             present = gram.diagonal(0, 1, 2) > smallest(gram) ** 0.5
-        # The loops are compiled for one memory layout, that of codes; a basis is a transposed view.
-        swept = np.array(_by_rows(factor), order="C")
+        updated = np.array(factor, order="K")  # a copy in the same memory layout
         loops.sweep_tiles(
-            swept, np.ascontiguousarray(_by_rows(linear)), gram, present, sweeps, fixed,
+            *_flat(updated), *_flat(linear), gram, present, sweeps, fixed,
             *loops.tile_space(factor.shape[-1], factor.dtype),
         )  # fmt: skip
-        if _by_rows(factor).flags.c_contiguous:
-            return _by_rows(swept)
-        updated = np.empty_like(factor)
-        updated[...] = _by_rows(swept)
         return updated
+
+    def weighted_sums(self, rows: Array, codes: Array, weights: Array) -> tuple[Array, Array]:
+        if len(codes) == 1:
+            return super().weighted_sums(rows, codes, weights)
+        # In the memory layout of the codes; einsum takes half the time of broadcasting.
+        weighted = _by_rows(np.einsum("rbk,rbl->rbk", _by_rows(codes), _by_rows(weights)))
+        return self.cross(rows, weighted), weighted.transpose(0, 2, 1) @ codes
 
     def quadratic_part(self, codes: Array, linear: Array, gram: Array) -> Array:
         sums = np.empty(codes.shape[:-1])
@@ -110,3 +112,9 @@ class NumpyKernels(Kernels):
 def _by_rows(factor: Array) -> Array:
     """Swap members and rows of a factor (members, rows, k) or (rows, members, k)."""
     return factor.transpose(1, 0, 2)
+
+
+def _flat(array: Array) -> tuple[Array, tuple[int, ...]]:
+    """Return an array in the order of its memory (a view, if it has no gaps), and its strides."""
+    strides = np.empty_like(array).strides  # without gaps
+    return array.ravel("K"), tuple(stride // array.itemsize for stride in strides)
