@@ -74,6 +74,7 @@ bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/sparse_rows.py
 	$(BIN)/python benchmarks/sklearn_cases.py
 	$(BIN)/python benchmarks/figures.py
+	$(BIN)/python benchmarks/idle.py
 
 bench-scale: $(VENV)/.bench
 	$(BIN)/python benchmarks/scale.py

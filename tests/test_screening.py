@@ -198,6 +198,43 @@ def test_rows_are_drawn_by_their_content(tmp_path):
     assert {sample.total for sample in drawn} == {500.0}
 
 
+def test_copies_of_a_row_are_drawn_once(tmp_path):
+    X = noisy(300)
+    table = np.vstack([X, np.repeat(X[:1], 2000, axis=0)])
+    table = table[np.random.default_rng(0).permutation(len(table))]
+    np.save(tmp_path / "x.npy", table)
+    engines = [
+        InMemory(table), InMemory(table, block_rows=37), InMemory(scipy.sparse.csr_array(table)),
+        Stored(reader_of(tmp_path / "x.npy"), block_rows=500),
+    ]  # fmt: skip
+    for engine in engines:
+        sample = draw_rows(engine, 1000, distinct=True)
+        assert len(sample) == 300
+        assert sample.weight.max() == 2001
+        assert sample.weight.sum() == sample.total == 2300
+        few = draw_rows(engine, 100, distinct=True)
+        assert len(few) == 100
+        smallest = np.sort(sample.key)[:100]
+        np.testing.assert_array_equal(np.sort(few.key), smallest)
+
+
+@pytest.mark.parametrize("idle", [400, 1500, 6000])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_noise_is_found_among_the_samples_of_a_machine_that_is_mostly_idle(idle, seed):
+    rng = np.random.default_rng(seed)
+    X = rng.gamma(0.7, size=(300, 3)) @ rng.gamma(0.6, size=(3, 10))
+    X += 0.03 * X.mean() * np.abs(rng.standard_normal(X.shape))
+    table = np.vstack([X, np.tile(rng.random(10) * X.mean(axis=0), (idle, 1))])
+    table[:40] = rng.random((40, 10)) * X.max(axis=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", OutlierWarning)
+        model = RobustNMF(4, random_state=0).fit(table)
+    assert model.outliers_[:40].all()
+    assert not model.outliers_[300:].any()
+    assert model.outliers_[40:300].mean() < 0.05
+    assert relative_error(model, table[40:], 4, X[40:]) < 1.5
+
+
 def test_all_rows_that_count_are_drawn_in_their_order():
     X = noisy(50)
     X[7] = 0.0

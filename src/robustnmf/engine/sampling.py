@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,12 @@ EQUAL = 1e-6
 REPEATED = 3.0
 """Rows with more than this many times the usual weight are treated as repeated."""
 
+EXCEPTION = 0.05
+"""Repeated rows are the exception if at most this share of the distinct rows is repeated."""
+
+MOST = 0.5
+"""Copies of one row that are more than this share of all samples are not outliers."""
+
 WORTH_A_DEVICE = 2**20
 """Number of entries of a sample above which a fit is faster on a GPU than on the host."""
 
@@ -43,6 +50,7 @@ class RowSample:
     key : ndarray (rows,); pseudo-random numbers in [0, 1) that depend only on the content of a row
     total : float; weight of all rows from which the sample was drawn
     limit : int; maximum number of rows, of which those with the smallest keys are kept
+    merges : bool; whether equal rows become one row with their total weight
     """
 
     rows: Any
@@ -50,27 +58,36 @@ class RowSample:
     key: np.ndarray
     total: float
     limit: int
+    merges: bool = False
 
     def __len__(self) -> int:
         return len(self.key)
 
     def merge(self, other: RowSample) -> RowSample:
         """Merge the samples of two blocks of rows of X."""
-        merged = self.joined(other)
-        if len(merged) <= self.limit:
-            return merged
-        last = np.partition(merged.key, self.limit - 1)[self.limit - 1]
-        return merged.take(np.flatnonzero(merged.key <= last)[: self.limit])
+        return self.joined(other).limited()
+
+    def limited(self) -> RowSample:
+        """Merge equal rows, if ``merges``, and keep the rows with the smallest keys."""
+        sample = self
+        if self.merges:
+            first, _, weights = self._repeats()
+            order = np.argsort(first)
+            sample = replace(self.take(first[order]), weight=weights[order])
+        if len(sample) <= self.limit:
+            return sample
+        last = np.partition(sample.key, self.limit - 1)[self.limit - 1]
+        return sample.take(np.flatnonzero(sample.key <= last)[: self.limit])
 
     def joined(self, other: RowSample) -> RowSample:
         """Return the rows of both samples, even beyond the limit."""
         stack = scipy.sparse.vstack if scipy.sparse.issparse(self.rows) else np.concatenate
-        return RowSample(
-            stack([self.rows, other.rows]),
-            np.concatenate([self.weight, other.weight]),
-            np.concatenate([self.key, other.key]),
-            self.total + other.total,
-            self.limit,
+        return replace(
+            self,
+            rows=stack([self.rows, other.rows]),
+            weight=np.concatenate([self.weight, other.weight]),
+            key=np.concatenate([self.key, other.key]),
+            total=self.total + other.total,
         )
 
     def take(self, chosen: np.ndarray) -> RowSample:
@@ -95,13 +112,13 @@ class RowSample:
     def without_repeats(self) -> RowSample:
         """Reduce the weight of repeated rows to that of others, if repeated rows are the exception.
 
-        They are the exception if most of the weight is in rows of usual weight; the rows of a stuck
-        sensor then count once. In a table of few distinct rows, weights are unchanged.
+        The rows of a stuck sensor or of an idle machine then count once. In a table of few distinct
+        rows, weights are unchanged.
         """
         _, place, weights = self._repeats()
         usual = float(np.median(weights))
         often = weights > REPEATED * usual
-        if not often.any() or weights[weights <= 1.5 * usual].sum() < 0.5 * weights.sum():
+        if not often.any() or often.mean() > EXCEPTION:
             return self
         by = np.where(often, usual / weights, 1.0)
         return replace(self, weight=self.weight * by[place])
@@ -171,11 +188,14 @@ Chooser = Callable[[Any], Array]
 """Function that returns a mask of the rows (rows,) of a block."""
 
 
-def draw_rows(engine: Engine, limit: int, choose: Chooser | None = None) -> RowSample:
+def draw_rows(
+    engine: Engine, limit: int, choose: Chooser | None = None, *, distinct: bool = False
+) -> RowSample:
     """Draw at most ``limit`` rows of positive weight, in one read of X.
 
     The rows with the smallest keys are drawn. Keys are the fractional parts of a random
-    projection, so that they do not depend on the order, repetition or blocks of rows.
+    projection, so that they do not depend on the order, repetition or blocks of rows. If equal rows
+    count once (``distinct``) and X has more rows, X is read again if many of them are equal.
     """
     xp = namespace(engine.like)
     n, features = engine.shape
@@ -183,20 +203,33 @@ def draw_rows(engine: Engine, limit: int, choose: Chooser | None = None) -> RowS
     stretch = STRETCH / ((mean if mean > 0 else 1.0) * features**0.5)
     normal = stretch * np.random.default_rng(0).standard_normal((features, 1))
     direction = on_device_of(engine.like, normal, xp.float64)
+    merges = distinct and n > limit
+
+    def draw(share: float) -> RowSample:
+        def visit(block: Block, _: None) -> tuple[None, RowSample]:
+            place = to_numpy(block.wide_project(direction))[:, 0]
+            key = np.round(place - np.floor(place), DIGITS)
+            weight = to_numpy(block.full_row_weight)
+            candidate = weight > 0
+            if choose is not None:
+                candidate = candidate & to_numpy(choose(block))
+            index = np.flatnonzero(candidate & (key <= share))
+            keys = np.unique(key[index]) if merges else key[index]
+            if len(keys) > limit:
+                last = np.partition(keys, limit - 1)[limit - 1]
+                index = index[key[index] <= last]
+            # A row can have many copies: they are read and merged in parts.
+            stop = len(index) if merges else min(len(index), limit)
+            parts = [index[at : min(at + limit, stop)] for at in range(0, max(stop, 1), limit)]
+            samples = (
+                RowSample(block.user_rows(part), weight[part], key[part], 0.0, limit, merges)
+                for part in parts
+            )
+            total = float(weight[candidate].sum())
+            return None, replace(reduce(RowSample.merge, samples), total=total)
+
+        return engine.sums(visit).limited()
+
     share = 1.0 if choose is not None else min(1.0, MARGIN * limit / n)
-
-    def visit(block: Block, _: None) -> tuple[None, RowSample]:
-        place = to_numpy(block.wide_project(direction))[:, 0]
-        key = np.round(place - np.floor(place), DIGITS)
-        weight = to_numpy(block.full_row_weight)
-        candidate = weight > 0
-        if choose is not None:
-            candidate = candidate & to_numpy(choose(block))
-        total = float(weight[candidate].sum())
-        index = np.flatnonzero(candidate & (key <= share))
-        if len(index) > limit:
-            last = np.partition(key[index], limit - 1)[limit - 1]
-            index = index[key[index] <= last][:limit]
-        return None, RowSample(block.user_rows(index), weight[index], key[index], total, limit)
-
-    return engine.sums(visit)
+    sample = draw(share)
+    return draw(1.0) if merges and share < 1.0 and len(sample) < limit else sample

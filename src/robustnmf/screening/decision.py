@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from robustnmf.arrays import Array, first_of_equal, to_numpy
-from robustnmf.engine import InMemory, RowSample, split_place
+from robustnmf.engine import MOST, InMemory, RowSample, split_place
 from robustnmf.inits import INITS
 from robustnmf.loop.encoding import encoded_start
 from robustnmf.loop.fit import fit
@@ -76,11 +76,16 @@ def decide(
 
     ``is_accepted`` (rows,) marks rows with typical energies, and ``is_member`` marks those of them
     that were accepted as members of a group. If there are too few rows to decide, accepted rows are
-    kept. Members of a close group are never isolated.
+    kept. Members of a close group are never isolated, and a row of which more than half of the
+    samples are copies is never left out.
     """
     rows, place = sample.distinct()  # in the order of their keys
     accepted, member = (np.zeros(len(rows), dtype=bool) for _ in range(2))
+    is_most = rows.weight > MOST * rows.weight.sum()  # copies of one row, as of an idle machine
+    rows = rows.without_repeats()
     accepted[place] = is_accepted
+    accepted |= is_most
+    is_accepted = accepted[place]
     member[place] = is_member
     chosen = first_rows(rows)
     keep, most = accepted[: len(chosen)], len(chosen)
@@ -100,7 +105,7 @@ def decide(
     if are_enough and 2.0 * weight[measured.is_usual].sum() >= weight.sum():
         limits = [factor * near.limit for factor in FACTORS]
     candidates = [np.ones_like(keep), keep]
-    in_group = member[:most] & measured.is_cohesive
+    in_group = is_most[:most] | (member[:most] & measured.is_cohesive)
     candidates += [keep & (in_group | ~measured.is_isolated(limit)) for limit in limits]
     while candidates[-1].sum() < fewest:
         candidates.pop()
@@ -132,7 +137,7 @@ def decide(
     if best == 1:
         return Decision(is_accepted, gain, ratio)
     measured = near.measure(block_of_all(rows, scale, fill))
-    in_group = member & measured.is_cohesive
+    in_group = is_most | (member & measured.is_cohesive)
     accepted &= in_group | ~measured.is_isolated(limits[best - 2])
     return Decision(accepted[place], gain, ratio, isolated=True)
 

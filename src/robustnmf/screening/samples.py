@@ -113,18 +113,21 @@ def screen(
     if engine.mean() == 0:
         return None
     most = min(max(FEWEST_ROWS, ENTRIES // engine.shape[1]), ROWS)
-    sample, count = draw_rows(engine, most), engine.sample_count
+    sample, count = draw_rows(engine, most, distinct=True), engine.sample_count
     fill = problem.fill_value()
     if count < FEWEST_SAMPLES:
         every = sample.engine(engine.scale, fill, engine.like)
-        bases, cutoffs = fit_accepted(every, problem, rank, init, seeds, len(sample), EVERYONE)
+        bases, cutoffs = fit_accepted(
+            every, problem, rank, init, seeds, len(sample), EVERYONE, sample.weight
+        )
         return Screening(_start(engine, problem, bases), cutoffs, 0.0, sample)
     table = sample.without_repeats().engine(engine.scale, fill, engine.like)
     majority = fit_majority(table, problem, rank)
     good, rejected = sample.take(majority.accepted), sample.take(~majority.accepted)
     all_good, all_rejected = good, rejected  # the same rows with weights that sum to those of X
     if sample.total > float(sample.weight.sum()) * (1 + 1e-9):  # there are more rows than drawn
-        rejected = draw_rows(engine, most, _rejection_rule(engine, problem, majority))
+        rule = _rejection_rule(engine, problem, majority)
+        rejected = draw_rows(engine, most, rule, distinct=True)
         all_good = sample.representative().take(majority.accepted)
         all_rejected = rejected.representative()
     typical = majority.cutoffs.lower_cutoffs(STRICTER, majority.unit)
@@ -137,12 +140,13 @@ def screen(
     decision = decide(pool, is_accepted, is_member, problem, rank, engine.scale)
     kept = all_good.joined(all_rejected).take(decision.kept)
     table = kept.engine(engine.scale, fill, engine.like)
+    once = kept.without_repeats().weight
     coverage = WITHOUT_ISOLATED if decision.isolated else USUAL
     if decision.everyone:
         coverage = EVERYONE
     bases, cutoffs = fit_accepted(
         table, problem, rank, init, seeds, int(decision.kept[: len(good)].sum()), coverage,
-        majority.fitted.basis,
+        once, majority.fitted.basis,
     )  # fmt: skip
     # Members of groups that are left out since they are far from others resemble each other, too.
     is_similar = is_member & ~decision.kept
@@ -205,6 +209,7 @@ def fit_accepted(
     seeds: Sequence[int],
     majority: int,
     coverage: Coverage,
+    weight: np.ndarray,
     basis: np.ndarray | None = None,
 ) -> tuple[np.ndarray, Trimmed]:
     """Fit accepted samples with equal weights; returns bases (starts, k, features) and cutoffs.
@@ -227,7 +232,7 @@ def fit_accepted(
     # The first of equally good members, so that rounding does not decide.
     best = members[int(np.argmax(objectives <= (1.0 + TOLERANCE) * objectives.min()))]
     energies, unit = best.penalised_energies, engine.typical_size(degree)
-    sizes, weight = to_numpy(engine.row_sizes(degree)), to_numpy(engine.row_weight)
+    sizes = to_numpy(engine.row_sizes(degree))
     histogram = EnergyHistogram.of(energies, sizes, weight, unit=unit, features=0)
     if basis is not None:  # there are enough samples, even if few were accepted
         histogram = replace(histogram, samples=max(histogram.samples, FEWEST_SAMPLES))

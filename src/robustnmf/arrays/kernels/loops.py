@@ -41,9 +41,10 @@ def sweep_tiles(
     """Run coordinate sweeps over every row of a factor (members, rows, k), in place.
 
     The factor and its linear term are flat, with strides, so that one compiled loop serves codes
-    and a basis, whose memory layouts differ. Rows are copied to transposed tiles (k, lanes), so that a step for one coordinate is
-    arithmetic on long vectors. Components are padded with zeros to a multiple of four. The last
-    four arguments are zeros to work with: two tiles, the Gram matrix, and one over its diagonal.
+    and a basis, whose memory layouts differ. Rows are copied to transposed tiles (k, lanes), so
+    that a step for one coordinate is arithmetic on long vectors. Components are padded with zeros
+    to a multiple of four. The last four arguments are zeros to work with: two tiles, the Gram
+    matrix, and one over its diagonal.
     """
     members, k = present.shape
     rows = factor.size // (members * k)
