@@ -82,7 +82,8 @@ def decide(
     rows, place = sample.distinct()  # in the order of their keys
     accepted, member = (np.zeros(len(rows), dtype=bool) for _ in range(2))
     is_most = rows.weight > MOST * rows.weight.sum()  # copies of one row, as of an idle machine
-    rows = rows.without_repeats()
+    # Other copies, as of a stuck sensor, are left out if this helps: their weight is their harm.
+    rows = rows.without_repeats() if is_most.any() else rows
     accepted[place] = is_accepted
     accepted |= is_most
     is_accepted = accepted[place]

@@ -87,10 +87,10 @@ def compiled(*, exact: bool = False, inline: str = "never") -> Callable[[Callabl
     Loops release the GIL, cannot allocate arrays, and divide by zero without an error, because
     checks would keep them scalar. Sums run in any order, in vectors, unless they must be ``exact``.
     """
-    fastmath = False if exact else {"reassoc", "contract"}
+    options = OPTIONS | {"inline": inline, "fastmath": not exact and {"reassoc", "contract"}}
 
     def decorate(function: Callable) -> Any:
-        dispatcher: Any = njit(**OPTIONS, fastmath=fastmath, inline=inline)(function)
+        dispatcher: Any = njit(**options)(function)
         if hasattr(dispatcher, "_cache"):  # not with NUMBA_DISABLE_JIT
             dispatcher._cache = _Cache(function)
         return dispatcher
