@@ -96,7 +96,7 @@ def decide(
     fill = problem.fill_value()
     weight = chosen.weight / chosen.weight.mean()
     table = InMemory(
-        chosen.rows.astype(np.float64), scale=scale, fill=fill, sample_weight=weight,
+        chosen.rows, scale=scale, fill=fill, sample_weight=weight,
         block_rows=len(chosen),
     )  # fmt: skip
     near, measured = Neighbourhood.of(chosen, table.blocks[0])
@@ -193,7 +193,7 @@ def _errors(
     learned_from = InMemory(chosen.whole_rows(), scale=table.scale, sample_weight=chosen.weight)
     _, basis = INITS["nndsvda"](learned_from, rank, 0)
     count = len(masks.table)
-    start = encoded_start(table, problem, np.asarray(basis, dtype=np.float64)[None])
+    start = encoded_start(table, problem, np.asarray(basis, dtype=table.like.dtype)[None])
     members = fit(
         table, problem, [_Kept(masks, number) for number in range(count)],
         start.repeated(table, count), max_iter=PASSES, tol=0.0,
