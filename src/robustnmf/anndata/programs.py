@@ -27,7 +27,7 @@ from robustnmf.anndata.slots import (
     values_of,
     write_results,
 )
-from robustnmf.arrays import to_numpy
+from robustnmf.arrays import WORTH_A_DEVICE, to_numpy
 from robustnmf.exceptions import warn
 from robustnmf.solvers import nonnegative_least_squares
 
@@ -324,8 +324,6 @@ def _as_runs_use(values: Any, device: str | None) -> Any:
 
     They are dense there, and where this is faster and fits into memory.
     """
-    from robustnmf.engine import WORTH_A_DEVICE
-
     values, size = values.astype(np.float32), values.shape[0] * values.shape[1]
     device = device if size >= WORTH_A_DEVICE else None
     if scipy.sparse.issparse(values):

@@ -20,12 +20,14 @@ from robustnmf.arrays.histogram import (
 )
 from robustnmf.arrays.kernels import EntryLoop, Kernels, active_components, kernels_for
 from robustnmf.arrays.namespace import (
+    WORTH_A_DEVICE,
     Array,
     Namespace,
     arange_like,
     as_float64,
     at_least,
     at_most,
+    by_rows,
     column,
     device_of,
     energy_rounding,

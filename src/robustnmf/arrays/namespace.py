@@ -28,6 +28,9 @@ ROUNDINGS = 8.0
 CUMULATIVE_ROUNDING = 1e-12
 """Relative error of cumulative weights; a share is reached if it is reached to this accuracy."""
 
+WORTH_A_DEVICE = 2**20
+"""Number of entries of a table above which a fit is faster on a GPU than on the host."""
+
 _NAMESPACES: dict[type, Namespace] = {}
 
 
@@ -86,6 +89,11 @@ def at_most(x: Array, most: float | Array) -> Array:
     if array_api_compat.is_torch_array(x):
         return x.clamp(max=most)
     return namespace(x).minimum(x, most)
+
+
+def by_rows(x: Array) -> Array:
+    """Swap members and rows of codes; in memory, the members of a sample are adjacent."""
+    return namespace(x).permute_dims(x, (1, 0, 2))
 
 
 def floored(x: Array) -> Array:

@@ -24,6 +24,7 @@ from robustnmf.arrays import (
     Block,
     EnergyHistogram,
     LogHistogram,
+    by_rows,
     energy_counts,
     eps,
     excess_counts,
@@ -80,7 +81,7 @@ class BlockState:
         def kept(name: str, a: Array) -> Array:
             if a.ndim == 2:
                 return take(a, members, axis=0)
-            return _by_rows(take(_by_rows(a), members, axis=1))
+            return by_rows(take(by_rows(a), members, axis=1))
 
         return self._each(kept)
 
@@ -92,7 +93,7 @@ class BlockState:
             old = getattr(before, name)
             if a.ndim == 2:
                 return where(members[:, None], old, a)
-            return _by_rows(where(members[None, :, None], _by_rows(old), _by_rows(a)))
+            return by_rows(where(members[None, :, None], by_rows(old), by_rows(a)))
 
         return self._each(chosen)
 
@@ -405,18 +406,13 @@ class Engine(ABC):
         return self.threads.each(function, items) if count > 1 else map(function, items)
 
 
-def _by_rows(array: Array) -> Array:
-    """Swap members and rows of codes: in memory, the members of a sample are adjacent."""
-    return namespace(array).permute_dims(array, (1, 0, 2))
-
-
 def _begin(block: Block, pair: tuple[Array, Array | None]) -> tuple[BlockState, None]:
     """Copy codes so that the members of a sample are adjacent in memory, as in products with X."""
     codes, mixing = pair
     xp = namespace(codes)
     members, n, k = codes.shape
-    flat = xp.reshape(_by_rows(codes), (n, members * k))
-    return BlockState(_by_rows(xp.reshape(flat, (n, members, k))), mixing=mixing), None
+    flat = xp.reshape(by_rows(codes), (n, members * k))
+    return BlockState(by_rows(xp.reshape(flat, (n, members, k))), mixing=mixing), None
 
 
 def power_of_two_near(largest: float, bits: int) -> float:

@@ -10,7 +10,15 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from robustnmf.arrays import Array, Block, kernels_for, namespace, on_device_of, to_numpy
+from robustnmf.arrays import (
+    WORTH_A_DEVICE,
+    Array,
+    Block,
+    kernels_for,
+    namespace,
+    on_device_of,
+    to_numpy,
+)
 from robustnmf.engine._base import Engine
 from robustnmf.engine.memory import InMemory
 
@@ -34,9 +42,6 @@ EXCEPTION = 0.05
 
 MOST = 0.5
 """Copies of one row that are more than this share of all samples are not outliers."""
-
-WORTH_A_DEVICE = 2**20
-"""Number of entries of a sample above which a fit is faster on a GPU than on the host."""
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from robustnmf.arrays import Array, Block, at_least, eps, floored, namespace, on_device_of
+from robustnmf.arrays import Array, Block, at_least, by_rows, eps, floored, namespace, on_device_of
 from robustnmf.engine import Engine, draw_rows
 from robustnmf.solvers import nonnegative_least_squares
 
@@ -65,7 +65,7 @@ def random_members(engine: Engine, k: int, seeds: Sequence[int]) -> tuple[list[A
         place = block.wide_project(directions)
         codes = xp.astype(size * (1.0 - (place - xp.floor(place))), dtype, copy=False)
         members = xp.reshape(codes, (codes.shape[0], len(seeds), k))
-        return xp.permute_dims(members, (1, 0, 2)), None
+        return by_rows(members), None
 
     return engine.map_blocks(draw)[0], on_device_of(engine.like, size * uniform, dtype)
 

@@ -17,6 +17,7 @@ from robustnmf.arrays.namespace import (
     arange_like,
     as_float64,
     at_least,
+    by_rows,
     floored,
     namespace,
     quotient,
@@ -48,7 +49,7 @@ class Kernels:
         if members == 1:
             return self._product(rows, basis[0, ...])[None, ...]
         product = self._product(rows, xp.reshape(basis, (members * k, features)))
-        return xp.permute_dims(xp.reshape(product, (rows.shape[0], members, k)), (1, 0, 2))
+        return by_rows(xp.reshape(product, (rows.shape[0], members, k)))
 
     def _product(self, rows: Array, directions: Array) -> Array:
         """Compute ``rows directions^T`` (rows, k) for directions (k, features)."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from robustnmf.arrays.kernels import divergences, loops
 from robustnmf.arrays.kernels._base import Kernels
-from robustnmf.arrays.namespace import Array, noise, smallest
+from robustnmf.arrays.namespace import Array, by_rows, noise, smallest
 
 
 class NumpyKernels(Kernels):
@@ -42,13 +42,13 @@ class NumpyKernels(Kernels):
         if len(codes) == 1:
             return super().weighted_sums(rows, codes, weights)
         # In the memory layout of the codes; einsum takes half the time of broadcasting.
-        weighted = _by_rows(np.einsum("rbk,rbl->rbk", _by_rows(codes), _by_rows(weights)))
+        weighted = by_rows(np.einsum("rbk,rbl->rbk", by_rows(codes), by_rows(weights)))
         return self.cross(rows, weighted), weighted.transpose(0, 2, 1) @ codes
 
     def quadratic_part(self, codes: Array, linear: Array, gram: Array) -> Array:
         sums = np.empty(codes.shape[:-1])
         parts = (codes, self.times_gram(codes, gram), linear)
-        loops.quadratic_rows(*(np.ascontiguousarray(_by_rows(part)) for part in parts), sums)
+        loops.quadratic_rows(*(np.ascontiguousarray(by_rows(part)) for part in parts), sums)
         return sums
 
     def weigh_rows(
@@ -107,11 +107,6 @@ class NumpyKernels(Kernels):
             np.empty((k, k)), np.empty(k), np.empty(k, np.int64), np.empty(k, bool),
         )  # fmt: skip
         return codes, given_up
-
-
-def _by_rows(factor: Array) -> Array:
-    """Swap members and rows of a factor (members, rows, k) or (rows, members, k)."""
-    return factor.transpose(1, 0, 2)
 
 
 def _flat(array: Array) -> tuple[Array, tuple[int, ...]]:
