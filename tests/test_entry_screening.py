@@ -63,6 +63,21 @@ def test_a_large_feature_of_zeros_and_ones_is_kept():
     assert model.entry_weights(X)[:, 4].all()
 
 
+@pytest.mark.parametrize("seed", [1, 2])
+def test_working_samples_are_kept_if_a_machine_is_mostly_idle(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.gamma(0.7, size=(300, 3)) @ rng.gamma(0.6, size=(3, 10))
+    X += 0.03 * X.mean() * np.abs(rng.standard_normal(X.shape))
+    table = np.vstack([X, np.tile(rng.random(10) * X.mean(axis=0), (1200, 1))])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", OutlierWarning)
+        model = RobustNMF(4, loss="truncated", random_state=0).fit(table)
+    plain = RobustNMF(4, weighting="uniform", random_state=0).fit(table)
+    errors = [squared_errors(X, m.components_).sum() for m in (model, plain)]
+    assert errors[0] < 1.5 * errors[1]
+    assert model.outliers_[:300].mean() < 0.05
+
+
 def test_clean_tables_keep_their_weights_and_parts():
     clean, _, _ = spoiled()
     seen, unseen = clean[:100], clean[100:]

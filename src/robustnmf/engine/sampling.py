@@ -114,6 +114,11 @@ class RowSample:
         first, place, weights = self._repeats()
         return replace(self.take(first), weight=weights), place
 
+    def is_most(self) -> np.ndarray:
+        """Return which rows (rows,) are copies of one row that makes up more than half of X."""
+        _, place, weights = self._repeats()
+        return (weights > MOST * weights.sum())[place]
+
     def without_repeats(self) -> RowSample:
         """Reduce the weight of repeated rows to that of others, if repeated rows are the exception.
 

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from robustnmf.arrays import Array, first_of_equal, to_numpy
-from robustnmf.engine import MOST, InMemory, RowSample, split_place
+from robustnmf.engine import InMemory, RowSample, split_place
 from robustnmf.inits import INITS
 from robustnmf.loop.encoding import encoded_start
 from robustnmf.loop.fit import fit
@@ -81,7 +81,7 @@ def decide(
     """
     rows, place = sample.distinct()  # in the order of their keys
     accepted, member = (np.zeros(len(rows), dtype=bool) for _ in range(2))
-    is_most = rows.weight > MOST * rows.weight.sum()  # copies of one row, as of an idle machine
+    is_most = rows.is_most()  # as of an idle machine
     # Other copies, as of a stuck sensor, are left out if this helps: their weight is their harm.
     rows = rows.without_repeats() if is_most.any() else rows
     accepted[place] = is_accepted

@@ -164,7 +164,7 @@ def screen_entries(engine: Engine, loss: ReweightedLoss, rank: int, seed: int) -
 
     Cutoffs from the user are kept.
     """
-    sample = draw_rows(engine, ROWS)
+    sample = _draw(engine)
     rows = np.asarray(sample.rows, dtype=np.float64) / engine.scale
     known = ~np.isnan(rows)
     largest = float(np.max(rows, initial=0.0, where=known))
@@ -178,6 +178,12 @@ def screen_entries(engine: Engine, loss: ReweightedLoss, rank: int, seed: int) -
     return table.finish(best, loss, sample)
 
 
+def _draw(engine: Engine) -> RowSample:
+    """Draw rows; those of a machine that is idle most of the time count once."""
+    sample = draw_rows(engine, ROWS, distinct=True)
+    return sample.without_repeats() if sample.is_most().any() else sample
+
+
 def fit_good_entries(
     engine: Engine, problem: Problem, reference: Array, rank: int, init: str, seeds: Sequence[int]
 ) -> Array:
@@ -189,7 +195,7 @@ def fit_good_entries(
     """
     loss = problem.loss
     assert isinstance(loss, ReweightedLoss)
-    sample = draw_rows(engine, ROWS)
+    sample = _draw(engine)
     rows = np.asarray(sample.rows, dtype=np.float64) / engine.scale
     fill = problem.fill_value()
     drawn = InMemory(rows, scale=1.0, fill=fill, sample_weight=sample.weight)

@@ -26,7 +26,7 @@ from robustnmf.arrays import (
     weighted_quantile,
 )
 from robustnmf.arrays.forest import USUAL, IsolationForest
-from robustnmf.engine import MOST, Engine, InMemory, RowSample, draw_rows
+from robustnmf.engine import Engine, InMemory, RowSample, draw_rows
 from robustnmf.loop.passes import BlockState
 from robustnmf.loop.state import Start
 
@@ -289,7 +289,7 @@ def find_neighbourhood(engine: Engine, fill: float) -> Neighbourhood:
     tenth of the others.
     """
     drawn, _ = draw_rows(engine, REFERENCES, distinct=True).distinct()
-    rows, is_most = drawn.without_repeats(), drawn.weight > MOST * drawn.weight.sum()
+    rows, is_most = drawn.without_repeats(), drawn.is_most()
     if rows is not drawn:
         idle = IDLE * float(rows.weight[~is_most].sum())
         rows = replace(rows, weight=np.where(is_most, idle, rows.weight))
