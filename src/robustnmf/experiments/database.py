@@ -14,6 +14,7 @@ from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
+from threading import Lock
 from typing import ClassVar
 
 from robustnmf import _version
@@ -26,6 +27,10 @@ PRESENTATION = frozenset(("__main__.py", "benchmark.py", "cli", "displays.py", "
 """Code that presents results or reads tables of users; experiments do not depend on it."""
 
 EXPERIMENTS = "experiments"
+
+
+_PARSING = Lock()
+"""Python 3.11 can fail to parse ("AST constructor recursion depth mismatch") in several threads."""
 
 
 class StoreError(RuntimeError):
@@ -59,7 +64,9 @@ def _with_imports(files: set[Path], root: Path) -> set[Path]:
     while files:
         path = files.pop()
         visited.add(path)
-        for node in ast.walk(ast.parse(path.read_bytes())):
+        with _PARSING:
+            tree = ast.parse(path.read_bytes())
+        for node in ast.walk(tree):
             if isinstance(node, ast.Import):
                 modules = [alias.name for alias in node.names]
             elif isinstance(node, ast.ImportFrom) and node.module:
