@@ -214,7 +214,8 @@ def fit_accepted(
 ) -> tuple[np.ndarray, Trimmed]:
     """Fit accepted samples with equal weights; returns bases (starts, k, features) and cutoffs.
 
-    The first ``majority`` samples were accepted at once, and the others as groups. The default
+    The first ``majority`` samples were accepted at once, and the others as groups. Cutoffs cover
+    shares of ``weight`` (rows,), in which repeated rows can count once. The default
     start is the better one of two: NNDSVDa, and the basis (k, features) of the majority.
     """
     degree, complete, xp = problem.loss.degree, engine.filled(), namespace(engine.like)
