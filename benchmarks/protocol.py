@@ -44,8 +44,8 @@ from robustnmf.datasets import dataset_called
 from robustnmf.experiments.paper.tables import PUBLISHED, SIZES
 from robustnmf.experiments.protocol import SCALINGS, Protocol
 from robustnmf.experiments.trial import Task, cluster_codes, fit_points, score_members
+from robustnmf.files.output import comma_separated, write_whole
 from robustnmf.metrics import clustering_accuracy, normalized_mutual_info
-from robustnmf.report.files import comma_separated, write_whole
 
 NOISE = ("scaled", "raw")
 ITERATIONS = (200, 500, 1000)

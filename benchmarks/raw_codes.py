@@ -22,7 +22,7 @@ from robustnmf.experiments.paper._base import best_on_grid, summarise
 from robustnmf.experiments.paper.tables import PUBLISHED, largest_class
 from robustnmf.experiments.protocol import METHODS, PROTOCOL
 from robustnmf.experiments.trial import Task, run
-from robustnmf.report.files import write_whole
+from robustnmf.files.output import write_whole
 
 TABLES = ("winequality_red", "page_blocks", "thyroid", "dimdata")
 METHOD_NAMES = ("EucNMF", "FWRNMF", "EWRNMF")

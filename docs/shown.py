@@ -415,7 +415,7 @@ def write_pictures() -> None:
 def measure() -> None:
     """Run the demo, and fit a table; both are the same every time but for rounding."""
     from robustnmf.experiments.demo import fit_figures, run
-    from robustnmf.report.demo import (
+    from robustnmf.experiments.demo_page import (
         HEADER,
         SWIMMER_HEADER,
         cells,

@@ -91,7 +91,7 @@ class BenchmarkResult:
         paths : list of Path
             The page first.
         """
-        from robustnmf.report.outcomes import write_benchmark
+        from robustnmf.experiments.pages import write_benchmark
 
         return write_benchmark(self.rows, self.outcomes, self.run_record, Path(folder), SAMPLES)
 

@@ -18,6 +18,7 @@ from sklearn.utils._optional_dependencies import check_matplotlib_support
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from robustnmf.arrays import to_numpy
+from robustnmf.files.page import mosaic
 from robustnmf.metrics import cophenetic_correlation, dispersion
 
 if TYPE_CHECKING:
@@ -473,15 +474,3 @@ def label(name: object) -> str:
     text = str(name)
     text = text if len(text) <= MAX_NAME_LENGTH else text[: MAX_NAME_LENGTH - 1] + "\u2026"
     return text.replace("$", r"\$")
-
-
-def mosaic(images: np.ndarray, columns: int | None = None, gap: float = 0.5) -> np.ndarray:
-    """Arrange images (count, height, width) in rows and columns, with lines between them."""
-    count, height, width = images.shape
-    columns = columns or int(np.ceil(np.sqrt(count * 1.25)))
-    rows = -(-count // columns)
-    sheet = np.full((rows * (height + 1) - 1, columns * (width + 1) - 1), gap)
-    for place, image in enumerate(images):
-        top, left = (place // columns) * (height + 1), (place % columns) * (width + 1)
-        sheet[top : top + height, left : left + width] = image
-    return sheet

@@ -12,8 +12,8 @@ import scipy.sparse
 
 import robustnmf
 from robustnmf.cli import main
+from robustnmf.files.page import display_name
 from robustnmf.report.fitted import escape_formula
-from robustnmf.report.page import display_name
 from robustnmf.tables import read_table
 from tests.browsing import (
     complaints,

@@ -15,6 +15,7 @@ from scipy.sparse import csr_array
 from robustnmf import RobustNMF, select_rank
 from robustnmf.engine import SlicedReader
 from robustnmf.estimators import RankSelection
+from robustnmf.files.page import Plot, Row, page
 from robustnmf.report.fitted import Fit
 from robustnmf.report.fitted_page import (
     contents,
@@ -32,7 +33,6 @@ from robustnmf.report.fitted_plots import (
     log_axis,
     map_plot,
 )
-from robustnmf.report.page import Plot, Row, page
 from robustnmf.tables import StoredRows, Table, count_missing
 from tests.browsing import complaints, narrow, overflow, wait_until
 from tests.problems import noisy_low_rank

@@ -13,8 +13,8 @@ import pytest
 
 import robustnmf
 from robustnmf import RobustNMF
-from robustnmf.archive import whole_file
 from robustnmf.cli import main
+from robustnmf.files.archive import whole_file
 from robustnmf.report.fitted import Fit, summary
 from robustnmf.report.fitted_page import MAX_SAMPLES, write
 from robustnmf.report.fitted_plots import MAX_POINTS
@@ -108,7 +108,7 @@ def test_what_cannot_be_read_again_is_no_place_for_codes_or_checkpoints(tmp_path
 KILLED = """
 import sys
 from pathlib import Path
-from robustnmf.archive import whole_file
+from robustnmf.files.archive import whole_file
 with whole_file(Path(sys.argv[1])) as file:
     file.write(b"half")
     file.flush()

@@ -9,21 +9,20 @@ from io import StringIO
 import numpy as np
 import pytest
 
-from robustnmf.displays import mosaic
 from robustnmf.experiments.outcome import Cell, Chart, Grid, Images, Line, Outcome
-from robustnmf.experiments.paper import ITEMS
-from robustnmf.experiments.protocol import PROTOCOL
-from robustnmf.experiments.reproduce import plan, reproduce, scope_of
-from robustnmf.experiments.store import Store
-from robustnmf.report.files import write_whole
-from robustnmf.report.outcomes import (
+from robustnmf.experiments.pages import (
     grid_csv,
     grid_markdown,
     interactive,
     still,
     write_reproduction,
 )
-from robustnmf.report.page import (
+from robustnmf.experiments.paper import ITEMS
+from robustnmf.experiments.protocol import PROTOCOL
+from robustnmf.experiments.reproduce import plan, reproduce, scope_of
+from robustnmf.experiments.store import Store
+from robustnmf.files.output import write_whole
+from robustnmf.files.page import (
     Bullets,
     Download,
     Heading,
@@ -34,6 +33,7 @@ from robustnmf.report.page import (
     Row,
     Table,
     TableCell,
+    mosaic,
     page,
 )
 from tests.browsing import narrow, overflow, wait_until

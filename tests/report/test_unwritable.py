@@ -9,7 +9,7 @@ import pytest
 
 from robustnmf import RobustNMF
 from robustnmf.cli import main
-from robustnmf.report.files import unwritable_reason
+from robustnmf.files.output import unwritable_reason
 from tests.problems import noisy_low_rank
 
 pytest.importorskip("pandas", reason="tables need the packages of the extra cli")
@@ -63,7 +63,7 @@ def test_folders_that_nothing_can_be_written_to(name, folder, capsys, monkeypatc
     def refuse(**options):
         raise PermissionError(13, "Permission denied", "x")
 
-    monkeypatch.setattr("robustnmf.report.files.tempfile.TemporaryFile", refuse)
+    monkeypatch.setattr("robustnmf.files.output.tempfile.TemporaryFile", refuse)
     assert main([part.format("out") for part in COMMANDS[name]]) == 1
     assert "nothing can be written there (Permission denied)" in capsys.readouterr().err
     assert not Path("out").exists()

@@ -12,7 +12,7 @@ import scipy.sparse
 
 from robustnmf.anndata.programs import mean_and_variance, to_tpm, unit_variance
 from robustnmf.anndata.slots import values_of
-from robustnmf.archive import path_beside
+from robustnmf.files.archive import path_beside
 
 if TYPE_CHECKING:
     from anndata import AnnData

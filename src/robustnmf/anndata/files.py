@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from robustnmf.anndata.slots import LOOKED_AT, has_negative, is_counts, spread_over, where_to_look
-from robustnmf.archive import path_beside
+from robustnmf.files.archive import path_beside
 from robustnmf.tables import StoredRows, Table, axis_names, draw_rows, value_places, var_of
 
 if TYPE_CHECKING:

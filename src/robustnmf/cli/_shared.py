@@ -164,7 +164,7 @@ def places_named(table: Table | None) -> Iterator[None]:
 
 def is_stdout(path: Path) -> bool:
     """Whether a path is standard output: ``-``, ``/dev/stdout`` and the like."""
-    from robustnmf.archive import is_stream
+    from robustnmf.files.archive import is_stream
 
     if str(path) == "-":
         return True
@@ -188,8 +188,8 @@ def check_output(
     ``value`` is the value of the option, and ``paths`` are the files that will be written. FIFOs
     and devices are written to if ``streams``.
     """
-    from robustnmf.archive import is_stream
-    from robustnmf.report.files import unwritable_reason
+    from robustnmf.files.archive import is_stream
+    from robustnmf.files.output import unwritable_reason
 
     existing = []
     for path in paths:

@@ -65,9 +65,9 @@ def run_demo(options: argparse.Namespace) -> int:
     from rich.console import Console
     from rich.progress import track
 
+    from robustnmf.experiments import demo_page
     from robustnmf.experiments.demo import fit_figures
     from robustnmf.experiments.demo import run as fit_all
-    from robustnmf.report import demo as report
 
     console = Console()
     folder: Path = options.output
@@ -77,11 +77,11 @@ def run_demo(options: argparse.Namespace) -> int:
         console.print(_table(header, rows, right=header[1:]), explanation, sep="\n")
 
     figures, learned = fit_figures()
-    found = [report.swimmer_cells(figures, method) for method in learned]
-    show(report.SWIMMER_HEADER, found, report.SWIMMER_EXPLANATION)
+    found = [demo_page.swimmer_cells(figures, method) for method in learned]
+    show(demo_page.SWIMMER_HEADER, found, demo_page.SWIMMER_EXPLANATION)
     demo = fit_all(partial(track, description="Fitting all methods", console=console))
-    picture, page = report.write(demo, figures, learned, folder)
-    show(report.HEADER, [report.cells(row) for row in demo.rows], report.EXPLANATION)
+    picture, page = demo_page.write(demo, figures, learned, folder)
+    show(demo_page.HEADER, [demo_page.cells(row) for row in demo.rows], demo_page.EXPLANATION)
     for row in demo.rows:
         for text in row.warnings:
             console.print(f"{row.method}: {text}", markup=False)
@@ -107,10 +107,10 @@ def run_reproduce(options: argparse.Namespace) -> int:
     from rich.console import Console
 
     from robustnmf.estimators.path import check_device
+    from robustnmf.experiments.pages import write_reproduction
     from robustnmf.experiments.paper import ITEMS
     from robustnmf.experiments.reproduce import plan, reproduce, scope_of
     from robustnmf.experiments.store import Store, code_version
-    from robustnmf.report.outcomes import write_reproduction
 
     scope = scope_of(options.datasets, quick=options.quick, data_dir=options.data_dir)
     named = [f"table{n}" for n in options.tables] + [f"figure{n}" for n in options.figures]
@@ -187,7 +187,7 @@ def run_benchmark(options: argparse.Namespace) -> int:
 
     from robustnmf.estimators.path import check_device
     from robustnmf.experiments.contamination import STUDIES
-    from robustnmf.report.outcomes import notes_of, write_benchmark
+    from robustnmf.experiments.pages import notes_of, write_benchmark
 
     _check_options(options)
     half = options.half or "even"

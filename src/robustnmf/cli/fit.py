@@ -179,9 +179,9 @@ def run(options: argparse.Namespace) -> int:
             f"--color-by {shlex.quote(groupings[0])}")  # fmt: skip
     _check_table(options, table)
     # Imported now: they take seconds, and errors of reading come first.
+    from robustnmf.files.page import counted
     from robustnmf.report.fitted import summary
     from robustnmf.report.fitted_page import write
-    from robustnmf.report.page import counted
 
     fit = _fit(options, table)
     numbers = summary(fit)
@@ -220,7 +220,7 @@ def _say(options: argparse.Namespace, text: str) -> None:
 
 def _check_outputs(options: argparse.Namespace) -> None:
     """Refuse outputs that cannot be written, or that would replace something, before the fit."""
-    from robustnmf.report.files import FIT_FILES
+    from robustnmf.report import FILES
 
     h5ad = options.write_h5ad
     if options.output is None and h5ad is None:
@@ -228,7 +228,7 @@ def _check_outputs(options: argparse.Namespace) -> None:
     if str(options.output) == "-":
         raise UsageError("-o is -, but a folder is needed; results are several files.")
     check = partial(check_output, inputs=[options.data], force=options.force)
-    paths = [options.output / name for name in FIT_FILES] if options.output is not None else []
+    paths = [options.output / name for name in FILES] if options.output is not None else []
     check("--output", options.output, paths)
     if h5ad is None:
         return

@@ -57,7 +57,7 @@ def run(options: argparse.Namespace) -> int:
     import numpy as np
 
     from robustnmf.estimators import load
-    from robustnmf.report.files import output_file
+    from robustnmf.files.output import output_file
     from robustnmf.report.fitted import column_names, encode_samples, read_summary, write_csv
     from robustnmf.tables import Doubt, join_first
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from sklearn.utils import Bunch
 
-from robustnmf.archive import whole_file
+from robustnmf.files.archive import whole_file
 
 VARIABLE = "ROBUSTNMF_DATA"
 LARGEST_FILE = 64 * 2**20

@@ -22,7 +22,6 @@ from weakref import finalize
 
 import numpy as np
 
-from robustnmf.archive import read_full, whole_file
 from robustnmf.arrays import Array
 from robustnmf.engine._base import BlockState, Visit, mapped, merged_all
 from robustnmf.engine._scan import (
@@ -33,6 +32,7 @@ from robustnmf.engine._scan import (
     is_usable,
     scan_rows,
 )
+from robustnmf.files.archive import read_full, whole_file
 
 BLOCK_BYTES = 8 * 2**20
 MOST_BYTES = 64 * 2**20

@@ -17,10 +17,10 @@ import numpy as np
 from array_api_compat import is_dask_array
 from sklearn.utils.validation import check_is_fitted
 
-from robustnmf import archive
 from robustnmf._version import __version__
 from robustnmf.arrays import is_foreign, to_numpy
 from robustnmf.exceptions import warn
+from robustnmf.files import archive
 from robustnmf.fitting import RankSelection
 from robustnmf.fitting.stream import Stream
 from robustnmf.loop.passes import Statistics

@@ -23,7 +23,15 @@ APPLICATION_ID = 0x524E4D46
 LOCK_TIMEOUT = 120.0
 """Seconds to wait for another run to finish writing."""
 
-PRESENTATION = frozenset(("__main__.py", "benchmark.py", "cli", "displays.py", "report", "tables"))
+PRESENTATION = (
+    "__main__.py",
+    "benchmark.py",
+    "cli/",
+    "displays.py",
+    "files/page",
+    "report/",
+    "tables/",
+)
 """Code that presents results or reads tables of users; experiments do not depend on it."""
 
 EXPERIMENTS = "experiments"
@@ -50,7 +58,7 @@ def code_version(*names: str, root: Path | None = None) -> str:
         for path in root.rglob("*")
         if path.is_file()
         and "__pycache__" not in path.parts
-        and path.relative_to(root).parts[0] not in PRESENTATION | {EXPERIMENTS}
+        and not path.relative_to(root).as_posix().startswith((*PRESENTATION, f"{EXPERIMENTS}/"))
     }
     digest = hashlib.sha256()
     for path in sorted(files | _with_imports({root / name for name in names}, root)):

@@ -12,8 +12,8 @@ import numpy as np
 import scipy.sparse
 from sklearn.utils import check_random_state
 
-from robustnmf import archive
 from robustnmf.arrays import Array, host_dtype, on_device_of, to_numpy
+from robustnmf.files import archive
 from robustnmf.fitting.plan import FitPlan, check_source, plan_fit
 from robustnmf.fitting.settings import FitSettings, Seed
 from robustnmf.fitting.starts import DEFAULT_RANK, starts_from

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import _check_sample_weight
 
-from robustnmf.archive import is_stream
 from robustnmf.arrays import fill_masked, is_foreign, to_numpy
+from robustnmf.files.archive import is_stream
 from robustnmf.inits import DETERMINISTIC
 from robustnmf.loop.compatibility import ModelSpec, fastest_solver, unsupported_solver_reason
 from robustnmf.loop.problem import Problem

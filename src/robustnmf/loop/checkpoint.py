@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 from array_api_compat import is_array_api_obj
 
-from robustnmf import archive
 from robustnmf.arrays import Array, Block, host_dtype, is_foreign, on_device_of, to_numpy
 from robustnmf.engine import Engine
+from robustnmf.files import archive
 from robustnmf.loop.passes import BlockState
 from robustnmf.loop.state import Fitted, MemberProgress, ObjectiveValue, State
 from robustnmf.weightings import WEIGHTINGS, WarmupWeights, Weighting

@@ -16,8 +16,8 @@ from robustnmf.arrays import to_numpy
 from robustnmf.estimators import RankSelection, RobustNMF
 from robustnmf.estimators.base import BaseRobustNMF
 from robustnmf.estimators.encoding import find_outliers
+from robustnmf.files.page import display_name, format_percent
 from robustnmf.loop.encoding import encode
-from robustnmf.report.page import display_name, format_percent
 from robustnmf.tables import Table, count_missing, divide, is_number
 
 

@@ -14,10 +14,8 @@ import numpy as np
 from robustnmf._version import __version__
 from robustnmf.arrays import as_dense
 from robustnmf.estimators import RankSelection, top_features
-from robustnmf.report import fitted_plots as plots
-from robustnmf.report.files import FIT_FILES, output_file, write_whole
-from robustnmf.report.fitted import Fit, column_names, write_csv
-from robustnmf.report.page import (
+from robustnmf.files.output import output_file, write_whole
+from robustnmf.files.page import (
     MAX_NOTE,
     Bullets,
     Content,
@@ -31,6 +29,9 @@ from robustnmf.report.page import (
     format_percent,
     page,
 )
+from robustnmf.report import FILES
+from robustnmf.report import fitted_plots as plots
+from robustnmf.report.fitted import Fit, column_names, write_csv
 from robustnmf.tables import join_first, take_rows
 
 MAX_SAMPLES, MAX_NAMED, MAX_GROUPS = 500, 3, 60
@@ -52,7 +53,7 @@ def write(fit: Fit, folder: Path, run_record: dict[str, Any] | None = None) -> d
     table, model = fit.table, fit.model
     names = column_names(model.components_.shape[0])
     numbers = np.column_stack([model.sample_importances_, model.energies_])
-    paths = {name: folder / name for name in FIT_FILES}
+    paths = {name: folder / name for name in FILES}
     with output_file(paths["basis.csv"]) as file:
         write_csv(file, "component", names, table.features, fit.components)
     with output_file(paths["codes.csv"]) as file:

@@ -12,10 +12,18 @@ from typing import Any
 import numpy as np
 from scipy.cluster.hierarchy import leaves_list, linkage
 
-from robustnmf.displays import mosaic
 from robustnmf.estimators import RankSelection
+from robustnmf.files.page import (
+    Content,
+    Picture,
+    Plot,
+    Row,
+    counted,
+    display_name,
+    figure_bytes,
+    mosaic,
+)
 from robustnmf.report.fitted import Fit
-from robustnmf.report.page import Content, Picture, Plot, Row, counted, display_name, figure_bytes
 from robustnmf.tables import Table, to_number
 
 MAX_FEATURES, MAX_COMPONENTS = 12, 60

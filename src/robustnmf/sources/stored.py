@@ -16,8 +16,8 @@ from weakref import finalize
 
 import numpy as np
 
-from robustnmf.archive import read_full, read_npy_header
 from robustnmf.engine import Engine, RowReader, SlicedReader, Stored, as_floats
+from robustnmf.files.archive import read_full, read_npy_header
 from robustnmf.loop.compatibility import ModelSpec
 from robustnmf.sources._base import PassNeeds, Source, check_number_dtype, check_shape
 

@@ -16,7 +16,7 @@ from os.path import expanduser
 from pathlib import Path
 from typing import Any
 
-from robustnmf.archive import is_stream
+from robustnmf.files.archive import is_stream
 from robustnmf.tables._arrays import read_folder, read_matrix_market, read_npy, read_npz
 from robustnmf.tables._frame import is_number, read_parquet, to_number
 from robustnmf.tables._hdf5 import axis_names, read_hdf5, read_sparse, value_places, var_of

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from sklearn.datasets import get_data_home
 
-from robustnmf.archive import whole_file
 from robustnmf.datasets._base import DataDir
 from robustnmf.experiments.contamination.scenario import Data, Scenario, with_bad_entries
+from robustnmf.files.archive import whole_file
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from robustnmf.displays import mosaic
 from robustnmf.experiments.contamination.judge import Score
 from robustnmf.experiments.contamination.scenario import Scenario
 from robustnmf.experiments.contamination.study import Row as ScoreRow
@@ -22,8 +21,8 @@ from robustnmf.experiments.outcome import Cell, Chart, Grid, Images, Outcome
 from robustnmf.experiments.reproduce import Plan
 from robustnmf.experiments.store import Store
 from robustnmf.experiments.trial import Scores, Task
-from robustnmf.report.files import comma_separated, write_whole
-from robustnmf.report.page import (
+from robustnmf.files.output import comma_separated, write_whole
+from robustnmf.files.page import (
     Bullets,
     Content,
     Download,
@@ -36,6 +35,7 @@ from robustnmf.report.page import (
     Table,
     TableCell,
     figure_bytes,
+    mosaic,
     page,
 )
 

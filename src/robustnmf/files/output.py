@@ -11,10 +11,7 @@ from io import StringIO
 from pathlib import Path
 from typing import IO
 
-from robustnmf.archive import is_stream, whole_file
-
-FIT_FILES = ("basis.csv", "codes.csv", "samples.csv", "model.rnmf", "report.html", "run.json")
-"""Files of a fit."""
+from robustnmf.files.archive import is_stream, whole_file
 
 
 def unwritable_reason(path: Path) -> str | None:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from robustnmf.experiments.demo import FOUND, RANK, SHAPE, SHARE, SIDE, Demo, Figures, Learned, Row
-from robustnmf.report.files import write_whole
-from robustnmf.report.page import Content, Paragraph, Picture, Table, figure_bytes, page
+from robustnmf.files.output import write_whole
+from robustnmf.files.page import Content, Paragraph, Picture, Table, figure_bytes, page
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,6 +11,8 @@ from io import BytesIO
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 if TYPE_CHECKING:
     from jinja2 import Template
     from matplotlib.figure import Figure
@@ -174,7 +176,7 @@ def _template() -> Template:
     from jinja2 import Environment, PackageLoader
 
     environment = Environment(
-        loader=PackageLoader("robustnmf.report", ""), autoescape=True, trim_blocks=True,
+        loader=PackageLoader("robustnmf.files", ""), autoescape=True, trim_blocks=True,
         lstrip_blocks=True,
     )  # fmt: skip
     environment.filters["data_uri"] = data_uri
@@ -191,6 +193,18 @@ def figure_bytes(figure: Figure, kind: str = "png", dpi: int = 110) -> bytes:
         metadata = {"Date": None} if kind == "svg" else {"Software": None}
         figure.savefig(buffer, format=kind, dpi=dpi, metadata=metadata)
     return buffer.getvalue()
+
+
+def mosaic(images: np.ndarray, columns: int | None = None, gap: float = 0.5) -> np.ndarray:
+    """Arrange images (count, height, width) in rows and columns, with lines between them."""
+    count, height, width = images.shape
+    columns = columns or int(np.ceil(np.sqrt(count * 1.25)))
+    rows = -(-count // columns)
+    sheet = np.full((rows * (height + 1) - 1, columns * (width + 1) - 1), gap)
+    for place, image in enumerate(images):
+        top, left = (place // columns) * (height + 1), (place % columns) * (width + 1)
+        sheet[top : top + height, left : left + width] = image
+    return sheet
 
 
 def data_uri(content: bytes, kind: str) -> str:
