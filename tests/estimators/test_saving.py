@@ -27,8 +27,8 @@ from robustnmf import (
     Orthogonal,
     RobustNMF,
     RobustNMFDetector,
-    archive,
 )
+from robustnmf.files import archive
 from tests.problems import noisy_low_rank
 
 X = noisy_low_rank(60, 8, 2, outliers=3)

@@ -37,6 +37,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for add in COMMANDS:
         add(commands)
+    for command in commands.choices.values():
+        command.formatter_class = argparse.RawDescriptionHelpFormatter
     options = parser.parse_args(arguments)
     options.arguments = list(sys.argv[1:] if arguments is None else arguments)
     if sys.stderr.isatty():

@@ -8,7 +8,7 @@ import os
 import platform
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -29,25 +29,6 @@ PLACE = re.compile(
 
 class UsageError(ValueError):
     """Raised for options that contradict each other; the exit code is that of argparse."""
-
-
-def command(
-    commands: Commands,
-    name: str,
-    summary: str,
-    examples: str,
-    description: str | None = None,
-    aliases: Sequence[str] = (),
-) -> argparse.ArgumentParser:
-    """Add a command; return its parser, with examples below its help."""
-    return commands.add_parser(
-        name,
-        aliases=aliases,
-        help=summary,
-        description=description or f"{summary[0].upper()}{summary[1:]}.",
-        epilog=examples,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
 
 
 def add_reading(parser: argparse.ArgumentParser) -> None:

@@ -18,7 +18,6 @@ from robustnmf.cli._shared import (
     Commands,
     UsageError,
     check_output,
-    command,
     positive_integer,
     surroundings,
 )
@@ -92,7 +91,8 @@ def run_demo(options: argparse.Namespace) -> int:
 def add_reproduce(commands: Commands) -> None:
     """Add the command and its options."""
     summary = "every table and figure of the paper, beside the paper's own numbers"
-    parser = command(commands, "reproduce", summary, REPRODUCE_EXAMPLES)
+    parser = commands.add_parser("reproduce", help=summary, epilog=REPRODUCE_EXAMPLES,
+                                 description=f"{summary.capitalize()}.")  # fmt: skip
     for name, count in (("tables", 3), ("figures", 9)):
         parser.add_argument(f"--{name}", type=int, nargs="+", default=[], metavar="N",
                             choices=range(1, count + 1), help=f"only these {name}")  # fmt: skip
@@ -151,7 +151,9 @@ def run_reproduce(options: argparse.Namespace) -> int:
 def add_benchmark(commands: Commands) -> None:
     """Add the command and its options."""
     summary = "accuracy of every method on data with corrupted samples or entries"
-    parser = command(commands, "benchmark", summary, BENCHMARK_EXAMPLES, aliases=["contaminate"])
+    parser = commands.add_parser("benchmark", help=summary, epilog=BENCHMARK_EXAMPLES,
+                                 description=f"{summary.capitalize()}.",
+                                 aliases=["contaminate"])  # fmt: skip
     parser.add_argument("--entries", action="store_true",
                         help="corrupt entries of a table instead of whole samples")  # fmt: skip
     parser.add_argument("--real", action="store_true",
@@ -255,7 +257,8 @@ def _check_options(options: argparse.Namespace) -> None:
 def add_datasets(commands: Commands) -> None:
     """Add the command and its options."""
     summary = "list the datasets, and whether they are here; convert: make their files"
-    parser = command(commands, "datasets", summary, DATASETS_EXAMPLES, summary.capitalize())
+    parser = commands.add_parser("datasets", help=summary, epilog=DATASETS_EXAMPLES,
+                                 description=summary.capitalize())  # fmt: skip
     parser.add_argument("--data-dir", help="folder of the npz files")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=run_datasets)

@@ -20,7 +20,6 @@ from robustnmf.cli._shared import (
     UsageError,
     add_reading,
     check_output,
-    command,
     name_places,
     places_named,
     positive_integer,
@@ -84,8 +83,8 @@ H5AD_KEY = "nmf"
 
 def add(commands: Commands) -> None:
     """Add the command and its options."""
-    parser = command(commands, "fit", "factorise a table in a file, and find outliers",
-                     EXAMPLES, DESCRIPTION)  # fmt: skip
+    parser = commands.add_parser("fit", help="factorise a table in a file, and find outliers",
+                                 description=DESCRIPTION, epilog=EXAMPLES)  # fmt: skip
     add_reading(parser)
     parser.add_argument("--mask-var", metavar="COLUMN",
                         help="boolean column of var of an H5AD file, for example highly_variable: "

@@ -15,7 +15,6 @@ from robustnmf.cli._shared import (
     UsageError,
     add_reading,
     check_output,
-    command,
     is_stdout,
     places_named,
     read,
@@ -43,8 +42,8 @@ EXAMPLES = """examples:
 
 def add(commands: Commands) -> None:
     """Add the command and its options."""
-    summary = "codes, energies and outliers of new samples"
-    parser = command(commands, "transform", summary, EXAMPLES, DESCRIPTION)
+    parser = commands.add_parser("transform", help="codes, energies and outliers of new samples",
+                                 description=DESCRIPTION, epilog=EXAMPLES)  # fmt: skip
     parser.add_argument("model", type=Path, help="model.rnmf of robustnmf fit, or model.save(path)")
     add_reading(parser)
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE",

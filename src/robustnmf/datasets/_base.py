@@ -138,32 +138,27 @@ class Dataset:
         return "\n".join([*lines, self.remark] if self.remark else lines)
 
     def _read(self, path: Path) -> Tables:
-        """Read data and labels from a file after a check of its digest, without unpickling."""
+        """Read data and labels, also from a file that was compressed anew; never unpickle."""
         size = path.stat().st_size
         content = path.read_bytes() if size <= LARGEST_FILE else b""
         digest = hashlib.sha256(content).hexdigest()
-        if digest != self.sha256 and not self._holds_content(content):
-            actual = f"SHA-256 {digest}" if content else f"{size} bytes"
-            raise DatasetError(
-                f"{path} ({actual}) is not the file of the dataset {self.name} (SHA-256 "
-                f"{self.sha256}). Replace it, or load your own data with NumPy."
-            )
-        try:
-            with np.load(BytesIO(content), allow_pickle=False) as file:
-                return file["X"], file["y"]
-        except (KeyError, ValueError, OSError, zipfile.BadZipFile) as error:
-            raise DatasetError(f"{path} cannot be read: {error}") from error
-
-    def _holds_content(self, content: bytes) -> bool:
-        """Return whether a file has the data and labels of this dataset, compressed or not."""
+        is_known = digest == self.sha256
         try:
             with zipfile.ZipFile(BytesIO(content)) as archive:
-                if sum(member.file_size for member in archive.infolist()) > LARGEST_FILE:
-                    return False
-            with np.load(BytesIO(content), allow_pickle=False) as file:
-                return content_digest(file["X"], file["y"]) == self.content_sha256
-        except (KeyError, ValueError, OSError, zipfile.BadZipFile):
-            return False
+                unpacked = sum(member.file_size for member in archive.infolist())
+            if is_known or unpacked <= LARGEST_FILE:
+                with np.load(BytesIO(content), allow_pickle=False) as file:
+                    data, labels = file["X"], file["y"]
+                if is_known or content_digest(data, labels) == self.content_sha256:
+                    return data, labels
+        except (KeyError, ValueError, OSError, zipfile.BadZipFile) as error:
+            if is_known:
+                raise DatasetError(f"{path} cannot be read: {error}") from error
+        actual = f"SHA-256 {digest}" if content else f"{size} bytes"
+        raise DatasetError(
+            f"{path} ({actual}) is not the file of the dataset {self.name} (SHA-256 "
+            f"{self.sha256}). Replace it, or load your own data with NumPy."
+        )
 
     def convert(self, paths: Sequence[Path], folder: Path) -> Path:
         """Write the file of this dataset to a folder, from the files of its publisher."""

@@ -24,14 +24,8 @@ LOCK_TIMEOUT = 120.0
 """Seconds to wait for another run to finish writing."""
 
 PRESENTATION = (
-    "__main__.py",
-    "benchmark.py",
-    "cli/",
-    "displays.py",
-    "files/page",
-    "report/",
-    "tables/",
-)
+    "__main__.py", "benchmark.py", "cli/", "displays.py", "files/page", "report/", "tables/",
+)  # fmt: skip
 """Code that presents results or reads tables of users; experiments do not depend on it."""
 
 EXPERIMENTS = "experiments"

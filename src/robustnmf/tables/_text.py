@@ -208,13 +208,9 @@ def _open(file: Path, mode: str, **options: Any) -> Any:
 
 def _read_first_lines(file: Path, encoding: str) -> list[str]:
     """Return at most ``FIRST_LINES`` lines; fewer, but two, if they are long."""
-    lines: list[str] = []
     with _open(file, "rt", encoding=encoding) as text:
-        for line in islice(text, FIRST_LINES):
-            lines.append(line)
-            if len(lines) > 1 and sum(map(len, lines)) > FIRST_CHARACTERS:
-                break
-    return lines
+        lines = text.readlines(FIRST_CHARACTERS)[:FIRST_LINES]
+        return lines if len(lines) > 1 else [*lines, *islice(text, 1)]
 
 
 def _find_short_lines(
@@ -299,7 +295,7 @@ def _format_notes(text_format: dict[str, str], default: str) -> list[str]:
 def detect_encoding(chunks: Iterable[bytes]) -> str:
     """Detect the encoding of a text: UTF-16 by its mark, UTF-8, or else Windows-1252 or Latin-1."""
     decoders = {name: codecs.getincrementaldecoder(name)() for name in ("utf-8-sig", "cp1252")}
-    for i, chunk in enumerate(chunks):
+    for i, chunk in enumerate(chain(chunks, [b""])):
         if i == 0 and chunk.startswith(UTF16):
             return "utf-16"
         if NO_TEXT.search(chunk):
@@ -307,16 +303,11 @@ def detect_encoding(chunks: Iterable[bytes]) -> str:
             raise UnicodeError(next(names, "it holds bytes that are not text; save it as UTF-8"))
         for name in list(decoders):
             try:
-                decoders[name].decode(chunk)
+                decoders[name].decode(chunk, final=not chunk)  # a text can end within a character
             except UnicodeDecodeError:
                 del decoders[name]
         if not decoders:
             break
-    try:
-        if "utf-8-sig" in decoders:
-            decoders["utf-8-sig"].decode(b"", final=True)
-    except UnicodeDecodeError:  # the text ends within a character
-        del decoders["utf-8-sig"]
     return next(iter(decoders), "latin-1")
 
 
