@@ -8,8 +8,7 @@ an overflow (:func:`flag_overflow`); the caller then runs the steps again withou
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from typing import Any
 
@@ -35,17 +34,6 @@ def flag_overflow(overflow: Array) -> None:
     overflows.append(overflow)
 
 
-@contextmanager
-def _capturing() -> Iterator[list[Array]]:
-    """Collect the overflows that array calls flag inside of the context."""
-    overflows: list[Array] = []
-    token = _overflows.set(overflows)
-    try:
-        yield overflows
-    finally:
-        _overflows.reset(token)
-
-
 def repeat_on_device(
     step: Step, arrays: Sequence[Array], times: int
 ) -> tuple[Sequence[Array], Array] | None:
@@ -56,10 +44,14 @@ def repeat_on_device(
     """
 
     def captured_step(arrays: Sequence[Array]) -> tuple[Sequence[Array], Array, Array]:
-        with _capturing() as overflows:
+        overflows: list[Array] = []
+        token = _overflows.set(overflows)
+        try:
             arrays, record = step(arrays)
-            xp = namespace(record)
-            overflow = xp.any(xp.stack(overflows)) if overflows else xp.any(record != record)
+        finally:
+            _overflows.reset(token)
+        xp = namespace(record)
+        overflow = xp.any(xp.stack(overflows)) if overflows else xp.any(record != record)
         return arrays, record, overflow
 
     if not (array_api_compat.is_torch_array(arrays[0]) and arrays[0].is_cuda):

@@ -119,6 +119,11 @@ class RowSample:
         _, place, weights = self._repeats()
         return (weights > MOST * weights.sum())[place]
 
+    def without_idle(self) -> tuple[RowSample, np.ndarray]:
+        """Return the sample, without repeats if ``is_most`` of any row, and this mask (rows,)."""
+        is_most = self.is_most()
+        return (self.without_repeats() if is_most.any() else self), is_most
+
     def without_repeats(self) -> RowSample:
         """Reduce the weight of repeated rows to that of others, if repeated rows are the exception.
 

@@ -17,9 +17,3 @@ from robustnmf.fitting import RankSelection
 ESTIMATORS: dict[str, type] = {
     cls.__name__: cls for cls in (RobustNMF, EucNMF, ConvexNMF, NMFL2, HuberRNMF, FWRNMF, EWRNMF)
 }
-
-__all__ = [
-    "ESTIMATORS", "EWRNMF", "FWRNMF", "NMFL2", "ConsensusNMF", "ConvexNMF", "EucNMF", "HuberRNMF",
-    "PathMember", "RankSelection", "RobustNMF", "RobustNMFDetector", "TopFeature", "fit_path",
-    "load", "non_negative_factorization", "select_rank", "top_features",
-]  # fmt: skip

@@ -42,14 +42,8 @@ class RobustNMFDetector(SaveMixin, OutlierMixin, BaseEstimator):
     contamination : "auto" or float in (0, 0.5], default="auto"
         Share of outliers in the training data. This share of the samples, with the lowest scores,
         are outliers. "auto": samples with negative scores are outliers.
-    loss : str or Loss, default="frobenius"
-        As in :class:`RobustNMF`.
-    max_iter : int, default=1000
-        As in :class:`RobustNMF`.
-    tol : float, default=1e-4
-        As in :class:`RobustNMF`.
-    random_state : int, RandomState or None
-        As in :class:`RobustNMF`.
+    loss, max_iter, tol, random_state
+        As in :class:`RobustNMF`, with the same defaults.
 
     Attributes
     ----------

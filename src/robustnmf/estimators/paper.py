@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from robustnmf.estimators.base import BaseRobustNMF, documented
 from robustnmf.loop.compatibility import ModelSpec
 from robustnmf.losses import Frobenius
-from robustnmf.structures import Convex, Free, Structure
-from robustnmf.weightings import L21, Entropy, Fuzzy, Huber, Uniform, Weighting
+from robustnmf.structures import Convex, Free
+from robustnmf.weightings import L21, Entropy, Fuzzy, Huber, Uniform
 
 
 @dataclass(repr=False, eq=False, kw_only=True)
@@ -19,13 +19,7 @@ class PaperNMF(BaseRobustNMF):
     init: str | None = "random"
 
     def _spec(self) -> ModelSpec:
-        return ModelSpec(Frobenius(), self._weighting(), self._structure())
-
-    def _weighting(self) -> Weighting:
-        return Uniform()
-
-    def _structure(self) -> Structure:
-        return Free()
+        return ModelSpec(Frobenius(), Uniform(), Free())
 
 
 @documented
@@ -77,8 +71,8 @@ class ConvexNMF(PaperNMF):
     True
     """
 
-    def _structure(self) -> Structure:
-        return Convex()
+    def _spec(self) -> ModelSpec:
+        return ModelSpec(Frobenius(), Uniform(), Convex())
 
 
 @documented
@@ -105,8 +99,8 @@ class NMFL2(PaperNMF):
     True
     """
 
-    def _weighting(self) -> Weighting:
-        return L21()
+    def _spec(self) -> ModelSpec:
+        return ModelSpec(Frobenius(), L21(), Free())
 
 
 @documented
@@ -146,8 +140,8 @@ class HuberRNMF(PaperNMF):
 
     _parameter_constraints = PaperNMF._parameter_constraints | Huber._parameter_constraints
 
-    def _weighting(self) -> Weighting:
-        return Huber(self.cutoff)
+    def _spec(self) -> ModelSpec:
+        return ModelSpec(Frobenius(), Huber(self.cutoff), Free())
 
 
 @documented
@@ -186,8 +180,8 @@ class FWRNMF(PaperNMF):
 
     _parameter_constraints = PaperNMF._parameter_constraints | Fuzzy._parameter_constraints
 
-    def _weighting(self) -> Weighting:
-        return Fuzzy(self.p)
+    def _spec(self) -> ModelSpec:
+        return ModelSpec(Frobenius(), Fuzzy(self.p), Free())
 
 
 @documented
@@ -224,5 +218,5 @@ class EWRNMF(PaperNMF):
 
     _parameter_constraints = PaperNMF._parameter_constraints | Entropy._parameter_constraints
 
-    def _weighting(self) -> Weighting:
-        return Entropy(self.gamma)
+    def _spec(self) -> ModelSpec:
+        return ModelSpec(Frobenius(), Entropy(self.gamma), Free())

@@ -4,8 +4,3 @@ from robustnmf.fitting.plan import Encoder, FitPlan, FitResult, check_source, pl
 from robustnmf.fitting.rank import choose_components
 from robustnmf.fitting.rank_selection import RankSelection
 from robustnmf.fitting.settings import FitSettings, Seed, check_codes_path, check_weights
-
-__all__ = [
-    "Encoder", "FitPlan", "FitResult", "FitSettings", "RankSelection", "Seed", "check_codes_path",
-    "check_source", "check_weights", "choose_components", "plan_fit",
-]  # fmt: skip

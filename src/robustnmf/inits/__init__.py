@@ -24,5 +24,3 @@ INITS: dict[str, Init] = {
 DETERMINISTIC = frozenset({"nndsvd", "nndsvda", "robust"})
 FROM_SVD = DETERMINISTIC | {"nndsvdar"}
 """Starts that do not accept missing values."""
-
-__all__ = ["DETERMINISTIC", "FROM_SVD", "INITS", "Init"]

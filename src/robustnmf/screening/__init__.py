@@ -4,8 +4,3 @@ from robustnmf.screening.decision import UNDECIDED
 from robustnmf.screening.entries import fit_good_entries, screen_entries
 from robustnmf.screening.neighbourhood import Neighbourhood, find_neighbourhood
 from robustnmf.screening.samples import ROWS, Screening, enough_components, screen
-
-__all__ = [
-    "ROWS", "UNDECIDED", "Neighbourhood", "Screening", "enough_components", "find_neighbourhood",
-    "fit_good_entries", "screen", "screen_entries",
-]  # fmt: skip

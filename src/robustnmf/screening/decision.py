@@ -81,9 +81,8 @@ def decide(
     """
     rows, place = sample.distinct()  # in the order of their keys
     accepted, member = (np.zeros(len(rows), dtype=bool) for _ in range(2))
-    is_most = rows.is_most()  # as of an idle machine
     # Other copies, as of a stuck sensor, are left out if this helps: their weight is their harm.
-    rows = rows.without_repeats() if is_most.any() else rows
+    rows, is_most = rows.without_idle()
     accepted[place] = is_accepted
     accepted |= is_most
     is_accepted = accepted[place]

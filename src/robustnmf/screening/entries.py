@@ -164,7 +164,7 @@ def screen_entries(engine: Engine, loss: ReweightedLoss, rank: int, seed: int) -
 
     Cutoffs from the user are kept.
     """
-    sample = _draw(engine)
+    sample, _ = draw_rows(engine, ROWS, distinct=True).without_idle()
     rows = np.asarray(sample.rows, dtype=np.float64) / engine.scale
     known = ~np.isnan(rows)
     largest = float(np.max(rows, initial=0.0, where=known))
@@ -178,24 +178,16 @@ def screen_entries(engine: Engine, loss: ReweightedLoss, rank: int, seed: int) -
     return table.finish(best, loss, sample)
 
 
-def _draw(engine: Engine) -> RowSample:
-    """Draw rows; those of a machine that is idle most of the time count once."""
-    sample = draw_rows(engine, ROWS, distinct=True)
-    return sample.without_repeats() if sample.is_most().any() else sample
-
-
 def fit_good_entries(
     engine: Engine, problem: Problem, reference: Array, rank: int, init: str, seeds: Sequence[int]
 ) -> Array:
     """Fit bases (seeds, rank, features) to a sample of the rows without bad entries.
 
-    Entries are bad if they have no weight in a robust fit, the ``reference`` (components,
-    features). The loss is constant for large residuals, so a fit of all entries would not leave
-    another start.
+    Entries are bad if they have no weight with the basis ``reference`` (components, features).
     """
     loss = problem.loss
     assert isinstance(loss, ReweightedLoss)
-    sample = _draw(engine)
+    sample, _ = draw_rows(engine, ROWS, distinct=True).without_idle()
     rows = np.asarray(sample.rows, dtype=np.float64) / engine.scale
     fill = problem.fill_value()
     drawn = InMemory(rows, scale=1.0, fill=fill, sample_weight=sample.weight)

@@ -14,11 +14,6 @@ SOURCES: tuple[type[Source], ...] = (
 )  # fmt: skip
 """Sources in the order in which they are tried; the last one accepts everything else."""
 
-__all__ = [
-    "SOURCES", "FileReader", "Source", "in_memory_engine", "library_of", "npy_reader", "reader_of",
-    "source_for",
-]  # fmt: skip
-
 
 def source_for(X: Any, name: str) -> Source:
     """Return the source of X, which a user passes to the estimator of a name (for messages).

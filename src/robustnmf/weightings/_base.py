@@ -70,14 +70,12 @@ class ObjectiveSums:
         """Return the sums of consecutive members."""
         if members.start == 0 and members.stop == self.shift.shape[0]:
             return self
-        return ObjectiveSums(*(a[members, :] for a in (self.shift, self.excess, self.count)))
+        return ObjectiveSums(*(a[members, :] for a in vars(self).values()))
 
     def keep(self, members: Array) -> ObjectiveSums:
         """Return the sums of the members with these indices."""
         take = namespace(self.shift).take
-        return ObjectiveSums(
-            *(take(a, members, axis=0) for a in (self.shift, self.excess, self.count))
-        )
+        return ObjectiveSums(*(take(a, members, axis=0) for a in vars(self).values()))
 
     @property
     def log_mean_exp(self) -> Array:

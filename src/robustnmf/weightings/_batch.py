@@ -53,15 +53,10 @@ class Batch:
         if len(parts) == 1:
             return parts[0]
         concat = namespace(energies).concat
-        return BlockWeights(
-            concat([p.weights for p in parts]),
-            concat([p.log_scale for p in parts]),
-            ObjectiveSums(
-                concat([p.objective_sums.shift for p in parts]),
-                concat([p.objective_sums.excess for p in parts]),
-                concat([p.objective_sums.count for p in parts]),
-            ),
-        )
+        weights, log_scales, sums = zip(*parts, strict=True)
+        columns = zip(*(vars(of_group).values() for of_group in sums), strict=True)
+        objective_sums = ObjectiveSums(*map(concat, columns))
+        return BlockWeights(concat(weights), concat(log_scales), objective_sums)
 
     def value_of(self, objective_sums: ObjectiveSums) -> Array:
         """Compute the objective of every member (members, 1)."""
@@ -86,10 +81,7 @@ class Batch:
         self, energies: Array, sample_weight: Array, sizes: Array | None = None
     ) -> Array:
         """Compute the importance of every sample for every member (members, samples)."""
-        parts = [
-            w.importances(energies[at, ...], sample_weight) for at, w in self._for_row_sizes(sizes)
-        ]
-        return parts[0] if len(parts) == 1 else namespace(energies).concat(parts)
+        return self._each(lambda at, w: w.importances(energies[at, ...], sample_weight), sizes)
 
     def rho(self, energies: Array) -> Array:
         """Compute the contribution of every entry (members, rows, features) to the objective."""
@@ -107,9 +99,9 @@ class Batch:
             return None
         return EntryLoop(first.entry_loop, first.get_params())
 
-    def _each(self, function: Callable[[slice, Any], Array]) -> Array:
+    def _each(self, function: Callable[[slice, Any], Array], sizes: Array | None = None) -> Array:
         """Apply a function to every group of members and concatenate the results."""
-        parts = [function(at, w) for at, w in self._groups]
+        parts = [function(at, w) for at, w in self._for_row_sizes(sizes)]
         return parts[0] if len(parts) == 1 else namespace(parts[0]).concat(parts)
 
     def _for_row_sizes(self, sizes: Array | None) -> list[tuple[slice, Weighting]]:

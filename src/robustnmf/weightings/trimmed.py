@@ -158,9 +158,7 @@ class Trimmed(_Cut):
     def resolve_auto(self, histogram: EnergyHistogram, extra_reach: float = 0.0) -> Trimmed:
         """Return the weighting with cutoffs above the majority of the energies.
 
-        ``extra_reach`` standard deviations are added to the usual distance from the centre. If
-        needed, cutoffs are raised so that half of all samples are below them by a margin. If there
-        are fewer than ``FEWEST_SAMPLES`` samples, all are below the cutoffs.
+        ``extra_reach`` standard deviations are added to the usual distance from the centre.
         """
         if histogram.samples < FEWEST_SAMPLES:
             largest = max(1.0, float(np.exp(histogram.energies.last())))

@@ -153,10 +153,7 @@ def huber_parts(X: Any, before: Any, cache: Any, cutoff: Any) -> tuple[Any, Any]
 
 
 def huber_rows(X: Any, cache: Any, cutoff: Any, row_weight: Any) -> tuple[Any, ...]:
-    """Compute ``w X`` and ``w Y`` for Huber's weights w at the approximation Y (``cache``).
-
-    Also returns the sums of rho, squared error and weights over every row (members, rows), float64.
-    """
+    """Compute ``Kernels.weighted_rows`` for Huber's weights at the approximation (``cache``)."""
     members, n, m = cache.shape
     cache = cache.contiguous()
     weighted = cache.new_empty((2, *cache.shape))
@@ -209,11 +206,7 @@ def energies(
     doubtful: float,
     least: float,
 ) -> Any:
-    """Compute squared errors (members, rows) of ``unit X`` from norms (rows,) and the rest.
-
-    Errors below a share ``doubtful`` of the norm are computed from residuals instead; all are at
-    least a share ``least``.
-    """
+    """Compute ``Kernels.add_sq_norms`` with the shares ``doubtful`` and ``least`` of the norms."""
     (n, m), (members, k) = X.shape, basis.shape[:2]
     rest = rest.contiguous()
     out, word = empty_as(rest), unit_of(m, X.stride(0))

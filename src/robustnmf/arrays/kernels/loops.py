@@ -166,11 +166,7 @@ def sums_of_unstored(
 def scale_weights(
     rho: Array, weight: Array, sample_weight: Array, scale_step: float, weights: Array, sums: Array
 ) -> None:
-    """Multiply weights (members, rows) by sample weights (rows,), in units of the largest.
-
-    ``sums`` (3, members, 1) are the logarithm of the unit, rounded up to a multiple of
-    ``scale_step``, the weighted sum of ``rho``, and the sum of the sample weights.
-    """
+    """Compute ``Kernels.weigh_rows``; ``sums`` (3, members, 1) are all that it returns besides."""
     members, count = weight.shape
     for b in range(members):
         total, samples, top, log_scale = 0.0, 0.0, 0.0, -math.inf
@@ -191,11 +187,7 @@ def scale_weights(
 
 @compiled()
 def count_shared(lists: Array, sample_weight: Array, counts: Array) -> None:
-    """Add positions (lists, rows) with weights (rows,) to counts (lists, nodes).
-
-    A position between two nodes is divided between them, according to its distance from each. NaN
-    and positions outside of the nodes are not counted.
-    """
+    """Compute ``Kernels.count_at_nodes``; NaN and positions outside of the nodes do not count."""
     for b in range(lists.shape[0]):
         for i in range(lists.shape[1]):
             position = lists[b, i]

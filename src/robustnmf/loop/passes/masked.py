@@ -35,17 +35,12 @@ factor, the energy is computed from the known entries: a difference would amplif
 
 
 class MaskedCache(NamedTuple):
-    """Approximation with zeros for missing entries, its squared row norms, and ``X basis^T``."""
+    """Approximation, its squares summed over rows, and ``X basis^T``.
+
+    The approximation has zeros for missing entries, or is a list (members, missing) of only these.
+    """
 
     approximation: Array
-    squares: Array
-    projected: Array
-
-
-class ListCache(NamedTuple):
-    """Approximation at missing entries (members, missing), and its squares summed over rows."""
-
-    values: Array
     squares: Array
     projected: Array
 
@@ -55,12 +50,12 @@ class MaskedPass(ApproximationPass):
 
     fill_value = 0.0
 
-    def evaluate(self, block: Block, codes: Array) -> tuple[Array, MaskedCache | ListCache]:
+    def evaluate(self, block: Block, codes: Array) -> tuple[Array, MaskedCache]:
         return codes, self._cache(block, codes, block.project(self.basis))
 
     def update_codes(
         self, block: Block, codes: Array, weighting: Batch
-    ) -> tuple[Array, MaskedCache | ListCache]:
+    ) -> tuple[Array, MaskedCache]:
         projected = block.project(self.basis)
         missing = self._missing(block)
         if missing is not None:
@@ -71,30 +66,28 @@ class MaskedPass(ApproximationPass):
             codes = self.step(block, codes, projected, positive)
         return codes, self._cache(block, codes, projected)
 
-    def energies(self, block: Block, codes: Array, cache: MaskedCache | ListCache) -> Array:
-        if isinstance(cache, ListCache):
+    def energies(self, block: Block, codes: Array, cache: MaskedCache) -> Array:
+        if self._missing(block) is not None:
             rest = self._rest(block, codes, cache)
         else:
             inner = namespace(codes).vecdot(as_float64(codes), as_float64(cache.projected))
             rest = as_float64(cache.squares) - 2 * inner
         return self.loss.expanded_energies(block, codes, self.basis, rest)
 
-    def row_values(
-        self, block: Block, codes: Array, cache: MaskedCache | ListCache, weighting: Batch
-    ) -> Array:
+    def row_values(self, block: Block, codes: Array, cache: MaskedCache, weighting: Batch) -> Array:
         return block.of_known(self.penalised(block, codes, self.energies(block, codes, cache)))
 
     def sums(
-        self, block: Block, codes: Array, weights: Array, cache: MaskedCache | ListCache
+        self, block: Block, codes: Array, weights: Array, cache: MaskedCache
     ) -> tuple[Array, Array]:
         weighted = codes * weights
         transposed = namespace(codes).matrix_transpose(weighted)
-        if isinstance(cache, MaskedCache):
-            return block.cross(weighted), transposed @ cache.approximation
         missing = self._missing(block)
-        assert missing is not None
+        if missing is None:
+            return block.cross(weighted), transposed @ cache.approximation
         assert isinstance(block, MaskedBlock)
-        known = (transposed @ codes) @ self.basis - missing.cross_part(weighted, cache.values)
+        at_missing = missing.cross_part(weighted, cache.approximation)
+        known = (transposed @ codes) @ self.basis - at_missing
         known[:, :, block.unknown] = 0.0  # exactly, without rounding errors
         return block.cross(weighted), known
 
@@ -103,13 +96,13 @@ class MaskedPass(ApproximationPass):
         assert isinstance(block, MaskedBlock)
         return block.missing if self.bounded and not self.penalty else None
 
-    def _cache(self, block: Block, codes: Array, projected: Array) -> MaskedCache | ListCache:
+    def _cache(self, block: Block, codes: Array, projected: Array) -> MaskedCache:
         """Compute the terms of the approximation that energies and sums need."""
         missing = self._missing(block)
         if missing is None:
             return MaskedCache(*self._approximation(block, codes), projected)
         values = missing.approximation(codes, self.basis)
-        return ListCache(values, missing.row_sums(as_float64(values) ** 2), projected)
+        return MaskedCache(values, missing.row_sums(as_float64(values) ** 2), projected)
 
     def _sweep(self, missing: SparseBlock, codes: Array, projected: Array) -> Array:
         """Update codes (members, rows, k), with missing entries replaced by the approximation."""
@@ -119,7 +112,7 @@ class MaskedPass(ApproximationPass):
         linear[~projected.any(axis=-1)] = 0.0
         return self.update(codes, Quadratic(linear, self.gram, present=self.present))
 
-    def _rest(self, block: Block, codes: Array, cache: ListCache) -> Array:
+    def _rest(self, block: Block, codes: Array, cache: MaskedCache) -> Array:
         """Compute the terms of energies (members, rows) that depend on codes."""
         rest = block.kernels.quadratic_part(codes, cache.projected, self.gram) - cache.squares
         large = cache.squares > LARGE * block.of_known(block.sq_norms)
