@@ -39,6 +39,36 @@ def test_genes_by_cells_are_turned_and_it_is_said(tmp_path, compressed, genes):
     assert any("genes x cells and was transposed" in note for note in table.notes)
 
 
+def write_hdf5(file, cells):
+    """Counts, genes x cells by columns, as Cell Ranger stores them since version 3."""
+    h5py = pytest.importorskip("h5py", reason="HDF5 files need the extra hdf5")
+    parts = scipy.sparse.csc_array(COUNTS)
+    with h5py.File(file, "w") as archive:
+        matrix = archive.create_group("matrix")
+        for name in ("data", "indices", "indptr"):
+            matrix[name] = getattr(parts, name)
+        matrix["shape"] = np.array(COUNTS.shape, dtype=np.int32)
+        matrix["barcodes"] = np.array(cells, dtype="S")
+        matrix["features/id"] = np.array([f"ENSG{i}" for i in range(len(GENES))], dtype="S")
+        matrix["features/name"] = np.array(GENES, dtype="S")
+    return file
+
+
+def test_an_hdf5_file_of_cell_ranger_is_read_as_its_folder_is(tmp_path):
+    table = read_table(write_hdf5(tmp_path / "filtered_feature_bc_matrix.h5", CELLS))
+    folder = read_table(write_folder(tmp_path / "10x"))
+    np.testing.assert_array_equal(table.data.toarray(), COUNTS.T)
+    assert list(table.ids) == CELLS
+    assert list(table.features) == list(folder.features)
+    assert table.of_cells
+
+
+def test_an_hdf5_file_of_cell_ranger_that_names_other_cells_is_refused(tmp_path):
+    file = write_hdf5(tmp_path / "m.h5", CELLS[1:])
+    with pytest.raises(ValueError, match=r"m\.h5 holds 4 cells and 3 genes, but names 3 cells"):
+        read_table(file)
+
+
 def test_a_matrix_with_names_beside_it_is_read_as_the_folder_is(tmp_path):
     folder = write_folder(tmp_path / "geo", prefix="GSM1_")
     table = read_table(folder / "GSM1_matrix.mtx")

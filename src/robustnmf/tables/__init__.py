@@ -96,8 +96,8 @@ def read_table(path: str | Path, *, columns: Sequence[str] | None = None, **opti
     Parameters
     ----------
     path : path
-        CSV, TSV, Parquet, NPY, NPZ (arrays, or SciPy's sparse ones), Matrix Market, AnnData or
-        another HDF5 file, or a folder as Cell Ranger writes it (matrix.mtx, features.tsv or
+        CSV, TSV, Parquet, NPY, NPZ (arrays, or SciPy's sparse ones), Matrix Market, AnnData, HDF5
+        of Cell Ranger or others, or a folder as Cell Ranger writes it (matrix.mtx, features.tsv or
         genes.tsv, barcodes.tsv, also compressed).
     columns : sequence of str, optional
         Names of the features to keep, in which ``*`` stands for any characters and ``?`` for one.

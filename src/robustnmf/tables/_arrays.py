@@ -139,7 +139,7 @@ def read_matrix_market(file: Path, options: ReadOptions) -> Table:
         if options.transpose is None:
             table.notes.append(f"the {rows} rows are samples (else: --transpose)")
         return table
-    genes, cells = _gene_names(_read_fields(genes_file)), [f[0] for f in _read_fields(cells_file)]
+    genes, cells = gene_names(_read_fields(genes_file)), [f[0] for f in _read_fields(cells_file)]
     is_genes_by_cells = (len(genes), len(cells)) == (rows, columns)
     if not is_genes_by_cells and (len(cells), len(genes)) != (rows, columns):
         raise ValueError(
@@ -178,7 +178,7 @@ def _read_fields(file: Path) -> list[list[str]]:
     return fields
 
 
-def _gene_names(lines: list[list[str]]) -> list[str]:
+def gene_names(lines: list[list[str]]) -> list[str]:
     """Name genes by their symbol, with the identifier if several genes have that symbol.
 
     Genes have their identifier, their symbol and their kind in a line.

@@ -1,4 +1,4 @@
-"""Read HDF5 files: AnnData, or one of their two-dimensional datasets."""
+"""Read HDF5 files: AnnData, Cell Ranger, or one of their two-dimensional datasets."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse
 
 from robustnmf.engine import SlicedReader
-from robustnmf.tables._arrays import as_text, check_sparse, checked_csr, choose_array
+from robustnmf.tables._arrays import as_text, check_sparse, checked_csr, choose_array, gene_names
 from robustnmf.tables._table import (
     ReadOptions,
     StoredRows,
@@ -30,7 +30,7 @@ CHUNK = 2**17
 
 
 def read_hdf5(file: Path, options: ReadOptions) -> Table:
-    """Read an AnnData file, or a two-dimensional dataset of another HDF5 file."""
+    """Read an AnnData or Cell Ranger file, or a two-dimensional dataset of another HDF5 file."""
     import h5py
 
     with ExitStack() as stack:
@@ -40,6 +40,8 @@ def read_hdf5(file: Path, options: ReadOptions) -> Table:
         elif options.anndata_options:
             given = " and ".join(options.anndata_options)
             raise ValueError(f"{file} is not read as an AnnData file. Leave {given} out.")
+        elif options.dataset is None and "matrix/features/name" in archive:
+            table = _read_cell_ranger(archive["matrix"])
         else:
             tables: list[str] = []
 
@@ -89,6 +91,21 @@ def _read_anndata(archive: h5py.File, options: ReadOptions) -> Table:
     return choose_features(table, np.flatnonzero(mask), f"--mask-var {options.mask_var}")
 
 
+def _read_cell_ranger(matrix: h5py.Group) -> Table:
+    """Read counts that Cell Ranger stored as genes x cells, one cell after another."""
+    counts = read_sparse(matrix, matrix["shape"][()][::-1])
+    columns = (matrix["features"][name][()] for name in ("id", "name"))
+    genes = gene_names([[*map(as_text, names)] for names in zip(*columns, strict=True)])
+    cells = [as_text(name) for name in matrix["barcodes"][()]]
+    if counts.shape != (len(cells), len(genes)):
+        raise ValueError(
+            f"{matrix.file.filename} holds {counts.shape[0]} cells and {counts.shape[1]} genes, "
+            f"but names {len(cells)} cells and {len(genes)} genes. Download it again."
+        )
+    notes = [f"Cell Ranger: {len(cells)} cells, {len(genes)} genes"]
+    return Table(counts, cells, genes, notes, of_cells=True, named=True)
+
+
 def value_places(archive: h5py.File) -> dict[str, str]:
     """Return the paths of X, layers and ``.raw`` in an AnnData file by the option for each."""
     paths = {"--layer X": "X"} if "X" in archive else {}
@@ -125,7 +142,7 @@ def _read_dense(dataset: h5py.Dataset) -> np.ndarray | StoredRows:
     return dataset[()]
 
 
-def read_sparse(group: Any) -> scipy.sparse.csr_array:
+def read_sparse(group: Any, shape: Any = None) -> scipy.sparse.csr_array:
     """Read a sparse array of floats from a group of HDF5 or Zarr that holds its parts.
 
     Entries are converted in pieces, so that memory holds the array once.
@@ -133,7 +150,8 @@ def read_sparse(group: Any) -> scipy.sparse.csr_array:
     attributes = group.attrs
     encoding = attributes.get("encoding-type", attributes.get("h5sparse_format", "csr_matrix"))
     kind = as_text(encoding).removesuffix("_matrix")
-    shape = attributes.get("shape", attributes.get("h5sparse_shape"))
+    if shape is None:
+        shape = attributes.get("shape", attributes.get("h5sparse_shape"))
     shape = check_sparse(kind, group["shape"][()] if shape is None else shape)
     stored = group["data"].dtype
     if stored.kind not in "fiub":
