@@ -145,7 +145,8 @@ def _read_dense(dataset: h5py.Dataset) -> np.ndarray | StoredRows:
 def read_sparse(group: Any, shape: Any = None) -> scipy.sparse.csr_array:
     """Read a sparse array of floats from a group of HDF5 or Zarr that holds its parts.
 
-    Entries are converted in pieces, so that memory holds the array once.
+    Entries are converted in pieces, so that memory holds the array once. ``shape`` is that of
+    the group by default.
     """
     attributes = group.attrs
     encoding = attributes.get("encoding-type", attributes.get("h5sparse_format", "csr_matrix"))
