@@ -405,13 +405,7 @@ class SparseBlock(Block):
         return self._in_units(self.rows @ directions)
 
     def approximation(self, codes: Array, basis: Array) -> Array:
-        from robustnmf.arrays.kernels.loops import approximate
-
-        out = np.empty((codes.shape[0], self.rows.nnz), dtype=codes.dtype)
-        for own, components, values in zip(codes, basis, out, strict=True):
-            across = np.ascontiguousarray(components.T)
-            approximate(*self._pattern, np.ascontiguousarray(own), across, values)
-        return out
+        return self.stored.approximate(self.rows, codes, basis)
 
     def unstored(self, codes: Array, basis: Array, approximation: Array, beside: Array) -> Array:
         """Sum the approximation over the zeros of each row (members, rows), float64.
@@ -430,7 +424,8 @@ class SparseBlock(Block):
             across = np.ascontiguousarray(as_float64(basis[j]).T)
             own = np.ascontiguousarray(as_float64(codes[j]))
             is_stored = np.empty(len(across), dtype=bool)
-            sums_of_unstored(*self._pattern, rows, own, across, exact, is_stored)
+            pattern = self.rows.indptr, self.rows.indices
+            sums_of_unstored(*pattern, rows, own, across, exact, is_stored)
             rest[j, rows] = exact
         return np.maximum(rest, 0.0)
 
@@ -443,33 +438,22 @@ class SparseBlock(Block):
     def project_part(self, part: Array | None, basis: Array) -> Array:
         if part is None:
             return super().project_part(None, basis)
-        pairs = zip(part, basis, strict=True)
-        return np.stack([self._holding(p) @ np.ascontiguousarray(c.T) for p, c in pairs])
+        return self.stored.project(self.rows, part, basis)
 
     def cross_part(self, codes: Array, part: Array | None) -> Array:
-        from robustnmf.arrays.kernels.loops import cross_stored
-
         if part is None:
             return super().cross_part(codes, None)
-        members, _, k = codes.shape
-        out = np.zeros((members, self.rows.shape[1], k), dtype=codes.dtype)
-        for entries, own, sums in zip(part, codes, out, strict=True):
-            cross_stored(*self._pattern, entries, np.ascontiguousarray(own), sums)
-        return np.ascontiguousarray(np.matrix_transpose(out))
+        return self.stored.cross(self.rows, part, codes)
 
     def grams(self, curvature: Array, basis: Array) -> Array:
-        from robustnmf.arrays.kernels.loops import weighted_grams
-
-        k = basis.shape[1]
-        out = np.zeros((len(self), k, k))
-        across = np.ascontiguousarray(as_float64(basis[0]).T)
-        weighted_grams(*self._pattern, as_float64(curvature[0]), across, out)
-        return out
+        return self.stored.grams(self.rows, curvature[0], basis[0])
 
     @property
-    def _pattern(self) -> tuple[np.ndarray, np.ndarray]:
-        """The places of the stored entries, for compiled loops."""
-        return self.rows.indptr, self.rows.indices
+    def stored(self) -> Any:
+        """The module of compiled products, which is imported when it is needed."""
+        from robustnmf.arrays.kernels import stored
+
+        return stored
 
     def _holding(self, entries: Array) -> scipy.sparse.csr_array:
         """Return a CSR array with these entries and the sparsity pattern of the rows."""

@@ -13,7 +13,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import scipy.io
 import scipy.sparse
 
 from robustnmf.sources import npy_reader
@@ -117,6 +116,8 @@ def read_matrix_market(file: Path, options: ReadOptions) -> Table:
 
     With names it is known which axis is which: genes x cells is turned. Without, rows are samples.
     """
+    import scipy.io
+
     try:
         rows, columns, *_ = scipy.io.mminfo(file)
     except ValueError as error:

@@ -60,9 +60,13 @@ class Kernels:
         xp = namespace(codes)
         members, count, k = codes.shape
         if members == 1:
-            return (codes[0, ...].T @ rows)[None, ...]
+            return self._transposed_product(codes[0, ...].T, rows)[None, ...]
         flat = xp.reshape(xp.permute_dims(codes, (0, 2, 1)), (members * k, count))
-        return xp.reshape(flat @ rows, (members, k, rows.shape[1]))
+        return xp.reshape(self._transposed_product(flat, rows), (members, k, rows.shape[1]))
+
+    def _transposed_product(self, codes: Array, rows: Array) -> Array:
+        """Compute ``codes rows`` (k, features) for codes (k, rows)."""
+        return codes @ rows
 
     def weighted_sums(self, rows: Array, codes: Array, weights: Array) -> tuple[Array, Array]:
         """Compute ``codes^T w rows`` and ``codes^T w codes`` for weights (members, rows, 1)."""

@@ -25,15 +25,18 @@ OPTIONS: dict[str, Any] = {
     "no_cfunc_wrapper": True,  # one wrapper less to compile
     "_nrt": False,  # loops do not allocate, so numba need not compile its memory manager
 }
-"""Options of all loops; files of loops with other options are not used."""
+"""Options of all loops."""
+
+SOURCES = b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")))
+"""Source of all loops: numba looks only at the file of a loop, not at what that imports."""
 
 
 class _NamedFiles(IndexDataCacheFile):
-    """Files whose names tell the source, options, the version of numba and the signature apart."""
+    """Files whose names tell sources, options, the version of numba and the signature apart."""
 
     def __init__(self, cache_path: str, filename_base: str, source_stamp: Any):
         super().__init__(cache_path, filename_base, source_stamp)
-        self._prefix = f"{filename_base}.{_digest((self._version, source_stamp, OPTIONS))}"
+        self._prefix = f"{filename_base}.{_digest((self._version, source_stamp, SOURCES, OPTIONS))}"
         self._obsolete = f"{filename_base}.*.nbc"
 
     def load(self, key: Any) -> Any:

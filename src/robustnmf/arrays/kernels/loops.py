@@ -96,50 +96,6 @@ def quadratic_rows(codes: Array, images: Array, linear: Array, out: Array) -> No
 
 
 @compiled()
-def approximate(indptr: Array, indices: Array, codes: Array, basis: Array, out: Array) -> None:
-    """Compute ``out[p] = codes[i] . basis[j]`` for stored entries p at (i, j); basis (m, k)."""
-    k = codes.shape[1]
-    for i in range(codes.shape[0]):
-        begin, end = indptr[i], indptr[i + 1]
-        row, columns, products = codes[i], indices[begin:end], out[begin:end]
-        for p in range(len(columns)):
-            column = basis[columns[p]]
-            total = row[0] * column[0]
-            for c in range(1, k):
-                total += row[c] * column[c]
-            products[p] = total
-
-
-@compiled()
-def cross_stored(indptr: Array, indices: Array, entries: Array, codes: Array, out: Array) -> None:
-    """Add ``entries[p] codes[i]`` to ``out[j]`` for stored entries p at (i, j); out (m, k)."""
-    k = codes.shape[1]
-    for i in range(codes.shape[0]):
-        begin, end = indptr[i], indptr[i + 1]
-        row, columns, values = codes[i], indices[begin:end], entries[begin:end]
-        for p in range(len(columns)):
-            sums, value = out[columns[p]], values[p]
-            for c in range(k):
-                sums[c] += value * row[c]
-
-
-@compiled()
-def weighted_grams(indptr: Array, indices: Array, weights: Array, basis: Array, out: Array) -> None:
-    """Compute ``out[i] = sum_p weights[p] basis[j] basis[j]^T`` over the stored entries of rows."""
-    k = basis.shape[1]
-    for i in range(out.shape[0]):
-        for p in range(indptr[i], indptr[i + 1]):
-            j = indices[p]
-            for c in range(k):
-                weight = weights[p] * basis[j, c]
-                for d in range(c + 1):
-                    out[i, c, d] += weight * basis[j, d]
-        for c in range(k):
-            for d in range(c):
-                out[i, d, c] = out[i, c, d]
-
-
-@compiled()
 def sums_of_unstored(
     indptr: Array, indices: Array, rows: Array, codes: Array, basis: Array, out: Array,
     stored: Array,

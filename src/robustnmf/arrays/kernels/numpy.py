@@ -9,13 +9,23 @@ from typing import Any
 
 import numpy as np
 
-from robustnmf.arrays.kernels import divergences, loops
+from robustnmf.arrays.kernels import divergences, loops, stored
 from robustnmf.arrays.kernels._base import Kernels
 from robustnmf.arrays.namespace import Array, by_rows, noise, smallest
 
 
 class NumpyKernels(Kernels):
-    """Compiled loops over rows; products use BLAS and SciPy."""
+    """Compiled loops over rows and stored entries; products of dense rows use BLAS."""
+
+    def _product(self, rows: Any, directions: Array) -> Array:
+        if isinstance(rows, np.ndarray):
+            return super()._product(rows, directions)
+        return stored.project(rows, rows.data[None], directions[None])[0]
+
+    def _transposed_product(self, codes: Array, rows: Any) -> Array:
+        if isinstance(rows, np.ndarray):
+            return super()._transposed_product(codes, rows)
+        return stored.cross(rows, rows.data[None], codes.T[None])[0]
 
     def times_gram(self, codes: Array, gram: Array) -> Array:
         return np.matmul(codes, gram, out=np.empty_like(codes))  # in the memory layout of the codes
