@@ -27,8 +27,10 @@ OPTIONS: dict[str, Any] = {
 }
 """Options of all loops."""
 
-SOURCES = b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")))
-"""Source of all loops: numba looks only at the file of a loop, not at what that imports."""
+SOURCES = hashlib.sha256(
+    b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")))
+).hexdigest()
+"""Digest of all loops: numba looks only at the file of a loop, not at what that imports."""
 
 
 class _NamedFiles(IndexDataCacheFile):
