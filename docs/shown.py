@@ -205,10 +205,10 @@ def fits_sentence() -> str:
     """How many fits are behind the tables and figures, and on what they ran."""
     run = json.loads((RESULTS / "paper" / "run.json").read_text())
     parts = [
-        f"{found['fits']:,} on {machine} ({found['seconds']:,.0f} s of fitting)"
+        f"{found['fits']:,} fits on {machine} ({found['seconds']:,.0f} s of fitting)"
         for machine, found in run["fitting"].items()
     ]
-    return f"{run['fits']:,} fits: {'; '.join(parts)}. Code {run['code']}, {run['date']}."
+    return f"{'; '.join(parts)}. Code {run['code']}, {run['date']}."
 
 
 def weightings() -> str:
