@@ -10,7 +10,8 @@ shown. A contender that has not got there in the time of ``cd`` (three times it,
 shown as such. Peers in PyTorch run in float32, their default, only.
 dtype rule: data, start and arithmetic of a row of the table are all float32 or all float64; only
 the figure that says so compares our float32 with the float64 that scikit-learn's users get by
-default. Everything runs in one process on all cores that BLAS uses.
+default. Everything runs in one process on all cores that BLAS uses. With ``--only``, rows of other
+tables stay in the result file.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import time
 from functools import partial
 
 import numpy as np
-from harness import in_turns, parse, seconds, spread, table, write_plot, write_result
+from harness import in_turns, parse, read_result, seconds, spread, table, write_plot, write_result
 from peers import CONTENDERS, IN_TORCH, images, low_rank, sparse_counts, sq_error, start
 from sklearn.datasets import load_digits
 
@@ -60,8 +61,9 @@ def passes_of_ours(X, W, H, target: float) -> int | None:
 
 def fewest(run, X, W, H, target: float, patience: float) -> int | None:
     """Return the fewest iterations to the target, by bisection; None where it takes too long."""
-    short, long = (seconds(run, X, W, H, iterations) for iterations in (2, 12))
-    high = max(12, int(10 * patience / max(long - short, 1e-4)))
+    short, long = (min(seconds(run, X, W, H, n) for _ in range(3)) for n in (2, 12))
+    # Where ten iterations are lost in the noise, they count as a tenth of the call.
+    high = max(12, int(10 * patience / max(long - short, long / 10)))
     if sq_error(X, *run(X, W, H, high)) > target:
         return None
     low = 0
@@ -164,24 +166,25 @@ def main() -> None:
         quick="a tenth of the rows, two repeats",
         only={"nargs": "*", "help": "names of tables"},
     )
-    rows, missing = [], []
-    write = not arguments.quick and not arguments.only
-    for name, (load, k, dtypes) in tables(arguments.quick).items():
-        if arguments.only and name not in arguments.only:
-            continue
+    loads, missing = tables(arguments.quick), []
+    keeps_others = arguments.only and not arguments.quick
+    rows = read_result("speed.json")["rows"] if keeps_others else []
+    for name in arguments.only or loads:
+        load, k, dtypes = loads[name]
         X = load()
         if X is None:
             missing.append(name)
             print(f"\n{name}: left out, ROBUSTNMF_DATA names no directory with it")
             continue
-        for dtype in dtypes:
-            repeats = 2 if arguments.quick else 5
-            rows.append(measure(name, X, k, dtype, repeats, plot=dtype == "float32"))
-        if write:  # after every table: a run that is cut off keeps what it has
+        repeats = 2 if arguments.quick else 5
+        rows = [row for row in rows if row["table"] != name]
+        rows += [measure(name, X, k, dtype, repeats, plot=dtype == "float32") for dtype in dtypes]
+        rows.sort(key=lambda row: list(loads).index(row["table"]))
+        if not arguments.quick:  # after every table: a run that is cut off keeps what it has
             content = {"rows": rows, "figures": figures(rows), "left_out": missing}
             write_result("speed.json", content)
     print(table(figure | {"values": figure["ratios"]} for figure in figures(rows)))
-    if write:
+    if not arguments.quick:
         plot_curves(rows)
 
 
