@@ -129,7 +129,7 @@ def warn_of_outliers(plan: FitPlan, result: FitResult) -> None:
         facts += " Samples far from all others were not used to learn the components."
     enough = None
     if screening is not None:
-        enough = enough_components(screening.sample, plan.problem, rank, engine.scale)
+        enough = enough_components(screening, plan.problem, engine.scale)
     advice = f"raise n_components (now {rank}" + (
         ")" if enough is None else f"; with {enough} components none is left out)"
     )

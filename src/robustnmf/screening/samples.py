@@ -34,9 +34,9 @@ from robustnmf.loop.encoding import encoded_start
 from robustnmf.loop.fit import fit
 from robustnmf.loop.problem import Problem
 from robustnmf.loop.state import Start
-from robustnmf.screening.decision import UNDECIDED, Decision, decide
+from robustnmf.screening.decision import GAIN, UNDECIDED, Decision, decide
 from robustnmf.screening.groups import find_groups
-from robustnmf.screening.majority import Majority, fit_majority
+from robustnmf.screening.majority import fit_majority
 from robustnmf.weightings import Batch, EnergyHistogram, Trimmed, Uniform
 from robustnmf.weightings.trimmed import FEWEST_SAMPLES
 
@@ -126,7 +126,7 @@ def screen(
     good, rejected = sample.take(majority.accepted), sample.take(~majority.accepted)
     all_good, all_rejected = good, rejected  # the same rows with weights that sum to those of X
     if sample.total > float(sample.weight.sum()) * (1 + 1e-9):  # there are more rows than drawn
-        rule = _rejection_rule(engine, problem, majority)
+        rule = _rejection_rule(engine, problem, majority.fitted.basis, majority.cutoffs)
         rejected = draw_rows(engine, most, rule, distinct=True)
         all_good = sample.representative().take(majority.accepted)
         all_rejected = rejected.representative()
@@ -155,27 +155,32 @@ def screen(
     return Screening(_start(engine, problem, bases), cutoffs, similar, sample, decision)
 
 
-def enough_components(sample: RowSample, problem: Problem, rank: int, scale: float) -> int | None:
+def enough_components(screening: Screening, problem: Problem, scale: float) -> int | None:
     """Return a larger number of components with which no sample is left out.
 
     A few numbers are tried, the largest first: outliers are usually left out with any number. None
     if there is no such number, or if the search would take long.
     """
+    sample, basis = screening.sample, screening.start.basis[0, ...]
     rows, features = sample.rows.shape
-    if rows * features > ENTRIES or problem.loss.weighs_entries:
+    tried = [math.ceil(factor * basis.shape[0]) for factor in TRIED]
+    tried = [more for more in tried if more <= min(features, rows // 2)]
+    if rows * features > ENTRIES or problem.loss.weighs_entries or not tried:
         return None
     engine = sample.engine(scale, problem.fill_value())
+    is_rejected = _rejection_rule(engine, problem, basis, screening.weighting)
+    rejected = np.concatenate([to_numpy(is_rejected(block)) for block in engine.blocks])
 
     def is_enough(more: int) -> bool:
-        with engine.thread_pool():  # once for all fits and reads of the screening
-            screening = screen(engine, problem, more, "robust", [0])
-        return screening is not None and screening.decision.everyone
+        found = screen(engine, problem, more, "robust", [0])
+        return found is not None and found.decision.everyone
 
-    tried = [math.ceil(factor * rank) for factor in TRIED]
-    tried = [more for more in tried if more <= min(features, rows // 2)]
-    if not tried or not is_enough(tried[-1]):
-        return None
-    return next((more for more in tried[:-1] if is_enough(more)), tried[-1])
+    with engine.thread_pool():  # once for all fits and reads
+        # Decided for the same samples first, which takes a third of the time of a screening.
+        again = decide(sample, ~rejected, np.zeros_like(rejected), problem, tried[-1], scale)
+        if again.gain >= GAIN or not is_enough(tried[-1]):
+            return None
+        return next((more for more in tried[:-1] if is_enough(more)), tried[-1])
 
 
 def _start(engine: Engine, problem: Problem, bases: np.ndarray) -> Start:
@@ -185,18 +190,16 @@ def _start(engine: Engine, problem: Problem, bases: np.ndarray) -> Start:
     return encoded_start(engine, problem, on_device_of(engine.like, bases))
 
 
-def _rejection_rule(engine: Engine, problem: Problem, majority: Majority) -> Any:
-    """Return a function that masks the rows (rows,) of a block beyond the majority's cutoffs."""
-    basis = on_device_of(engine.like, majority.fitted.basis)[None, ...]
-    batch = Batch([majority.cutoffs], basis)
+def _rejection_rule(engine: Engine, problem: Problem, basis: Array, cutoffs: Trimmed) -> Any:
+    """Return a function that masks the rows (rows,) of a block beyond the cutoffs of a fit."""
+    basis = on_device_of(engine.like, basis)[None, ...]
+    batch = Batch([cutoffs], basis)
     data_pass = problem.make_pass(engine, batch, basis, basis)
 
     def is_rejected(block: Block) -> Array:
         codes, cache = data_pass.encode(block, batch)
         energies = data_pass.energies(block, codes, cache)[0, ...]
-        return (
-            energies > majority.cutoffs.for_row_sizes(block.row_sizes(problem.loss.degree)).cutoff
-        )
+        return energies > cutoffs.for_row_sizes(block.row_sizes(problem.loss.degree)).cutoff
 
     return is_rejected
 

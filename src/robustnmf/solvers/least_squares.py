@@ -22,8 +22,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numpy as np
-
 from robustnmf.arrays import (
     Array,
     arange_like,
@@ -129,16 +127,25 @@ def _solve_on_device(linear: Array, gram: Array, precision: float) -> Array:
 
 def _solve(linear: Array, gram: Array, guess: Array) -> Array:
     """Compute codes (rows, k) by pivoting, or by the active-set method for rows that remain."""
-    xp = namespace(linear)
     unit, gram = _unit_components(gram)
-    linear = linear * unit
-    codes, given_up = _pivot(linear, gram, guess > 0)
-    if xp.any(given_up):
-        (rows,) = xp.nonzero(given_up)
-        grams = gram if gram.ndim == 2 else xp.take(gram, rows, axis=0)
-        feasible = _lawson_hanson(xp.take(linear, rows, axis=0), grams)
-        codes = masked_scatter(codes.T, given_up, feasible.T).T
-    return at_least(codes, 0.0) * unit
+    return at_least(_solve_scaled(linear * unit, gram, guess > 0), 0.0) * unit
+
+
+def _solve_scaled(linear: Array, gram: Array, positive: Array) -> Array:
+    """Compute codes (rows, k) of components of norm one, on the host if rows are given up."""
+    limits = RIDGE, TOLERANCE, PATIENCE
+    compiled = kernels_for(linear).nonnegative_rows(linear, gram, positive, limits)
+    if compiled is not None:
+        return compiled
+    xp = namespace(linear)
+    codes, given_up = _pivot(linear, gram, positive)
+    if not xp.any(given_up):
+        return codes
+    (rows,) = xp.nonzero(given_up)
+    left = to_numpy(xp.take(linear, rows, axis=0))
+    grams = to_numpy(gram if gram.ndim == 2 else xp.take(gram, rows, axis=0))
+    solved = on_device_of(linear, _solve_scaled(left, grams, left > 0))
+    return masked_scatter(codes.T, given_up, solved.T).T
 
 
 def _newton(slope: Array, gram: Array, codes: Array) -> Array:
@@ -162,9 +169,6 @@ def _pivot(linear: Array, gram: Array, positive: Array) -> tuple[Array, Array]:
     Returns codes (rows, k), and a mask (rows,) of the rows that were not solved because the number
     of wrong coordinates did not decrease for ``PATIENCE`` rounds.
     """
-    compiled = kernels_for(linear).pivot(linear, gram, positive, (RIDGE, TOLERANCE, PATIENCE))
-    if compiled is not None:
-        return compiled
     xp = namespace(linear)
     k = linear.shape[1]
     solved = xp.zeros_like(linear).T
@@ -195,48 +199,6 @@ def _pivot(linear: Array, gram: Array, positive: Array) -> tuple[Array, Array]:
         fewest, patience = xp.take(fewest, rows), xp.take(patience, rows)
         gram = gram if gram.ndim == 2 else xp.take(gram, rows, axis=0)
     return solved.T, given_up
-
-
-def _lawson_hanson(linear: Array, gram: Array) -> Array:
-    """Solve the few rows (rows, k) by the active-set method, one by one on the host."""
-    rows, k = linear.shape
-    grams = np.broadcast_to(to_numpy(gram), (rows, k, k))
-    codes = [_active_set(row, own) for row, own in zip(to_numpy(linear), grams, strict=True)]
-    return on_device_of(linear, np.stack(codes))
-
-
-def _active_set(linear: np.ndarray, gram: np.ndarray) -> np.ndarray:
-    """Compute codes (k,) of one row: add the best coordinate, solve, step back to feasibility."""
-    k = len(linear)
-    codes, support, barred = np.zeros(k), np.zeros(k, dtype=bool), np.zeros(k, dtype=bool)
-    least = TOLERANCE * np.max(np.abs(linear))
-    for _ in range(10 * k + 20):
-        promise = np.where(support | barred, -np.inf, linear - codes @ gram)
-        best = int(np.argmax(promise))
-        if not promise[best] > least:
-            break
-        support[best] = True
-        wanted = _solve_support(linear, gram, support)
-        if wanted[best] <= 0:  # it would be removed again: its slope was only a rounding error
-            support[best], barred[best] = False, True
-            continue
-        while np.any(leaving := support & (wanted <= 0)):
-            # Move towards the solution as far as all coordinates remain feasible.
-            fraction = np.full(k, np.inf)
-            fraction[leaving] = codes[leaving] / (codes - wanted)[leaving]
-            codes = np.maximum(codes + fraction.min() * (wanted - codes), 0.0)
-            codes[fraction <= fraction.min()] = 0.0
-            support &= codes > 0
-            wanted = _solve_support(linear, gram, support)
-        codes, barred = wanted, np.zeros(k, dtype=bool)
-    return codes
-
-
-def _solve_support(linear: np.ndarray, gram: np.ndarray, support: np.ndarray) -> np.ndarray:
-    """Solve without constraints for the coordinates (k,) in a mask; the others are zero."""
-    solution, inside = np.zeros(len(linear)), gram[support][:, support]
-    solution[support] = np.linalg.solve(inside + RIDGE * np.eye(len(inside)), linear[support])
-    return solution
 
 
 def _times(codes: Array, gram: Array) -> Array:

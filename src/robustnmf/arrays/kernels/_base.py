@@ -253,13 +253,13 @@ class Kernels:
         """
         return None
 
-    def pivot(
+    def nonnegative_rows(
         self, linear: Array, gram: Array, positive: Array, limits: tuple[float, float, int]
-    ) -> tuple[Array, Array] | None:
-        """Solve nonnegative least squares by block principal pivoting, row after row.
+    ) -> Array | None:
+        """Compute codes (rows, k) by nonnegative least squares, row after row.
 
-        Starts from the support ``positive`` (rows, k), with ``limits`` ridge, tolerance and
-        patience; returns codes (rows, k), and a mask (rows,) of rows that were not solved.
+        Block principal pivoting starts from the support ``positive`` (rows, k), with ``limits``
+        ridge, tolerance and patience; rows for which it fails are solved by active sets.
         """
         return None
 

@@ -296,3 +296,88 @@ def pivot_rows(
             for j in range(k):
                 if wrong[j]:
                     positive[row, j] = not positive[row, j]
+
+
+@compiled(exact=True, inline="always")
+def _solve_for(
+    gram: Array, own: int, linear: Array, row: int, ridge: float, work: Array, right: Array,
+    support: Array, state: Array,
+) -> bool:  # fmt: skip
+    """Solve a row without constraints for the coordinates in it, and number them in ``state``."""
+    count = 0
+    for j in range(len(state)):
+        if state[j] >= 0:
+            support[count], right[count], state[j] = j, linear[row, j], count
+            count += 1
+    return _solve_support(gram, own, right, support, count, ridge, work)
+
+
+@compiled(exact=True)
+def climb_rows(
+    linear: Array,
+    gram: Array,
+    chosen: Array,
+    ridge: float,
+    tolerance: float,
+    codes: Array,
+    work: Array,
+    right: Array,
+    support: Array,
+    state: Array,
+) -> None:
+    """Solve the chosen rows (rows,) by the active-set method of Lawson and Hanson.
+
+    It adds the best coordinate, solves for those that are positive, and steps back to feasibility.
+    ``gram`` and space are those of ``pivot_rows``; ``state`` (k,) is the place of a coordinate in
+    the solution, or one of two marks for coordinates that are not in it.
+    """
+    rows, k = linear.shape
+    shared = int(gram.shape[0] > 1)
+    free, barred = -1, -2
+    for row in range(rows):
+        if not chosen[row]:
+            continue
+        own = row * shared
+        least = 0.0
+        for j in range(k):
+            codes[row, j] = 0.0
+            state[j] = free
+            least = max(least, tolerance * math.fabs(linear[row, j]))
+        for _ in range(10 * k + 20):
+            best, promise = -1, least
+            for j in range(k):
+                if state[j] == free:
+                    slope = linear[row, j]
+                    for i in range(k):
+                        if state[i] >= 0:
+                            slope -= codes[row, i] * gram[own, i, j]
+                    if slope > promise:
+                        best, promise = j, slope
+            if best < 0:
+                break
+            state[best] = 0
+            is_solved = _solve_for(gram, own, linear, row, ridge, work, right, support, state)
+            if not is_solved or right[state[best]] <= 0.0:
+                state[best] = barred  # its slope was only a rounding error
+                continue
+            while is_solved:
+                # Move towards the solution as far as all coordinates remain feasible.
+                step = 1.0
+                for j in range(k):
+                    if state[j] >= 0 and right[state[j]] <= 0.0:
+                        step = min(step, codes[row, j] / (codes[row, j] - right[state[j]]))
+                is_feasible = True
+                for j in range(k):
+                    if state[j] >= 0:
+                        old, wanted = codes[row, j], right[state[j]]
+                        codes[row, j] = old + step * (wanted - old)
+                        if wanted <= 0.0:
+                            is_feasible = False
+                            if codes[row, j] <= 0.0 or old / (old - wanted) <= step:
+                                codes[row, j], state[j] = 0.0, free
+                if is_feasible:
+                    break
+                is_solved = _solve_for(gram, own, linear, row, ridge, work, right, support, state)
+            for j in range(k):
+                if state[j] == barred:
+                    state[j] = free

@@ -105,18 +105,22 @@ class NumpyKernels(Kernels):
             loop(rows, unit, member, bounds, values, totals)
         return out, sums
 
-    def pivot(
+    def nonnegative_rows(
         self, linear: Array, gram: Array, positive: Array, limits: tuple[float, float, int]
-    ) -> tuple[Array, Array]:
+    ) -> Array:
         linear = np.ascontiguousarray(linear)
         grams = np.ascontiguousarray(gram.reshape(-1, *gram.shape[-2:]))
         codes, given_up = np.empty_like(linear), np.zeros(len(linear), dtype=bool)
         k = linear.shape[-1]
+        space = np.empty((k, k)), np.empty(k), np.empty(k, np.int64)
         loops.pivot_rows(
-            linear, grams, positive.copy(), *limits, codes, given_up,
-            np.empty((k, k)), np.empty(k), np.empty(k, np.int64), np.empty(k, bool),
-        )  # fmt: skip
-        return codes, given_up
+            linear, grams, positive.copy(), *limits, codes, given_up, *space, np.empty(k, bool)
+        )
+        if given_up.any():
+            loops.climb_rows(
+                linear, grams, given_up, *limits[:2], codes, *space, np.empty(k, np.int64)
+            )
+        return codes
 
 
 def _flat(array: Array) -> tuple[Array, tuple[int, ...]]:
