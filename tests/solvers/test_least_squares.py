@@ -9,7 +9,9 @@ from scipy.optimize import nnls
 from sklearn.utils.fixes import parse_version
 
 from robustnmf.arrays import to_numpy
+from robustnmf.arrays.kernels import loops
 from robustnmf.solvers import nonnegative_least_squares, refine
+from robustnmf.solvers.least_squares import RIDGE, TOLERANCE
 
 
 def solve(X, basis, xp=None):
@@ -23,10 +25,13 @@ def residual_energies(X, basis, codes):
     return ((X - codes @ basis) ** 2).sum(axis=1)
 
 
-@pytest.mark.skipif(
+needs_nnls = pytest.mark.skipif(
     parse_version(scipy.__version__) < parse_version("1.16"),
     reason="nnls of SciPy 1.15 is wrong: it returns a residual of 1.64 instead of 0.25",
 )
+
+
+@needs_nnls
 @settings(max_examples=60)
 @given(
     rows=st.integers(1, 12),
@@ -51,6 +56,28 @@ def test_residuals_are_as_small_as_with_scipy(rows, features, k, seed, kind):
     best = np.array([nnls(basis.T, row)[1] ** 2 for row in X])
     norms = (X**2).sum(axis=1)
     assert np.all(residual_energies(X, basis, codes) <= best + 1e-9 * norms)
+
+
+@needs_nnls
+@pytest.mark.parametrize("kind", ["plain", "negative", "duplicates", "peaks"])
+@pytest.mark.parametrize("k", [1, 4, 20])
+def test_active_sets_alone_are_as_exact_as_scipy(k, kind):
+    rng = np.random.default_rng(0)
+    basis, X = rng.gamma(0.5, size=(k, 15)), rng.gamma(1.0, size=(30, 15))
+    if kind == "negative":
+        X -= 1.0
+    if kind == "duplicates":
+        basis[-1] = basis[0]
+    if kind == "peaks":
+        basis = np.exp(-0.5 * ((np.arange(15) - np.linspace(0, 14, k)[:, None]) / 4) ** 2)
+    basis /= np.linalg.norm(basis, axis=1, keepdims=True)
+    gram, codes, marks = basis @ basis.T, np.empty((30, k)), np.empty((2, k), dtype=np.int64)
+    every = np.ones(30, dtype=bool)
+    space = np.empty((k, k)), np.empty(k), *marks
+    loops.climb_rows(X @ basis.T, gram[None], every, RIDGE, TOLERANCE, codes, *space)
+    assert codes.min() >= 0
+    best = np.array([nnls(basis.T, row)[1] ** 2 for row in X])
+    assert np.all(residual_energies(X, basis, codes) <= best + 1e-12 * (X**2).sum(axis=1))
 
 
 @pytest.mark.parametrize("k", [15, 30])

@@ -370,7 +370,7 @@ def climb_rows(
                 for j in range(k):
                     if state[j] >= 0:
                         old, wanted = codes[row, j], right[state[j]]
-                        codes[row, j] = old + step * (wanted - old)
+                        codes[row, j] = wanted if step == 1.0 else old + step * (wanted - old)
                         if wanted <= 0.0:
                             is_feasible = False
                             if codes[row, j] <= 0.0 or old / (old - wanted) <= step:
