@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.datasets import load_digits
 from sklearn.utils._testing import ignore_warnings
 
 import robustnmf.arrays.namespace
@@ -17,6 +18,7 @@ from robustnmf import (
     RobustNMFDetector,
 )
 from robustnmf.arrays import to_numpy
+from robustnmf.exceptions import OutlierWarning
 from tests.problems import noisy_low_rank
 
 X = noisy_low_rank(200, 30, 4, outliers=10)
@@ -167,3 +169,17 @@ def test_nothing_large_comes_home_while_a_fit_runs(weighting, monkeypatch):
     nodes = len(robustnmf.arrays.histogram.NODES)
     # Histograms, rows that starts and screening draw, and keys of all rows: never X.
     assert max(sizes) <= max(2 * nodes, 20_000, robustnmf.screening.ROWS * 12)
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_a_warning_of_outliers_is_the_same_for_tensors(device):
+    torch = pytest.importorskip("torch", reason="needs PyTorch: pip install robustnmf[torch]")
+    if device == "cuda" and not torch.cuda.is_available():
+        pytest.skip("needs a GPU")
+    digits = load_digits().data[:500]
+    digits[:50] = 16 * np.random.default_rng(0).random((50, 64))
+    with pytest.warns(OutlierWarning, match="50 of 500 samples") as expected:
+        RobustNMF(8, random_state=0).fit(digits)
+    with pytest.warns(OutlierWarning, match="50 of 500 samples") as found:
+        RobustNMF(8, random_state=0).fit(torch.asarray(digits, device=device))
+    assert [str(each.message) for each in found] == [str(each.message) for each in expected]

@@ -161,7 +161,7 @@ def enough_components(screening: Screening, problem: Problem, scale: float) -> i
     A few numbers are tried, the largest first: outliers are usually left out with any number. None
     if there is no such number, or if the search would take long.
     """
-    sample, basis = screening.sample, screening.start.basis[0, ...]
+    sample, basis = screening.sample, to_numpy(screening.start.basis[0, ...])
     rows, features = sample.rows.shape
     tried = [math.ceil(factor * basis.shape[0]) for factor in TRIED]
     tried = [more for more in tried if more <= min(features, rows // 2)]
