@@ -166,14 +166,13 @@ def main() -> None:
         quick="a tenth of the rows, two repeats",
         only={"nargs": "*", "help": "names of tables"},
     )
-    loads, missing = tables(arguments.quick), []
+    loads = tables(arguments.quick)
     keeps_others = arguments.only and not arguments.quick
     rows = read_result("speed.json")["rows"] if keeps_others else []
     for name in arguments.only or loads:
         load, k, dtypes = loads[name]
         X = load()
         if X is None:
-            missing.append(name)
             print(f"\n{name}: left out, ROBUSTNMF_DATA names no directory with it")
             continue
         repeats = 2 if arguments.quick else 5
@@ -181,7 +180,8 @@ def main() -> None:
         rows += [measure(name, X, k, dtype, repeats, plot=dtype == "float32") for dtype in dtypes]
         rows.sort(key=lambda row: list(loads).index(row["table"]))
         if not arguments.quick:  # after every table: a run that is cut off keeps what it has
-            content = {"rows": rows, "figures": figures(rows), "left_out": missing}
+            left_out = sorted(set(loads) - {row["table"] for row in rows})
+            content = {"rows": rows, "figures": figures(rows), "left_out": left_out}
             write_result("speed.json", content)
     print(table(figure | {"values": figure["ratios"]} for figure in figures(rows)))
     if not arguments.quick:
