@@ -141,7 +141,7 @@ def add_before(rows: list[dict], path: str) -> None:
 
 def lines_of_errors(rows: list[dict], right: int) -> list[str]:
     """Return the lines of the table of ranks by errors."""
-    lines = ["| noise | parts | right | found |", "|---|---|---|---|"]
+    lines = ["| noise | components | correct | chosen |", "|---|---|---|---|"]
     lines += [
         f"| {row['noise']:.0%} | {row['parts']} | {row['right']} of {PROBLEMS} | "
         f"{', '.join(map(str, row['found']))} |"
@@ -153,8 +153,8 @@ def lines_of_errors(rows: list[dict], right: int) -> list[str]:
 def lines_of_kinds(rows: list[dict]) -> list[str]:
     """Return the lines of the table of kinds: ranks that were right, and mean seconds."""
     has_before = all("found before" in row for row in rows if row["seed"] is not None)
-    names = ["tables", "right", "processor seconds"]
-    names += ["right before", "processor seconds before"] if has_before else []
+    names = ["tables", "correct", "processor seconds"]
+    names += ["correct before", "processor seconds before"] if has_before else []
     lines = [f"| {' | '.join(names)} |", "|" + "---|" * len(names)]
     groups = [
         (f"{kind}, {SEEDS[seed]}", [r for r in rows if (r["table"], r["seed"]) == (kind, seed)])
@@ -168,7 +168,7 @@ def lines_of_kinds(rows: list[dict]) -> list[str]:
             known = [row for row in group if f"found{suffix}" in row]
             found = [row[f"found{suffix}"] for row in known]
             right = sum(row["parts"] == row[f"found{suffix}"] for row in known)
-            whole = f"{right} of {len(known)}" if len(group) > 1 else f"found {found[0]}"
+            whole = f"{right} of {len(known)}" if len(group) > 1 else f"chosen: {found[0]}"
             seconds = np.mean([row[f"seconds{suffix}"] for row in known]) if known else np.nan
             cells += [whole, f"{seconds:.1f}"] if known else ["", ""]
         lines.append(f"| {' | '.join(cells)} |")

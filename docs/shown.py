@@ -227,12 +227,12 @@ def cells_table() -> str:
         shape = " x ".join(f"{size:,}" for size in row["shape"])
         found = "(not known)"
         if "recovered" in row:
-            found = f"{row['recovered'][0]} of 20 ({row['mean cosine'][0]:.3f})"
+            found = f"{min(row['recovered'])} of 20 ({min(row['mean cosine']):.3f})"
         wall, processor = (median(row[name]) for name in ("seconds", "processor seconds"))
         lines.append(
             f"| {shape}{', 5% damaged' if 'damaged' in row['table'] else ''} | {row['method']} | "
             f"{row['runs']} | {row['processor'].split()[-1]} | {wall:.3g} | {processor:.3g} | "
-            f"{found} | {row['Rand index'][0]:.2f} |"
+            f"{found} | {min(row['Rand index']):.2f} |"
         )
     return "\n".join(lines)
 

@@ -104,10 +104,10 @@ print("codes of X as it was given:", type(loaded.transform(X[:100])).__name__)
 # %%
 # Is a GPU worth it? The picture shows the times of default fits. The times of this machine are
 # measured now. The times of an NVIDIA H200 were measured by ``benchmarks/defaults.py --gpu`` with
-# PyTorch (medians of five, on similar tables). On the H200, a fit of 2,000 samples takes half as
-# long as a fit of 100,000, so small tables gain little: with an earlier version, this page took
-# 0.20 s on the GPU and 0.20 s on its 16 CPU cores for 2,000 samples, and 0.48 s and 0.57 s for
-# 8,000.
+# PyTorch (medians of five, on similar tables). On the H200, a fit of 2,000 samples takes two thirds
+# of the time of a fit of 100,000, so small tables gain little: with an earlier version, this page
+# took 0.20 s on the GPU and 0.20 s on its 16 CPU cores for 2,000 samples, and 0.48 s and 0.57 s
+# for 8,000.
 # Without a GPU, do not convert arrays to tensors: the loops for NumPy arrays are compiled, and the
 # loops for tensors on a CPU are not.
 

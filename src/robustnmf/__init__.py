@@ -76,26 +76,12 @@ _UNLISTED = ("anndata",)
 _HOMES = {
     "loop.compatibility": ["combinations"],
     "estimators": [
-        "EWRNMF",
-        "FWRNMF",
-        "NMFL2",
-        "ConsensusNMF",
-        "ConvexNMF",
-        "EucNMF",
-        "HuberRNMF",
-        "PathMember",
-        "RankSelection",
-        "RobustNMF",
-        "RobustNMFDetector",
-        "TopFeature",
-        "fit_path",
-        "load",
-        "non_negative_factorization",
-        "select_rank",
-        "top_features",
+        "EWRNMF", "FWRNMF", "NMFL2", "ConsensusNMF", "ConvexNMF", "EucNMF", "HuberRNMF",
+        "PathMember", "RankSelection", "RobustNMF", "RobustNMFDetector", "TopFeature", "fit_path",
+        "load", "non_negative_factorization", "select_rank", "top_features",
     ],
     "exceptions": ["OutlierWarning", "WeightCollapseWarning"],
-}
+}  # fmt: skip
 _REGISTRIES = {"losses": "LOSSES", "structures": "STRUCTURES", "weightings": "WEIGHTINGS"}
 
 

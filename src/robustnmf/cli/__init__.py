@@ -62,16 +62,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"robustnmf: {error}", file=sys.stderr)
         return USAGE
     except (OSError, ValueError, RuntimeError) as error:
-        message = _describe(error)
+        message = str(error)
+        if isinstance(error, OSError) and error.strerror:  # without the number of the system
+            file = "" if error.filename is None else f"{os.fspath(error.filename)}: "
+            message = f"{file}{error.strerror}"
     except MemoryError as error:
         message = f"not enough memory ({error})"
     print(f"robustnmf: {message}", file=sys.stderr)
     return 1
-
-
-def _describe(error: Exception) -> str:
-    """Return the message of an error; those of the system without their number."""
-    if isinstance(error, OSError) and error.strerror:
-        file = "" if error.filename is None else f"{os.fspath(error.filename)}: "
-        return f"{file}{error.strerror}"
-    return str(error)

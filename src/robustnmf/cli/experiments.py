@@ -55,7 +55,9 @@ def add_demo(commands: Commands) -> None:
     parser = commands.add_parser(
         "demo", help="figures with known components, and digits; a fifth of the samples corrupted"
     )
-    _add_output(parser, "folder for the picture and the page (demo)", Path("demo"))
+    parser.add_argument("-o", "--output", "--out", type=Path, metavar="FOLDER",
+                        default=Path("demo"),
+                        help="folder for the picture and the page (demo)")  # fmt: skip
     parser.set_defaults(run=run_demo)
 
 
@@ -328,14 +330,8 @@ def _add_experiment(parser: argparse.ArgumentParser, folders: str, *, quick: str
                         help="processes (default: as many as there are cores)")  # fmt: skip
     parser.add_argument("--device", help="where PyTorch fits, for example cuda; NumPy by default")
     parser.add_argument("--data-dir", help="folder of the npz files (or set ROBUSTNMF_DATA)")
-    _add_output(parser, f"folder to write to ({folders})", None)
-
-
-def _add_output(parser: argparse.ArgumentParser, meaning: str, default: Path | None) -> None:
-    """Add the option of the folder to write to; ``--out`` is its earlier name."""
-    parser.add_argument(
-        "-o", "--output", "--out", type=Path, metavar="FOLDER", default=default, help=meaning
-    )
+    parser.add_argument("-o", "--output", "--out", type=Path, metavar="FOLDER",
+                        help=f"folder to write to ({folders})")  # fmt: skip
 
 
 def _table(

@@ -38,7 +38,7 @@ are marked as outliers and down-weighted or left out. The folder that -o names w
 
   report.html   one page: components, samples, outliers and the reasons
   basis.csv     the components, in the units of the file
-  codes.csv     the codes: the amount of each component in every sample
+  codes.csv     the codes: the weight of each component in every sample
   samples.csv   importance (weight) and energy (reconstruction error) of every sample; outliers
   model.rnmf    the model, for robustnmf transform and robustnmf.load
   run.json      command, version, parameters, and the columns that were skipped

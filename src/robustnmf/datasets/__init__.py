@@ -72,8 +72,7 @@ CATALOGUE = (
     # 15 people, 11 pictures each
     Dataset(
         name="yale", title="Yale", samples=165, features=1024, classes=15, image_shape=(32, 32),
-        sha256="81bdce75b1a481ff9d8af30f08b866b720f2861f027ef19ea83002e42d13185f",
-        content_sha256="86984699d2a274313d24d556a1405e64a29135ccc18baa286ce57c6009f03050",
+        sha256="86984699d2a274313d24d556a1405e64a29135ccc18baa286ce57c6009f03050",
         converted=from_matlab("fea", "gnd"), files="Yale_32x32.mat",
         licence="free for research; publications acknowledge the Yale Face Database",
         source=f"{CAI} (Yale_32x32.mat)",
@@ -82,8 +81,7 @@ CATALOGUE = (
     # 40 people, 10 pictures each
     Dataset(
         name="orl", title="ORL", samples=400, features=1024, classes=40, image_shape=(32, 32),
-        sha256="a9f6ab453e5ef4cebc3c49baaf8f6f6b33de7a122f06d88a271c8baa6399908c",
-        content_sha256="b596e1ff2ac5e8e612f3af1ebeaa1a529cf38ee55a43a95291b3ed7fb8e61155",
+        sha256="b596e1ff2ac5e8e612f3af1ebeaa1a529cf38ee55a43a95291b3ed7fb8e61155",
         converted=from_matlab("fea", "gnd"), files="ORL_32x32.mat", fetched=fetch_olivetti,
         licence="free to use with credit to Olivetti Research Laboratory",
         source=f"{CAI} (ORL_32x32.mat)",
@@ -95,8 +93,7 @@ CATALOGUE = (
     # Georgia Tech face database: 50 people, 15 pictures each
     Dataset(
         name="gtfd", title="GTFD", samples=750, features=1024, classes=50, image_shape=(32, 32),
-        sha256="41382048e6274057d36c5a1cf8b07a56fac869d07cddc2ec3fee890f146e2f32",
-        content_sha256="ade56e2d2bb4b8efde36af561fae69ef6b316fd09afc4c150a0f5b052adb9760",
+        sha256="ade56e2d2bb4b8efde36af561fae69ef6b316fd09afc4c150a0f5b052adb9760",
         converted=from_face_images(32, 32), files="the folder of the cropped images",
         licence="none stated; offered by its author for face recognition research",
         source="http://www.anefian.com/research/face_reco.htm",
@@ -107,8 +104,7 @@ CATALOGUE = (
     ),
     Dataset(
         name="winequality_red", title="Winequality-red", samples=1599, features=11, classes=6,
-        sha256="6b6b33d8eb5a39e32307f15877d972ac3b35e345542f3655f509315441ccaf5f",
-        content_sha256="03ea80cf1b46c01bf39b389dbfc018e37178d1a70fa2b3a1d21ee867834ca9aa",
+        sha256="03ea80cf1b46c01bf39b389dbfc018e37178d1a70fa2b3a1d21ee867834ca9aa",
         converted=from_text(separator=";", header=1, label=-1), files="winequality-red.csv",
         fetched=from_openml(40691), licence="CC BY 4.0", source=f"{UCI}/186/wine+quality",
         citation="Cortez, Cerdeira, Almeida, Matos, Reis, 2009, doi:10.24432/C56S3T",
@@ -117,8 +113,7 @@ CATALOGUE = (
     ),
     Dataset(
         name="winequality_white", title="Winequality-white", samples=4898, features=11, classes=7,
-        sha256="048971257db53571225d76294d579c14357af0e359206cbb00c48a7170c36382",
-        content_sha256="35d1d9d6f3bd997e5be169a2372d74eac758cfe4aa82bbbaf682f4ba62bc4e1f",
+        sha256="35d1d9d6f3bd997e5be169a2372d74eac758cfe4aa82bbbaf682f4ba62bc4e1f",
         converted=from_text(separator=";", header=1, label=-1), files="winequality-white.csv",
         fetched=from_openml(40498), licence="CC BY 4.0", source=f"{UCI}/186/wine+quality",
         citation="Cortez, Cerdeira, Almeida, Matos, Reis, 2009, doi:10.24432/C56S3T",
@@ -127,8 +122,7 @@ CATALOGUE = (
     # blocks of page layouts: text, lines, pictures
     Dataset(
         name="page_blocks", title="Page-blocks", samples=5473, features=10, classes=5,
-        sha256="a5979adace6c018ea1a71218d5df75301c8553508f2a8347d1441fe0021d0b26",
-        content_sha256="c4f8537d1767b22cbd962909ad92d8b932ccf8cd804baf2a7c78a2c4cdfdbe16",
+        sha256="c4f8537d1767b22cbd962909ad92d8b932ccf8cd804baf2a7c78a2c4cdfdbe16",
         converted=from_text(label=-1), files="page-blocks.data", fetched=from_openml(30),
         licence="CC BY 4.0", source=f"{UCI}/78/page+blocks+classification",
         citation="D. Malerba, doi:10.24432/C5J590",
@@ -136,8 +130,7 @@ CATALOGUE = (
     # every combination of two weights and two distances on a scale
     Dataset(
         name="balance", title="Balance", samples=625, features=4, classes=3,
-        sha256="b4afbd6efa9b8ace9067f751e545dc09f67be62c2f4e73aa0816fa746f583009",
-        content_sha256="174e31c43230a8e7dc609ddcca14193d2799f32468c02ce33c0bbb2a349e5a33",
+        sha256="174e31c43230a8e7dc609ddcca14193d2799f32468c02ce33c0bbb2a349e5a33",
         converted=from_text(separator=",", label=0, names=("B", "L", "R")),
         files="balance-scale.data", made=generate_balance,
         licence="CC BY 4.0", source=f"{UCI}/12/balance+scale",
@@ -146,8 +139,7 @@ CATALOGUE = (
     # thyroid disease: normal, hyper- and hypothyroid
     Dataset(
         name="thyroid", title="Thyroid", samples=7200, features=21, classes=3,
-        sha256="d2572edcf5c0ff81177fafb653ba155afb08f9b6152a51cf68f8713f97d2e257",
-        content_sha256="626266f6b4050b93e07c4c2fc68ee926a8b08295e5f1a093290e2f1cb10a1035",
+        sha256="626266f6b4050b93e07c4c2fc68ee926a8b08295e5f1a093290e2f1cb10a1035",
         converted=from_text(label=-1), files="ann-train.data ann-test.data",
         licence="CC BY 4.0",
         source=f"{UCI}/102/thyroid+disease (ann-train.data, then ann-test.data)",
@@ -156,8 +148,7 @@ CATALOGUE = (
     # breast cancer: benign or malignant, by measurements of cell nuclei
     Dataset(
         name="wdbc", title="WDBC", samples=569, features=30, classes=2,
-        sha256="291dbb8b67992d1522ed91a471ade256fa2607bbe9abf8c47aae0ad16664f191",
-        content_sha256="053f7917a7223d440519bc2473e2d3cd85aa106d7f0c9a953d4bb2e920f42439",
+        sha256="053f7917a7223d440519bc2473e2d3cd85aa106d7f0c9a953d4bb2e920f42439",
         converted=from_text(separator=",", label=1, dropped=(0,), names=("B", "M")),
         files="wdbc.data", made=load_breast_cancer,
         licence="CC BY 4.0", source=f"{UCI}/17/breast+cancer+wisconsin+diagnostic",
@@ -167,8 +158,7 @@ CATALOGUE = (
     # stars or galaxies, by measurements on photographic plates
     Dataset(
         name="dimdata", title="Dimdata", samples=4192, features=14, classes=2,
-        sha256="e073d9668ac236293eddea48ec001aec9bb2c561855e3287c6db07145dc9a939",
-        content_sha256="d6249f2aecc590b1507d86fcd60d53d7c3a59ae9549dc366a12b2af8736a3402",
+        sha256="d6249f2aecc590b1507d86fcd60d53d7c3a59ae9549dc366a12b2af8736a3402",
         converted=from_matlab("A", "d"), files="dimdata.mat",
         licence="none stated", source="http://pages.cs.wisc.edu/~olvi/ (dimdata.mat)",
         citation="Odewahn, Stockwell, Pennington, Humphreys, Zumach, Astronomical Journal 103(1), "
@@ -194,8 +184,8 @@ def load_dataset(name: str, data_dir: DataDir = None, *, download: bool = True) 
 
     The function looks for ``<name>.npz`` in ``data_dir`` and in the folder given by the environment
     variable ``ROBUSTNMF_DATA``. Without a file, wdbc and digits come from scikit-learn, balance is
-    generated, and others are downloaded with scikit-learn's fetchers if possible. The SHA-256 of
-    files is checked, and they are never unpickled.
+    generated, and others are downloaded with scikit-learn's fetchers if possible. The content of
+    files is checked by its SHA-256, and they are never unpickled.
 
     Parameters
     ----------

@@ -7,7 +7,6 @@ import os
 import zipfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from io import BytesIO
 from pathlib import Path
 
 import numpy as np
@@ -45,9 +44,7 @@ class Dataset:
         Name in tables of results.
     samples, features, classes : int
     sha256 : str
-        Digest of the file; empty if there is no file.
-    content_sha256 : str
-        Digest of data and labels in any file (:func:`content_digest`).
+        Digest of data and labels (:func:`content_digest`); empty if there is no file.
     converted : callable, optional
         Reads data and labels from the files of the publisher.
     files : str
@@ -76,7 +73,6 @@ class Dataset:
     made: Callable[[], Tables] | None = None
     fetched: Callable[[str | None], Tables] | None = None
     remark: str = ""
-    content_sha256: str = ""
     converted: Callable[[Sequence[Path]], Tables] | None = None
     files: str = ""
 
@@ -139,26 +135,21 @@ class Dataset:
 
     def _read(self, path: Path) -> Tables:
         """Read data and labels, also from a file that was compressed anew; never unpickle."""
-        size = path.stat().st_size
-        content = path.read_bytes() if size <= LARGEST_FILE else b""
-        digest = hashlib.sha256(content).hexdigest()
-        is_known = digest == self.sha256
         try:
-            with zipfile.ZipFile(BytesIO(content)) as archive:
+            with zipfile.ZipFile(path) as archive:
                 unpacked = sum(member.file_size for member in archive.infolist())
-            if is_known or unpacked <= LARGEST_FILE:
-                with np.load(BytesIO(content), allow_pickle=False) as file:
-                    data, labels = file["X"], file["y"]
-                if is_known or content_digest(data, labels) == self.content_sha256:
-                    return data, labels
-        except (KeyError, ValueError, OSError, zipfile.BadZipFile) as error:
-            if is_known:
-                raise DatasetError(f"{path} cannot be read: {error}") from error
-        actual = f"SHA-256 {digest}" if content else f"{size} bytes"
-        raise DatasetError(
-            f"{path} ({actual}) is not the file of the dataset {self.name} (SHA-256 "
-            f"{self.sha256}). Replace it, or load your own data with NumPy."
-        )
+            if unpacked > LARGEST_FILE:
+                raise ValueError(f"it unpacks to {unpacked} bytes")
+            with np.load(path, allow_pickle=False) as file:
+                data, labels = file["X"], file["y"]
+            if (digest := content_digest(data, labels)) != self.sha256:
+                raise ValueError(f"the digest of its content is {digest}")
+        except (KeyError, ValueError, TypeError, OSError, zipfile.BadZipFile) as error:
+            raise DatasetError(
+                f"{path} is not the file of the dataset {self.name}, whose content has the digest "
+                f"{self.sha256}: {error}. Replace it, or load your own data with NumPy."
+            ) from error
+        return data, labels
 
     def convert(self, paths: Sequence[Path], folder: Path) -> Path:
         """Write the file of this dataset to a folder, from the files of its publisher."""
@@ -169,10 +160,10 @@ class Dataset:
             raise DatasetNotFoundError(f"there is no file {missing[0]}.")
         data, labels = self.converted(paths)
         digest = content_digest(data, labels)
-        if digest != self.content_sha256:
+        if digest != self.sha256:
             raise DatasetError(
                 f"these files have {data.shape[0]} samples with {data.shape[1]} features, but "
-                f"their digest {digest} differs from that of {self.name} ({self.content_sha256}). "
+                f"their digest {digest} differs from that of {self.name} ({self.sha256}). "
                 f"Use {self.files} from {self.source}."
             )
         is_byte = data.min() >= 0 and data.max() <= 255 and bool((data == np.rint(data)).all())

@@ -282,17 +282,16 @@ class RobustNMFDetector(SaveMixin, OutlierMixin, BaseEstimator):
 
     def _scores(self, X: Any) -> np.ndarray:
         inside, below = _shifted(X, self.shift_)
-        energies, sizes, engine = self.estimator_._energies_and_sizes(inside)
+        _, energies, sizes, engine = self.estimator_._measure(inside)
         if below is not None:
             squares = namespace(below).sum(as_float64(below) ** 2, axis=1)
             energies = energies + self._squared_unit * squares
         logs = _logs(energies, sizes, self.estimator_.weighting_)
-        near = getattr(self, "neighbourhood_", None)  # missing in models of earlier releases
-        if near is None:
+        if self.neighbourhood_ is None:
             return -logs
         beyond = namespace(logs).maximum(logs, 0 * logs)
         start = None if engine.complete else self.estimator_._start(engine)
-        return -beyond - near.outlyingness(engine, self.missed_, start)
+        return -beyond - self.neighbourhood_.outlyingness(engine, self.missed_, start)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -314,7 +313,7 @@ def _logs(energies: Any, sizes: Any, weighting: Trimmed) -> Any:
 
 def _fits(estimator: RobustNMF, rows: np.ndarray) -> np.ndarray:
     """Return which rows (rows,) fit: their energies are below the cutoffs of an estimator."""
-    energies, sizes, _ = estimator._energies_and_sizes(rows)
+    _, energies, sizes, _ = estimator._measure(rows)
     return to_numpy(_logs(energies, sizes, estimator.weighting_)) <= 0
 
 

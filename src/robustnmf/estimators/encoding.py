@@ -258,13 +258,13 @@ class EncodingMixin(TransformerMixin):
         codes, energies = self._call(encode, source, self._engine(source))
         return namespace(codes).astype(codes, source.dtype, copy=False), energies * self._unit
 
-    def _energies_and_sizes(self, X: Any) -> tuple[np.ndarray, np.ndarray, Engine]:
-        """Return energies and row sizes (samples,) in the user's units, and the engine."""
+    def _measure(self, X: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, Engine]:
+        """Return codes, energies and sizes of samples in the user's units, and the engine."""
         source = self._checked(X)
         engine = self._engine(source)
-        _, energies = self._call(encode, source, engine)
+        codes, energies = self._call(encode, source, engine)
         sizes = engine.row_sizes(self._problem.loss.degree)
-        return energies * self._unit, sizes * self._unit, engine
+        return codes, energies * self._unit, sizes * self._unit, engine
 
     def _start(self, engine: Engine) -> Start:
         """Return the best codes of the rows of an engine, and the components, as a start."""

@@ -134,7 +134,12 @@ def run(
     """Fit and score points with one ``batch_key``; yield the scores batch by batch."""
     first = points[0][0]
     X, y = first.table(data_dir)
-    size = _points_per_batch(first, X, device) or len(points)
+    size = len(points)
+    if first.per_entry:  # a weight for every entry of every member
+        room = BATCH_BYTES if device is None else DEVICE_BYTES
+        size = max(1, room // (6 * X.nbytes * first.n_starts))
+    elif device is None:
+        size = max(1, BATCH_MEMBERS // first.n_starts)
     machine = machine_of(device)
     for offset in range(0, len(points), size):
         batch = points[offset : offset + size]
@@ -193,18 +198,11 @@ def score_members(
             for member in members
         )
     return [
-        Scores(
-            None,
-            member.start,
-            clustering_accuracy(y, labels),
-            normalized_mutual_info(y, labels),
-            float(member.effective_sample_size),
-            largest_cluster_share(labels),
-            n_clusters(labels),
-            float(member.objective),
-        )
+        Scores(None, member.start, clustering_accuracy(y, labels),
+               normalized_mutual_info(y, labels), float(member.effective_sample_size),
+               largest_cluster_share(labels), n_clusters(labels), float(member.objective))
         for member, labels in zip(members, clusterings, strict=True)
-    ]
+    ]  # fmt: skip
 
 
 def cluster_codes(codes: np.ndarray, count: int, protocol: Protocol, start: int) -> np.ndarray:
@@ -219,11 +217,3 @@ def cluster_codes(codes: np.ndarray, count: int, protocol: Protocol, start: int)
     # There can be fewer distinct points than clusters.
     with warnings.catch_warnings(action="ignore"), threadpool_limits(1):
         return model.fit_predict(table)
-
-
-def _points_per_batch(task: Task, X: np.ndarray, device: str | None) -> int | None:
-    """Return how many points make a batch, by memory and by ``BATCH_MEMBERS``; None is all."""
-    if task.per_entry:  # a weight for every entry of every member
-        room = BATCH_BYTES if device is None else DEVICE_BYTES
-        return max(1, room // (6 * X.nbytes * task.n_starts))
-    return max(1, BATCH_MEMBERS // task.n_starts) if device is None else None

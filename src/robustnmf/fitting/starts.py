@@ -119,7 +119,7 @@ def begin(
     if isinstance(problem.loss, ReweightedLoss) and (
         problem.loss.has_auto or (screened and not is_custom)
     ):
-        entries = screen_entries(engine, problem.loss, rank, seed=0)
+        entries = screen_entries(engine, problem.loss, rank)
         problem = replace(problem, loss=entries.loss)
         if entries.basis is not None and is_free and not is_custom:
             reference = on_device_of(engine.like, entries.basis, engine.like.dtype)

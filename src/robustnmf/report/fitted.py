@@ -17,7 +17,6 @@ from robustnmf.estimators import RankSelection, RobustNMF
 from robustnmf.estimators.base import BaseRobustNMF
 from robustnmf.estimators.encoding import find_outliers
 from robustnmf.files.page import display_name, format_percent
-from robustnmf.loop.encoding import encode
 from robustnmf.tables import Table, count_missing, divide, is_number
 
 
@@ -174,12 +173,8 @@ def encode_samples(model: BaseRobustNMF, data: Any) -> tuple[np.ndarray, np.ndar
                 f"the table has {data.shape[1]} features, but the model has {len(scale)}."
             )
         data = divide(data, scale)
-    source = model._checked(data)
-    engine = model._engine(source)
-    codes, energies = model._call(encode, source, engine)
-    sizes = to_numpy(engine.row_sizes(model._problem.loss.degree)) * model._unit
-    energies = to_numpy(energies) * model._unit
-    return to_numpy(codes), energies, find_outliers(model, energies, sizes)
+    codes, energies, sizes = (to_numpy(found) for found in model._measure(data)[:3])
+    return codes, energies, find_outliers(model, energies, sizes)
 
 
 def write_csv(

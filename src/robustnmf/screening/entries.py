@@ -159,7 +159,7 @@ class EntryScreening:
     row_cutoff: float = np.inf
 
 
-def screen_entries(engine: Engine, loss: ReweightedLoss, rank: int, seed: int) -> EntryScreening:
+def screen_entries(engine: Engine, loss: ReweightedLoss, rank: int) -> EntryScreening:
     """Compute a start, and the cutoffs of a loss, from robust fits of some rows of an engine.
 
     Cutoffs from the user are kept.
@@ -171,7 +171,7 @@ def screen_entries(engine: Engine, loss: ReweightedLoss, rank: int, seed: int) -
     if engine.sample_count < FEWEST_SAMPLES or rows.shape[1] < FEWEST_FEATURES or largest == 0:
         kept = NO_CUTOFF * (largest or 1.0) if loss.has_auto else loss.cutoff
         return EntryScreening(loss.with_cutoff(kept), sample)
-    table = _Table(rows, known, sample.weight, sample.key, rank, seed)
+    table = _Table(rows, known, sample.weight, sample.key, rank)
     fits = table.fit_rising_rank()
     scales = np.min([fitted.scales for fitted in fits], axis=0)
     best = min(fits, key=lambda fitted: table.truncated_loss(fitted, BAD * scales))
@@ -262,7 +262,6 @@ class _Table:
     row_weight: np.ndarray
     key: np.ndarray
     rank: int
-    seed: int
 
     def fit_rising_rank(self) -> list[_Fit]:
         """Fit increasing ranks, without the rule for rows of another kind and with it.
@@ -408,7 +407,7 @@ class _Table:
         starts = [
             _start(
                 InMemory(np.where(mask, rows, np.nan), scale=1.0, fill=0.0, sample_weight=weight),
-                k, self._init(k), self.seed,
+                k, self._init(k), 0,
             )
             for mask in masks
         ]  # fmt: skip
@@ -437,7 +436,7 @@ class _Table:
     def _fit_good(self, good: np.ndarray) -> Fitted:
         """Fit plain NMF to good entries (rows, features)."""
         rows, init = np.where(good, self.rows, np.nan), self._init(self.rank)
-        return _fit_plain(rows, self.row_weight, self.rank, init, [self.seed])[0]
+        return _fit_plain(rows, self.row_weight, self.rank, init, [0])[0]
 
     def _init(self, rank: int) -> str:
         return "nndsvda" if rank <= min(self.rows.shape) else "random"
@@ -498,7 +497,7 @@ class _Table:
     ) -> _Fit:
         """Fit one rank from the start of a repaired table, with decreasing cutoffs."""
         start = InMemory(repaired, scale=1.0, sample_weight=self.row_weight)
-        codes, basis = INITS[self._init(rank)](start, rank, self.seed)
+        codes, basis = INITS[self._init(rank)](start, rank, 0)
         member = self._run(Frobenius(), np.concatenate(codes), basis, FIRST_PASSES, good)
         for deviations in narrowing:
             scales = self._scales(self.rows - member.codes @ member.basis, LEAST_SCALE)
