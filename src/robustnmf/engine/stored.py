@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import tempfile
 from abc import ABC, abstractmethod
-from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
@@ -32,6 +31,7 @@ from robustnmf.engine._scan import (
     is_usable,
     scan_rows,
 )
+from robustnmf.engine.threads import ahead
 from robustnmf.files.archive import read_full, whole_file
 
 BLOCK_BYTES = 8 * 2**20
@@ -186,13 +186,7 @@ class Stored(OutOfCoreEngine):
         """Yield the rows of all blocks; each is read while the blocks before are processed."""
         reader = ThreadPoolExecutor(1, "read")
         try:
-            pending: deque[Future] = deque()
-            for read in self.reader.read(self.step):
-                pending.append(reader.submit(self._rows, read))
-                if len(pending) > AHEAD:
-                    yield pending.popleft().result()
-            while pending:
-                yield pending.popleft().result()
+            yield from ahead(reader, self._rows, self.reader.read(self.step), AHEAD)
         finally:
             reader.shutdown(cancel_futures=True)
 

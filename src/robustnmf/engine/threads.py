@@ -119,15 +119,21 @@ class Threads:
     def each(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
         """Yield results in the order of the items."""
         if self._pool is None:
-            yield from map(function, items)
-            return
-        pending: deque[Future] = deque()
-        for item in items:
-            pending.append(self._pool.submit(function, item))
-            if len(pending) > 2 * self.count:
-                yield pending.popleft().result()
-        while pending:
+            return map(function, items)
+        return ahead(self._pool, function, items, 2 * self.count)
+
+
+def ahead(
+    pool: ThreadPoolExecutor, function: Callable[[Item], Result], items: Iterable[Item], most: int
+) -> Iterator[Result]:
+    """Yield results of a pool in the order of the items; at most so many calls are ahead."""
+    pending: deque[Future[Result]] = deque()
+    for item in items:
+        pending.append(pool.submit(function, item))
+        if len(pending) > most:
             yield pending.popleft().result()
+    while pending:
+        yield pending.popleft().result()
 
 
 def run_fits(fits: Iterable[Callable[[], Result]]) -> list[Result]:

@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from robustnmf.arrays import Array, Block, at_least, namespace, on_device_of
+from robustnmf.arrays import Array, Block, at_least, at_most, namespace, on_device_of
 from robustnmf.losses._base import Loss
 
 LEAST_WEIGHT = 1e-3
@@ -233,9 +233,8 @@ class HuberLoss(ReweightedLoss):
         return EFFICIENT
 
     def rho(self, squares: Array, cutoffs: Array | float) -> Array:
-        xp = namespace(squares)
-        residuals = xp.sqrt(squares)
-        capped = xp.where(residuals < cutoffs, residuals, cutoffs + xp.zeros_like(residuals))
+        residuals = namespace(squares).sqrt(squares)
+        capped = at_most(residuals, cutoffs)
         return capped * (2 * residuals - capped)
 
     def weight(self, squares: Array, cutoffs: Array | float) -> Array:
@@ -243,7 +242,7 @@ class HuberLoss(ReweightedLoss):
         residuals = xp.sqrt(squares)
         is_small = residuals <= cutoffs
         one = xp.ones_like(residuals)
-        return xp.where(is_small, one, cutoffs / xp.where(is_small, one, at_least(residuals, 0.0)))
+        return xp.where(is_small, one, cutoffs / xp.where(is_small, one, residuals))
 
 
 class TruncatedLoss(ReweightedLoss):
@@ -293,14 +292,10 @@ class TruncatedLoss(ReweightedLoss):
         return WIDEST - min(max(narrowing, 0.0), 1.0) * (WIDEST - NARROWEST)
 
     def rho(self, squares: Array, cutoffs: Array | float) -> Array:
-        xp = namespace(squares)
-        limits = cutoffs * cutoffs + xp.zeros_like(squares)
-        return xp.where(squares <= limits, squares, limits)
+        return at_most(squares, cutoffs * cutoffs)
 
     def weight(self, squares: Array, cutoffs: Array | float) -> Array:
-        xp = namespace(squares)
-        limits = cutoffs * cutoffs + xp.zeros_like(squares)
-        return xp.where(squares <= limits, xp.ones_like(squares), xp.zeros_like(squares))
+        return namespace(squares).astype(squares <= cutoffs * cutoffs, squares.dtype)
 
     def encoding_path(self) -> tuple[Loss, ...]:
         """Return Huber's loss without gross entries, which has one minimum, and then this loss."""

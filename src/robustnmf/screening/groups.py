@@ -199,42 +199,30 @@ def find_filled(rejected: RowSample, accepted: RowSample) -> np.ndarray:
 
 def _filling_values(rows: Any) -> np.ndarray:
     """Return the value that fills each row (rows,), or zero."""
-    count, features = rows.shape
-    filling = np.zeros(count)
-    if scipy.sparse.issparse(rows):
-        entries = np.split(rows.data, rows.indptr[1:-1])
-        candidates = np.flatnonzero(np.diff(rows.indptr) >= _fewest_filled(features))
-    else:
-        entries = rows
-        candidates = np.flatnonzero(_has_repeats(rows, _fewest_filled(features)))
-    for row in candidates:
-        filling[row] = _filling_value(entries[row], features)
+    fewest = max(2, math.ceil(FILLED_FEATURES * rows.shape[1]))
+    if not scipy.sparse.issparse(rows):
+        return _filling_values_of_dense(rows, fewest)
+    filling = np.zeros(rows.shape[0])
+    for row in np.flatnonzero(np.diff(rows.indptr) >= fewest):
+        entries = rows.data[None, rows.indptr[row] : rows.indptr[row + 1]]
+        filling[row] = _filling_values_of_dense(entries, fewest)[0]
     return filling
 
 
-def _fewest_filled(features: int) -> int:
-    """Return the minimum number of features that a value must fill."""
-    return max(2, math.ceil(FILLED_FEATURES * features))
+def _filling_values_of_dense(rows: np.ndarray, fewest: int) -> np.ndarray:
+    """Return a value that is at least ``fewest`` times in each row and fills it, or zero.
 
-
-def _has_repeats(rows: np.ndarray, times: int) -> np.ndarray:
-    """Find rows (rows,) in which a positive value occurs several times (NaN is ignored)."""
-    if rows.shape[1] < times:
-        return np.zeros(len(rows), dtype=bool)
-    values = np.sort(rows, axis=1)
-    first, last = values[:, : values.shape[1] - times + 1], values[:, times - 1 :]
-    return ((first == last) & (first > 0)).any(axis=1)
-
-
-def _filling_value(entries: np.ndarray, features: int) -> float:
-    """Return the value that fills the entries of one row, or zero."""
-    values, times = np.unique(entries[entries > 0], return_counts=True)  # NaN is not above zero
-    often = times >= _fewest_filled(features)
-    if not often.any():
-        return 0.0
-    squares = times * (values / values.max()) ** 2
-    largest = int(np.argmax(np.where(often, squares, 0.0)))
-    return float(values[largest]) if squares[largest] > FILLED * squares.sum() else 0.0
+    A value with more than half of the squares is their weighted median.
+    """
+    values = np.sort(np.where(rows > 0, rows, 0.0), axis=1)  # NaN is not above zero
+    relative = values / np.where(values[:, -1:] > 0, values[:, -1:], 1.0)
+    squares = np.cumsum(relative**2, axis=1, dtype=np.float64)
+    below = np.sum(squares <= FILLED * squares[:, -1:], axis=1, keepdims=True)
+    middle = np.minimum(below, rows.shape[1] - 1)
+    value, size = (np.take_along_axis(table, middle, axis=1) for table in (values, relative))
+    times = np.sum(values == value, axis=1, keepdims=True)
+    is_filled = (times >= fewest) & (times * size**2 > FILLED * squares[:, -1:])
+    return np.where(is_filled, value, 0.0)[:, 0]
 
 
 def _row_sq_norms(rows: Any) -> np.ndarray:

@@ -84,27 +84,22 @@ class Penalty:
         row_factors = xp.astype(self.row_factors(block), codes.dtype)[:, None]
         return gradient + row_factors * factors * others(factors * codes)
 
-    def gram(self, like: Array) -> Array:
-        """Return the Gram matrix (members or 1, k, k) of quadratic terms, for row factors of 1."""
-        own, pairs = self._squares(like)
-        return own if pairs is None else own + pairs
+    def gram(self, like: Array, block: Block | None = None) -> Array:
+        """Return Gram matrices (members, rows or 1, k, k) of quadratic terms.
 
-    def grams(self, block: Block, like: Array) -> Array:
-        """Return the Gram matrices (rows or 1, k, k) of quadratic terms, for one member."""
-        own, pairs = self._squares(like)
-        if pairs is None:
-            return own
-        factors = namespace(like).astype(self.row_factors(block), like.dtype)
-        return own + factors[:, None, None] * pairs
-
-    def _squares(self, like: Array) -> tuple[Array, Array | None]:
-        """Return the Gram matrices of the ridge term and of the overlap term."""
+        With a block, there is one per row of one member, or else one per member for row factors
+        of 1.
+        """
         identity = identity_like(like)
         own = self.ridge * identity[None, ...]
         if self.overlap_penalty is None:
-            return own, None
+            return own
         factors = self.overlap_penalty
-        return own, (1 - identity) * (factors[:, :, None] * factors[:, None, :])
+        pairs = (1 - identity) * (factors[:, :, None] * factors[:, None, :])
+        if block is not None:
+            by_row = namespace(like).astype(self.row_factors(block), like.dtype)
+            pairs = by_row[:, None, None] * pairs
+        return own + pairs
 
     def row_factors(self, block: Block) -> Array:
         """Compute the factor s of every row (rows,): its size for the loss over its squared norm.

@@ -83,11 +83,6 @@ class CudaKernels(Kernels):
             return super().quadratic_part(codes, linear, gram)
         return gpu.quadratic_part(codes, codes @ gram, linear)
 
-    def multiplicative_step(self, factor: Array, negative: Array, positive: Array) -> Array:
-        if not _is_dense(factor, negative, positive):
-            return super().multiplicative_step(factor, negative, positive)
-        return gpu.multiplicative_step(factor, negative, positive, smallest(factor))
-
     def weighted_parts(
         self, loop: EntryLoop | None, data: Array, before: Array, cache: Array
     ) -> tuple | None:
@@ -120,14 +115,6 @@ def _has_products(table: Array, columns: int) -> bool:
         and str(table.dtype) == "torch.float32"
         and table.shape[-2] >= WORTH_A_PRODUCT
     )
-
-
-def _is_dense(*tables: Array) -> bool:
-    """Return whether tables have one shape and dtype and no gaps in memory, in any axis order."""
-    first = tables[0]
-    last = sum((size - 1) * step for size, step in zip(first.shape, first.stride(), strict=True))
-    same = all(t.shape == first.shape and t.dtype == first.dtype for t in tables)
-    return same and last + 1 == first.numel()
 
 
 def _of_members(parameter: Array | float, cache: Array) -> Array:

@@ -117,17 +117,6 @@ def _cross(high: Any, low: Any, X: Any) -> Any:
     return out.sum(0)
 
 
-def multiplicative_step(factor: Any, negative: Any, positive: Any, least: float) -> Any:
-    """Compute ``factor * negative / positive``, with the memory layout of the factor."""
-    negative, positive = (laid_out_as(factor, table) for table in (negative, positive))
-    out = empty_as(factor)
-    count = factor.numel()
-    _kernels().multiply[(ceil_div(count, 1024),)](
-        factor, negative, positive, out, count, LEAST=least, BLOCK=1024
-    )
-    return out
-
-
 def quadratic_part(codes: Any, product: Any, linear: Any) -> Any:
     """Compute ``a P^T - 2 l a^T`` of every row (members, rows) in float64, for ``P = A G``."""
     product, linear = (laid_out_as(codes, table) for table in (product, linear))

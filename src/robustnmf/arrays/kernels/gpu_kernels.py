@@ -133,18 +133,6 @@ def turn(A, W, high, low, n, k, by_member, by_row,
 
 
 @triton.jit
-def multiply(F, N, P, out, count, LEAST: tl.constexpr, BLOCK: tl.constexpr):
-    """Compute ``out = F N / P``, with zeros instead of subnormal numbers."""
-    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    here = at < count
-    factor = tl.load(F + at, mask=here, other=0.0)
-    negative = tl.load(N + at, mask=here, other=0.0)
-    positive = tl.load(P + at, mask=here, other=1.0)
-    moved = factor * negative / tl.where(positive < LEAST, LEAST, positive)
-    tl.store(out + at, tl.where(moved < LEAST, 0.0, moved), mask=here)
-
-
-@triton.jit
 def quadratic(A, P, L, out, n, k, by_member, by_row, K: tl.constexpr, ROWS: tl.constexpr):
     """Compute ``a P^T - 2 l a^T`` of every row, with ``P = A G``, summed in float64."""
     rows = (tl.program_id(0) * ROWS + tl.arange(0, ROWS)).to(tl.int64)

@@ -202,7 +202,7 @@ class ApproximationPass(Pass):
         negative, positive = (block.project_part(part, self.basis) for part in parts)
         if self.penalty:
             positive = positive + self.penalty.gradient(block, codes[None, ...])
-            grams = grams + self.penalty.grams(block, codes)
+            grams = grams + self.penalty.gram(codes, block)
         linear = xp.squeeze(codes[:, None, :] @ grams, axis=1)
         return linear + (negative - positive)[0, ...], grams
 
