@@ -64,6 +64,33 @@ def test_no_cluster_is_lost(sizes, seed):
     assert model.outliers_.mean() <= 0.03
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_a_group_with_many_more_counts_is_not_lost(seed):
+    rng = np.random.default_rng(seed)
+    few, many = (
+        depth * rng.gamma(4, 0.25, size=(n, 2)) @ rng.gamma(0.5, size=(2, 30))
+        for depth, n in ((3, 350), (90, 150))
+    )
+    X = rng.poisson(np.vstack([few, many])).astype(float)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", OutlierWarning)
+        model = RobustNMF(4, loss="kullback-leibler", random_state=0).fit(X)
+    assert model.outliers_.mean() <= 0.01
+
+
+def test_a_warning_says_that_samples_are_larger_than_others():
+    rng = np.random.default_rng(0)
+    small, large = (
+        gain * rng.gamma(4, 0.25, size=(n, 2)) @ rng.gamma(0.5, size=(2, 30))
+        for gain, n in ((1, 140), (10, 60))
+    )
+    X = np.vstack([small, large]) * rng.lognormal(0, 0.05, size=(200, 30))
+    with pytest.warns(OutlierWarning, match=r"times as large; if only proportions matter"):
+        assert RobustNMF(4, random_state=0).fit(X).outliers_[140:].all()
+    shares_of_sums = X / X.sum(axis=1, keepdims=True)
+    assert not RobustNMF(4, random_state=0).fit(shares_of_sums).outliers_.any()
+
+
 @pytest.mark.parametrize("rank", [2, 3])
 def test_no_class_of_iris_is_lost(rank):
     X = load_iris().data

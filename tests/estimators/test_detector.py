@@ -253,3 +253,11 @@ def test_scores_of_tables_of_equal_samples_are_finite():
     scores = RobustNMFDetector().fit(np.ones((40, 5))).score_samples([np.ones(5), other])
     assert np.isfinite(scores).all()
     assert scores[0] > 0 > scores[1]
+
+
+@pytest.mark.parametrize("features", [1, 2])
+def test_a_table_of_few_different_samples_has_no_outliers(features):
+    constant = np.full((100, features), 21.5)
+    assert (RobustNMFDetector(random_state=0).fit_predict(constant) == 1).all()
+    binary = (np.random.default_rng(0).random((200, features)) < 0.3).astype(float)
+    assert (RobustNMFDetector(random_state=0).fit_predict(binary) == 1).all()

@@ -230,3 +230,12 @@ def test_the_report_says_how_to_repeat_it(file, tmp_path):
     assert f"robustnmf {run['version']}" in html
     assert "seed: 7" in html
     assert "0 of 2,160 values are missing" in html
+
+
+def test_a_dataset_is_read_as_in_the_fit(file, tmp_path):
+    out = tmp_path / "out"
+    dataset = ["--dataset", "layers/log"]
+    assert main(["fit", str(file), "-k", "3", "-o", str(out), *dataset]) == 0
+    assert main(["transform", str(out / "model.rnmf"), str(file), "-o", str(out / "t.csv")]) == 0
+    fitted, again = (pd.read_csv(out / name).iloc[:, 1:4] for name in ("codes.csv", "t.csv"))
+    np.testing.assert_allclose(fitted, again, rtol=1e-6)

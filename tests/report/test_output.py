@@ -1,5 +1,7 @@
 """Where the commands write to: files, FIFOs, standard output; and what they refuse to replace."""
 
+import errno
+import json
 import os
 import stat
 import subprocess
@@ -59,7 +61,7 @@ def fit_of_size(n):
         outliers_=rng.random(n) < 0.1, n_iter_=3, objective_history_=np.ones(3),
         effective_sample_size_=float(n), weighting_=L21(), weighting="l21", loss="frobenius",
         init="robust", random_state=0,
-        explain=lambda rows: rows, save=lambda path: path.write_bytes(b""),
+        explain=lambda rows: rows, _write_to=lambda file: None,
     )  # fmt: skip
     table = Table(rng.random((n, 6)), [f"{i:07}" for i in range(n)], list("abcdef"), ["a note"])
     return Fit(model, table, rng.random((n, 2)), 1.0)
@@ -231,3 +233,30 @@ def test_models_are_written_through_pipes(model, tmp_path):
         (tmp_path / "copy.rnmf").write_bytes(received.result(timeout=30))
     copy = robustnmf.load(tmp_path / "copy.rnmf")
     np.testing.assert_array_equal(copy.components_, robustnmf.load(model).components_)
+
+
+def test_a_fit_that_cannot_be_written_leaves_the_files_of_the_one_before(
+    model, monkeypatch, capsys
+):
+    data, out = str(model.parent / "data.csv"), model.parent / "out"
+    command = ["fit", data, "--no-header", "-o", str(out), "--force", "--quiet", "-k"]
+    assert main([*command, "2"]) == 0
+    before = {path.name: path.read_bytes() for path in out.iterdir()}
+
+    def write_to(*arguments):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("robustnmf.files.archive.write_to", write_to)
+    assert main([*command, "3"]) == 1
+    assert f"{out}: {os.strerror(errno.ENOSPC)}" in capsys.readouterr().err
+    assert {path.name: path.read_bytes() for path in out.iterdir()} == before
+
+
+def test_doubts_are_told_if_nothing_else_is(tmp_path, capsys):
+    rows = np.sort(np.random.default_rng(0).random((30, 6)), axis=1)
+    np.savetxt(tmp_path / "t.csv", rows, delimiter=",", fmt="%.4f")
+    command = ["fit", str(tmp_path / "t.csv"), "-k", "2", "-o", str(tmp_path / "out"), "--json"]
+    assert main(command) == 0
+    printed = capsys.readouterr()
+    assert "the first line holds numbers, which name the features" in printed.err
+    assert "the first line holds numbers" in json.loads(printed.out)["notes"][-1]

@@ -362,3 +362,51 @@ def test_an_id_column_comes_before_the_index_of_a_parquet_file(tmp_path):
     assert names(id_column="code") == ["a", "b"]
     with pytest.raises(ValueError, match="there is no column 'cod'"):
         names(id_column="cod")
+
+
+def test_comments_are_left_out_wherever_they_are(tmp_path):
+    table = read(tmp_path, "\n# made by X\nid,a,b\ns1,1,2\n# batch 2\ns2,3,4\n# end\n")
+    assert table.ids == ["s1", "s2"]
+    assert table.data.tolist() == [[1, 2], [3, 4]]
+    assert table.short_lines == []
+    table = read(tmp_path, "a,b\n1,2\n# batch 2\n#3,4\n5,6\n")
+    assert table.data[:, -1].tolist() == [2, 4, 6]
+
+
+def test_spaces_separate_numbers_with_decimal_commas(tmp_path):
+    text = "1,5 2,5 3,5\n4,5 5,5 6,5\n7,1 8,2 9,3\n"
+    assert read(tmp_path, text).data.tolist() == [[1.5, 2.5, 3.5], [4.5, 5.5, 6.5], [7.1, 8.2, 9.3]]
+    assert read(tmp_path, f"a b c\n{text}").features == ["a", "b", "c"]
+
+
+def test_blanks_after_separators_do_not_count(tmp_path):
+    table = read(tmp_path, '"id", "f 1", f2\n"a", "1", 2\n"b", "3", 4\n', columns=["f 1"])
+    assert (table.ids, table.features) == (["a", "b"], ["f 1"])
+    assert table.data.tolist() == [[1], [3]]
+
+
+def test_a_title_above_the_names_is_refused(tmp_path):
+    text = "My experiment,,\nid,a,b\ns1,1,2\ns2,3,4\n"
+    with pytest.raises(ValueError, match=r"first line holds only 'My experiment'\. Delete"):
+        read(tmp_path, text)
+
+
+def test_an_empty_feature_called_column_stays(tmp_path):
+    assert read(tmp_path, "id,column temp,f\ns1,,2\ns2,,4\n").features == ["column temp", "f"]
+    assert read(tmp_path, "id,f,\ns1,2,\ns2,4,\n").features == ["f"]
+
+
+def test_damaged_arrays_are_named(tmp_path):
+    (tmp_path / "t.npz").write_text("<html>404</html>")
+    (tmp_path / "t.mtx").write_text("%%MatrixMarket matrix coordinate real general\n3 3 4\n1 1 1\n")
+    np.save(tmp_path / "t.npy", np.ones(4))
+    np.savez(tmp_path / "objects.npz", b=np.array([{}], dtype=object))
+    for name, options in (
+        ("t.npz", {}),
+        ("t.mtx", {}),
+        ("t.npy", {}),
+        ("objects.npz", {"dataset": "b"}),
+    ):
+        with pytest.raises(ValueError, match=name) as raised:
+            read_table(tmp_path / name, **options)
+        assert "pickle" not in str(raised.value)

@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from io import TextIOWrapper
 
 from robustnmf._version import __version__
 from robustnmf.cli import experiments, fit, transform
@@ -39,6 +40,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         add(commands)
     for command in commands.choices.values():
         command.formatter_class = argparse.RawDescriptionHelpFormatter
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):  # a terminal or pipe that cannot show every name
+            stream.reconfigure(errors="backslashreplace")
     options = parser.parse_args(arguments)
     options.arguments = list(sys.argv[1:] if arguments is None else arguments)
     if sys.stderr.isatty():

@@ -169,9 +169,15 @@ def _image_shape(text: str) -> tuple[int, int]:
 
 def run(options: argparse.Namespace) -> int:
     """Read the table, fit, write all files, print a summary."""
+    from robustnmf.tables import Doubt
+
     say = partial(_say, options)
     _check_outputs(options)
     table = read(options, say)
+    if _is_quiet(options):
+        for note in table.notes:
+            if isinstance(note, Doubt):
+                warn(note)  # numbers or samples are others, if it is wrong
     groupings = table.left_out or table.groupings
     if groupings and options.color_by is None and not table.turned:
         say(f"  {table.words.sample}s can be coloured and grouped by a column, for example "

@@ -106,24 +106,31 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _read_as_fitted(options: argparse.Namespace) -> None:
-    """Choose the layer or ``.raw`` that the fit has read, unless the options choose one.
+    """Choose the layer, ``.raw`` or dataset that the fit has read, unless the options choose one.
 
     Texts in doubt are read with the decimal mark of the fit.
     """
     try:
         record = json.loads(options.model.with_name("run.json").read_text(encoding="utf-8"))
-        layer, raw = record["options"]["layer"], record["options"]["raw"] is True
+        layer, raw, dataset = (record["options"][name] for name in ("layer", "raw", "dataset"))
         decimal = (record["input"]["text_format"] or {}).get("decimal")
     except (OSError, ValueError, LookupError, TypeError, AttributeError):  # no record of a fit
         return
     options.fitted_decimal = decimal if decimal in (".", ",") else None
-    is_chosen = options.raw or options.layer is not None or options.dataset is not None
-    if is_chosen or options.data.suffix.lower() not in (".h5ad", ".h5", ".hdf5"):
+    if options.raw or options.layer is not None or options.dataset is not None:
         return
-    if raw or isinstance(layer, str):
-        options.layer, options.raw = (None, True) if raw else (layer, False)
-        warn(f"reading {'.raw' if raw else f'layer {layer[:40]!r}'} as in the fit (run.json); "
-             "--layer X reads X")  # fmt: skip
+    suffix = options.data.suffix.lower()
+    if isinstance(dataset, str) and suffix in (".h5ad", ".h5", ".hdf5", ".npz"):
+        options.dataset = dataset
+        warn(f"reading dataset {dataset[:40]!r} as in the fit (run.json); --dataset reads another")
+    elif (raw is True or isinstance(layer, str)) and suffix in (".h5ad", ".h5", ".hdf5"):
+        from robustnmf.anndata import is_anndata_file
+
+        if not is_anndata_file(options.data):
+            return  # of Cell Ranger, which holds counts alone
+        options.layer, options.raw = (None, True) if raw is True else (layer, False)
+        warn(f"reading {'.raw' if options.raw else f'layer {layer[:40]!r}'} as in the fit "
+             "(run.json); --layer X reads X")  # fmt: skip
 
 
 def align_features(

@@ -197,11 +197,6 @@ class BaseRobustNMF(
             given["init"] = type(self).init  # the default of the class
         return FitSettings(type(self).__name__, spec, **given)
 
-    @property
-    def n_components_(self) -> int:
-        """Number of components that were learned."""
-        return self.components_.shape[0]
-
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.positive_only = True

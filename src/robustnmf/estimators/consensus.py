@@ -79,6 +79,8 @@ class ConsensusNMF(
     ----------
     components_ : ndarray (n_components, n_features)
         The consensus components: medians of the groups.
+    n_components_ : int
+        Number of components.
     stability_ : ndarray (n_components,)
         Mean cosine between a component and the members of its group: 1 if all runs agree.
     silhouette_ : ndarray (n_components,)

@@ -75,8 +75,13 @@ class EncodingMixin(TransformerMixin):
     _scale: float
 
     @property
-    def _n_features_out(self) -> int:
+    def n_components_(self) -> int:
+        """Number of components that were learned."""
         return self.components_.shape[0]
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_components_
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "components_")

@@ -11,7 +11,7 @@ import os
 import re
 import warnings
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from array_api_compat import is_dask_array
@@ -88,9 +88,15 @@ class SaveMixin:
         target = Path(os.path.expanduser(path))
         if target.is_dir() or not target.parent.is_dir():
             raise FileNotFoundError(f"cannot write {target}: not a file in a folder that exists.")
+        with archive.whole_file(target, stream=True) as file:
+            self._write_to(file)
+
+    def _write_to(self, file: IO[bytes]) -> None:
+        """Write the fitted estimator to an open file."""
         arrays: dict[str, np.ndarray] = {}
         record = _ModelCodec(arrays).to_json(self)
-        archive.write(target, arrays, {"format": FORMAT, "version": __version__, "model": record})
+        record = {"format": FORMAT, "version": __version__, "model": record}
+        archive.write_to(file, arrays, record)
 
 
 def load(path: str | os.PathLike) -> Any:

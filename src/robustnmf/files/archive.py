@@ -52,11 +52,16 @@ class Broken(ValueError):
 
 def write(path: Path, arrays: dict[str, np.ndarray], record: dict[str, Any]) -> None:
     """Write arrays and a JSON text to ``path``; an existing file is replaced as a whole."""
+    with whole_file(path, stream=True) as file:
+        write_to(file, arrays, record)
+
+
+def write_to(file: IO[bytes], arrays: dict[str, np.ndarray], record: dict[str, Any]) -> None:
+    """Write arrays and a JSON text to an open file."""
     arrays = {name: np.asarray(array, order="C") for name, array in arrays.items()}
     text = json.dumps(record, default=float)
     entries: dict[str, Any] = {TEXT: text, DIGEST: _digest(arrays, text), **arrays}
-    with whole_file(path, stream=True) as file:
-        np.savez(file, **entries)
+    np.savez(file, **entries)
 
 
 @contextmanager

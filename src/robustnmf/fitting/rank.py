@@ -125,7 +125,8 @@ def choose_rank(settings: FitSettings, rows: Any, max_rank: int = MAX_RANK) -> R
     if min(rows.shape) < 2:
         raise ValueError(
             "n_components='auto' needs at least two samples and two features, but X has "
-            f"n_samples={rows.shape[0]}, n_features={rows.shape[1]}. Use n_components=1."
+            f"n_samples={rows.shape[0]}, n_features={rows.shape[1]}. Use n_components=1 (blank "
+            "samples do not count)."
         )
     fixed = settings.fixed_components
     least = 1 if fixed is None else max(1, len(fixed))

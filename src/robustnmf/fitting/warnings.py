@@ -29,6 +29,9 @@ FEWEST_SIMILAR, SIMILAR = 5, 0.02
 """Number and share of outliers to warn about if they are similar to each other, or if the other
 samples are predicted worse without them."""
 
+LARGER = 3.0
+"""Mention that the values of outliers are larger than others by this factor."""
+
 BAD_ENTRIES = 0.01
 """Warn if a larger share of the entries looks bad."""
 
@@ -125,6 +128,12 @@ def warn_of_outliers(plan: FitPlan, result: FitResult) -> None:
     facts = f" The others are predicted {gain:.0%} better without them." if gain > 0 else ""
     if gain < 0:
         facts = " The others are not predicted better without them."
+    larger = _size_ratio(plan, result.outliers)
+    if larger >= LARGER:
+        facts += (
+            f" Their values are about {larger:.0f} times as large; if only proportions matter, "
+            "divide each sample by its sum."
+        )
     if decision.isolated:
         facts += " Samples far from all others were not used to learn the components."
     enough = None
@@ -140,12 +149,24 @@ def warn_of_outliers(plan: FitPlan, result: FitResult) -> None:
     )
 
 
+def _size_ratio(plan: FitPlan, outliers: Array) -> float:
+    """Return how many times as large the values of typical outliers are as those of the others."""
+    degree, is_outlier = plan.problem.loss.degree, to_numpy(outliers)
+    sizes = to_numpy(plan.engine.row_sizes(degree))
+    others = sizes[~is_outlier & (sizes > 0)]
+    if degree <= 0 or not len(others) or not is_outlier.any():
+        return 1.0
+    return float(np.median(sizes[is_outlier]) / np.median(others)) ** (1.0 / degree)
+
+
 def warn_of_few_samples(plan: FitPlan) -> None:
     """Warn if there are too few samples to find outliers."""
     count = plan.engine.sample_count
     if count < FEWEST_SAMPLES:
+        not_counted = " (blank ones do not count)" if count < plan.engine.shape[0] else ""
         warn(
-            f"{count:.0f} sample{'s are' if count > 1 else ' is'} too few to find outliers: "
+            f"{count:.0f} sample{'s are' if count > 1 else ' is'} too few to find outliers"
+            f"{not_counted}: "
             f"{plan.settings.name} weights all of them equally, as plain NMF does. It needs at "
             f"least {FEWEST_SAMPLES} samples. With fewer, use a weighting with a parameter of your "
             "own in Python, such as weighting=Cauchy(...).",

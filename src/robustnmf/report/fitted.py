@@ -155,6 +155,7 @@ def read_summary(table: Table) -> dict[str, Any]:
         "short_lines": len(table.short_lines),
         "text_format": table.text_format,
         "place": table.place,
+        "notes": list(table.notes),
     }
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import warnings
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ import numpy as np
 from robustnmf._version import __version__
 from robustnmf.arrays import as_dense
 from robustnmf.estimators import RankSelection, top_features
-from robustnmf.files.output import output_file, write_whole
+from robustnmf.files.output import output_file
 from robustnmf.files.page import (
     MAX_NOTE,
     Bullets,
@@ -49,24 +51,33 @@ BAD_ENTRY, MAX_BAD_ENTRIES = 0.1, 5
 
 
 def write(fit: Fit, folder: Path, run_record: dict[str, Any] | None = None) -> dict[str, Path]:
-    """Write all files of a fit, the record of its run among them; return their paths by name."""
+    """Write all files of a fit, the record of its run among them; return their paths by name.
+
+    All of them are replaced at the end, so that after an error none is of another fit.
+    """
     table, model = fit.table, fit.model
     names = column_names(model.components_.shape[0])
     numbers = np.column_stack([model.sample_importances_, model.energies_])
     paths = {name: folder / name for name in FILES}
-    with output_file(paths["basis.csv"]) as file:
-        write_csv(file, "component", names, table.features, fit.components)
-    with output_file(paths["codes.csv"]) as file:
-        write_csv(file, "id", table.ids, names, fit.codes)
-    with output_file(paths["samples.csv"]) as file:
-        write_csv(file, "id", table.ids, ["importance", "energy"], numbers, fit.outliers)
-    model.save(paths["model.rnmf"])
     title = f"robustnmf: {display_name(fit.name)}"
     record = run_record or {}
     html = page(title, contents(fit, record.get("command", ())))
-    write_whole(paths["report.html"], html.encode())
     text = json.dumps(record, indent=1, default=str)
-    write_whole(paths["run.json"], f"{text}\n".encode())
+    try:
+        with ExitStack() as stack:
+            files = {name: stack.enter_context(output_file(path)) for name, path in paths.items()}
+            write_csv(files["basis.csv"], "component", names, table.features, fit.components)
+            write_csv(files["codes.csv"], "id", table.ids, names, fit.codes)
+            columns = ["importance", "energy"]
+            write_csv(files["samples.csv"], "id", table.ids, columns, numbers, fit.outliers)
+            model._write_to(files["model.rnmf"])
+            files["report.html"].write(html.encode())
+            files["run.json"].write(f"{text}\n".encode())
+            for file in files.values():
+                file.flush()
+    except OSError as error:
+        error.filename = error.filename or os.fspath(folder)
+        raise
     return paths
 
 

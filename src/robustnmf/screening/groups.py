@@ -35,8 +35,11 @@ ROUNDS = 2
 FEWEST = 4
 """Minimum number of rejected samples that are split, or that share a fill value."""
 
-PASSES = 6
-"""Passes of the fit of one half."""
+PASSES, MULTIPLICATIVE_PASSES = 6, 25
+"""Passes of the fit of one half, and of one with multiplicative updates, which are slower."""
+
+SPREAD = 0.1
+"""Least entries of a direction, as a share of the mean row, if updates cannot change zeros."""
 
 CANDIDATES = 24
 """Number of rows that are tried as the direction of a new component."""
@@ -127,13 +130,17 @@ def _learn_components(
     )  # fmt: skip
     if not len(parts):
         return basis
+    passes = PASSES
+    if problem.solver.keeps_zeros:
+        mean = np.asarray(sample.weight @ sample.whole_rows())
+        parts, passes = np.maximum(parts, SPREAD * _unit_rows(mean[None])), MULTIPLICATIVE_PASSES
     engine = sample.engine(1.0, problem.fill_value())
     dtype = engine.like.dtype
     bases = np.concatenate([basis, parts]).astype(dtype)
     all_codes = np.maximum(np.hstack([codes, part_codes]), least_codes(problem, bases[None]))
     start = Start(engine.split(all_codes.astype(dtype), axis=1), bases[None])
     with_fixed_basis = replace(problem, fixed=bases[: len(basis)])
-    (fitted,) = fit(engine, with_fixed_basis, [L21()], start, max_iter=PASSES, tol=0.0)
+    (fitted,) = fit(engine, with_fixed_basis, [L21()], start, max_iter=passes, tol=0.0)
     return fitted.basis
 
 

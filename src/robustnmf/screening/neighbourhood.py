@@ -282,19 +282,22 @@ def _log(ratios: np.ndarray) -> np.ndarray:
     return np.log(np.clip(ratios, TINY, 1.0 / TINY))
 
 
-def find_neighbourhood(engine: Engine, fill: float) -> Neighbourhood:
-    """Draw reference rows from an engine.
+def find_neighbourhood(engine: Engine, fill: float) -> Neighbourhood | None:
+    """Draw reference rows from an engine; None if few samples differ, or none is usual.
 
     The rows of a stuck sensor count once, and those of a machine that is idle most of the time as a
     tenth of the others.
     """
     drawn, _ = draw_rows(engine, REFERENCES, distinct=True).distinct()
+    if len(drawn) <= NEIGHBOUR:
+        return None
     rows, is_most = drawn.without_repeats(), drawn.is_most()
     if rows is not drawn:
         idle = IDLE * float(rows.weight[~is_most].sum())
         rows = replace(rows, weight=np.where(is_most, idle, rows.weight))
     rows = first_rows(rows)
-    return Neighbourhood.of(rows, block_of_all(rows, engine.scale, fill))[0]
+    near = Neighbourhood.of(rows, block_of_all(rows, engine.scale, fill))[0]
+    return near if np.isfinite(near.limit) else None
 
 
 def first_rows(rows: RowSample) -> RowSample:

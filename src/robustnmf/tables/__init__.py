@@ -111,6 +111,10 @@ def read_table(path: str | Path, *, columns: Sequence[str] | None = None, **opti
     except READ_ERRORS as error:
         reason = str(error) or type(error).__name__
         raise ValueError(f"{file} is not a table that can be read ({reason}).") from error
+    except ValueError as error:
+        if str(file) in str(error):
+            raise
+        raise ValueError(f"{file}: {error}") from error
     except OSError as error:
         if error.errno is not None:  # the system names the file
             raise

@@ -7,6 +7,7 @@ two files beside them.
 from __future__ import annotations
 
 import gzip
+import zipfile
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -50,17 +51,17 @@ def read_npy(file: Path, options: ReadOptions) -> Table:
 
 def read_npz(file: Path, options: ReadOptions) -> Table:
     """Read an NPZ file: a sparse array of SciPy, or one of its arrays."""
+    if not zipfile.is_zipfile(file):
+        raise zipfile.BadZipFile("it is not an NPZ file; if it is of another kind, rename it")
     with np.load(file, allow_pickle=False) as archive:
         names = archive.files
-        if set(names) >= SPARSE_ENTRIES:
+        if "format" in names and "shape" in names and options.dataset is None:
             check_sparse(as_text(archive["format"][()]), archive["shape"])
             return numbered_table(checked_csr(scipy.sparse.load_npz(file)), "a sparse array")
-        if options.dataset in names:
-            return numbered_table(archive[options.dataset], f"the array {options.dataset!r}")
         tables = []
         for name in names:
             try:
-                if archive[name].ndim == 2:
+                if archive[name].ndim == 2 or name == options.dataset:
                     tables.append(name)
             except ValueError:  # Python objects, which are never read
                 continue

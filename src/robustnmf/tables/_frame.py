@@ -295,8 +295,8 @@ def _number_columns(
         ):
             left_out.append(name)
             continue
-        if not known.any() and name.startswith("column "):
-            continue  # an empty column after a comma at the end of lines
+        if not known.any() and name in (f"column {i}", f"column {i + 1}"):
+            continue  # an empty column without a name, as after a comma at the end of lines
         n_texts = int((np.isnan(numbers) & known).sum())
         columns.append(NumberColumn(i, name, own_decimal, numbers, n_texts, example))
     return columns, left_out

@@ -38,6 +38,9 @@ SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bar
 DETECTED = ",;\t|"
 """Separators that are detected first; spaces if none of them splits lines."""
 
+MARGIN = 0.25
+"""So much larger is the share of equally long lines plus that of numbers for spaces."""
+
 MIN_AXIS_LENGTH = 5
 """So many numbers that increase, or decrease, name features (wavelengths, times)."""
 
@@ -60,6 +63,7 @@ SIGNATURES = {
 """Kinds of files that are not texts, by their first bytes."""
 
 UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+UTF32 = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
 NO_TEXT = re.compile(rb"[\x00-\x08\x0e-\x19\x1c-\x1f]")
 CHUNK = 2**20
 
@@ -95,18 +99,24 @@ def read_text(file: Path, options: ReadOptions, *, default: str) -> Table:
             rows, n_skipped, header = [names, *rows], n_skipped - 1, True
             notes = ["the last line that begins with # names the columns (else: --no-header)"]
     first = rows[0]
+    if header is None and len(first) > 2 and [*map(str.strip, first)].count("") == len(first) - 1:
+        raise ValueError(
+            f"{file}: its first line holds only {max(first, key=len)!r}. Delete the lines before "
+            "the names of the columns, or begin them with # (--no-header if it is a sample)."
+        )
     csv_options: dict[str, Any] = {
         "sep": r"\s+" if separator == " " else separator, "skiprows": n_skipped,
         "low_memory": False, "encoding": encoding, "decimal": decimal,
+        "skipinitialspace": separator != "\t",
     }  # fmt: skip
     try:
         named = _names_columns(first, decimal) if header is None else header
         if named:
             rest = first[1:] if not is_id_name(first[0]) else []
             if not _has_text(first, decimal) or (rest and not _has_text(rest, decimal)):
-                notes.append(
+                notes.append(Doubt(
                     "the first line holds numbers, which name the features (else: --no-header)"
-                )
+                ))  # fmt: skip
             names = _column_names(first, rows[1:], file)
             for line, row in numbered[1:]:  # of which pandas would read a longer one as it is
                 if any(map(str.strip, row[len(names) :])):
@@ -148,13 +158,14 @@ def read_text(file: Path, options: ReadOptions, *, default: str) -> Table:
                 "in the fit (else: --decimal)"
             ))  # fmt: skip
         id_column = find_id_column(frame, options, decimal)
-        frames: Iterable[pandas.DataFrame] = [frame]
+        frames: Iterable[pandas.DataFrame] = [_without_comments(frame)]
         if is_large:
             frames = _read_blocks(file, csv_options, step, list(frame.columns), id_column)
         elif id_column is not None:  # names are read as they are written, not as numbers
             as_texts = {"usecols": [id_column], "dtype": str, "keep_default_na": False}
             texts = pandas.read_csv(file, **csv_options | as_texts)
             frame.isetitem(id_column, texts.iloc[:, 0].to_numpy(dtype=object))
+            frame = _without_comments(frame)
             frames = [_without_empty_rows(frame, id_column)]
             n_empty = len(frame) - len(frames[0])
             notes += [f"{n_empty} empty rows were left out"] if n_empty else []
@@ -175,6 +186,7 @@ def _read_blocks(
     with pandas.read_csv(file, chunksize=step, **csv_options | as_text) as blocks:
         for block in blocks:
             block.columns = names
+            block = _without_comments(block)
             yield block if id_column is None else _without_empty_rows(block, id_column)
 
 
@@ -194,7 +206,8 @@ def _find_separator(lines: list[str], separator: str | None, default: str) -> tu
 
     Lines that precede it are comments, and ``sep=;`` as spreadsheets write it.
     """
-    n_skipped = next((i for i, line in enumerate(lines) if not line.startswith("#")), 0)
+    is_first = (line.strip() and not line.startswith("#") for line in lines)
+    n_skipped = next((i for i, found in enumerate(is_first) if found), 0)
     separator_line = SEPARATOR_LINE.fullmatch(lines[n_skipped]) if lines else None
     if separator_line:
         n_skipped, separator = n_skipped + 1, separator or separator_line[1]
@@ -219,7 +232,19 @@ def _find_short_lines(
     """Return the numbers of the lines with fewer than ``width`` fields, without empty lines."""
     with _open(file, "rt", encoding=encoding, newline="") as text:
         rows = split(islice(text, n_skipped, None), separator)
-        return [n_skipped + n for n, row in islice(rows, int(named), None) if len(row) < width]
+        short = ((n, row) for n, row in islice(rows, int(named), None) if len(row) < width)
+        return [n_skipped + n for n, row in short if not _is_comment(row)]
+
+
+def _is_comment(row: list[str]) -> bool:
+    """Whether a line begins with # and has no other field."""
+    return row[0].startswith("#") and not any(row[1:])
+
+
+def _without_comments(frame: pandas.DataFrame) -> pandas.DataFrame:
+    """Return the rows that are no comments."""
+    texts = frame.iloc[:, 0].astype(str).str.startswith("#")
+    return frame[~(texts & frame.iloc[:, 1:].isna().all(axis=1))] if texts.any() else frame
 
 
 def _has_text(fields: list[str], decimal: str) -> bool:
@@ -264,7 +289,7 @@ def _column_names(first: list[str], rows: list[list[str]], file: Path) -> list[s
     One field more than the first line has is either the name of a sample, as R writes it, or
     follows a separator at the end.
     """
-    names = [name or ("" if i == 0 else f"column {i + 1}") for i, name in enumerate(first)]
+    names = [name.strip() or ("" if i == 0 else f"column {i + 1}") for i, name in enumerate(first)]
     ((width, _),) = Counter(map(len, rows)).most_common(1) or [(0, 0)]
     if width == len(first) + 1:
         ends = [row[-1] for row in rows if len(row) == width]
@@ -293,9 +318,11 @@ def _format_notes(text_format: dict[str, str], default: str) -> list[str]:
 
 
 def detect_encoding(chunks: Iterable[bytes]) -> str:
-    """Detect the encoding of a text: UTF-16 by its mark, UTF-8, or else Windows-1252 or Latin-1."""
+    """Detect the encoding of a text: UTF-16 or 32 by its mark, UTF-8, or Windows-1252."""
     decoders = {name: codecs.getincrementaldecoder(name)() for name in ("utf-8-sig", "cp1252")}
     for i, chunk in enumerate(chain(chunks, [b""])):
+        if i == 0 and chunk.startswith(UTF32):
+            return "utf-32"
         if i == 0 and chunk.startswith(UTF16):
             return "utf-16"
         if NO_TEXT.search(chunk):
@@ -315,17 +342,18 @@ def detect_separator(lines: Sequence[str], default: str) -> str:
     """Detect the separator of the fields of these lines; the default unless another is better.
 
     A separator splits most lines into equally many fields, two or more; of several such the one
-    that leaves most numbers. Where none does, spaces are the separator if they leave numbers.
+    that leaves most numbers. Spaces are the separator if no other one does this and they leave
+    numbers, or if they leave many more numbers: others can be decimal commas.
     """
     best, highest = default, 0.0
     for separator in (default, *(other for other in DETECTED if other != default)):
         width, of_width, numbers = _split_shares(lines, separator)
         if width > 1 and of_width + numbers > highest + 1e-9:
             best, highest = separator, of_width + numbers
-    if highest:
-        return best
     width, of_width, numbers = _split_shares(lines, " ")
-    return " " if width > 1 and min(of_width, numbers) > 0.5 else best
+    if width > 1 and min(of_width, numbers) > 0.5 and of_width + numbers > highest + MARGIN:
+        return " "
+    return best
 
 
 def _split_shares(lines: Sequence[str], separator: str) -> tuple[int, float, float]:
@@ -346,7 +374,7 @@ def split(lines: Iterable[str], separator: str) -> Iterator[tuple[int, list[str]
     """
     if separator == " ":
         lines = (" ".join(line.split()) for line in lines)
-    rows = csv.reader(lines, delimiter=separator)
+    rows = csv.reader(lines, delimiter=separator, skipinitialspace=True)
     try:
         for row in rows:
             if len(row) > 1 or (row and row[0].strip()):
