@@ -3,7 +3,8 @@ r"""Find groups of good samples among the rejected samples, which the majority d
 Samples of a group predict each other: a few components learned from one half of them, in addition
 to the basis of the majority, describe the other half well. Outliers that are noise or are shuffled
 do not. So rejected samples are split into two halves, components are learned from each half, and
-the other half is encoded with them. A sample that then has a typical energy belongs to a group.
+the other half is encoded with them. A sample that then has a typical energy belongs to a group. If
+most of the samples have a typical energy relative to their size, this is enough.
 
 Components are learned with :math:`L_{2,1}` weights from rows of equal norm. With the squared error,
 they would describe outliers, which have the largest norms and differ most. Equal rows are used
@@ -40,6 +41,10 @@ PASSES, MULTIPLICATIVE_PASSES = 6, 25
 
 SPREAD = 0.1
 """Least entries of a direction, as a share of the mean row, if updates cannot change zeros."""
+
+MOSTLY = 2 / 3
+"""If at least this share of the other half is described as well as good samples relative to the
+sizes of the samples, their energies can be larger: a group can have larger values and errors."""
 
 CANDIDATES = 24
 """Number of rows that are tried as the direction of a new component."""
@@ -88,8 +93,11 @@ def find_groups(
     members, similar = np.zeros(n, dtype=bool), filled | is_repeated
     degree, fill = problem.loss.degree, problem.fill_value()
     engine = rejected.engine(scale, fill)
-    limits = cutoffs.for_row_sizes(engine.row_sizes(degree)).cutoff
+    sizes = engine.row_sizes(degree)
+    limits, relative = cutoffs.for_row_sizes(sizes).cutoff, cutoffs.share * sizes
     codes, before = encode(engine, problem, Uniform(), basis)
+    # Samples of the majority's kind stay rejected, whatever their size: they would add nothing.
+    wide = np.where(before > relative, np.maximum(limits, relative), limits)
     norms = engine.row_sizes(2.0) ** 0.5
     of_equal_size, codes = rejected.divided(scale * norms), codes / norms[:, None]
     for turn in range(ROUNDS):
@@ -100,7 +108,9 @@ def find_groups(
             parts = _learn_components(of_equal_size.take(half), codes[half], problem, basis, count)
             sample = rejected.take(other).engine(scale, fill)
             _, energies = encode(sample, problem, Uniform(), parts)
-            members[other] = energies <= limits[other]
+            is_described = energies <= wide[other]
+            is_group = is_described.mean() >= MOSTLY
+            members[other] = is_described if is_group else energies <= limits[other]
             similar[other] |= energies < before[other] / SIMILAR
     return Groups(members[place], (similar & ~members)[place])
 
