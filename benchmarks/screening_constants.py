@@ -41,6 +41,7 @@ CONSTANTS = {
     "decision.EXACT": "error that is ignored, as a share of the size of a row",
     "groups.ROUNDS": "number of times that rejected samples are split",
     "groups.PASSES": "iterations of the fits of rejected samples",
+    "groups.MOSTLY": "share of a half above which only errors relative to sizes count",
     "groups.CANDIDATES": "rows that are tried as the direction of a new component",
     "majority.SAMPLES_PER_COMPONENT": "samples per component of the majority",
     "majority.FEATURES_PER_COMPONENT": "features per component of the majority",
@@ -92,7 +93,8 @@ def main() -> None:
     for i, (name, what) in enumerate(CONSTANTS.items()):
         module, key = name.split(".")
         value = getattr(importlib.import_module(f"robustnmf.screening.{module}"), key)
-        rows.append([f"`{name}`", what, str(value), *texts[1 + 2 * i : 3 + 2 * i]])
+        shown = f"{value:.3g}" if isinstance(value, float) else str(value)
+        rows.append([f"`{name}`", what, shown, *texts[1 + 2 * i : 3 + 2 * i]])
     with OUT.open("w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(["constant", "what it is", f"value (error {texts[0]})", "half", "twice"])
