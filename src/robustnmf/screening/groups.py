@@ -42,9 +42,10 @@ PASSES, MULTIPLICATIVE_PASSES = 6, 25
 SPREAD = 0.1
 """Least entries of a direction, as a share of the mean row, if updates cannot change zeros."""
 
-MOSTLY = 2 / 3
+MOSTLY, PER_COMPONENT = 2 / 3, 5
 """If at least this share of the other half is described as well as good samples relative to the
-sizes of the samples, their energies can be larger: a group can have larger values and errors."""
+sizes of the samples, their energies can be larger: a group can have larger values and errors. There
+must be five samples per component: a few describe any others."""
 
 CANDIDATES = 24
 """Number of rows that are tried as the direction of a new component."""
@@ -109,7 +110,7 @@ def find_groups(
             sample = rejected.take(other).engine(scale, fill)
             _, energies = encode(sample, problem, Uniform(), parts)
             is_described = energies <= wide[other]
-            is_group = is_described.mean() >= MOSTLY
+            is_group = len(half) >= PER_COMPONENT * count and is_described.mean() >= MOSTLY
             members[other] = is_described if is_group else energies <= limits[other]
             similar[other] |= energies < before[other] / SIMILAR
     return Groups(members[place], (similar & ~members)[place])
