@@ -95,6 +95,18 @@ def test_float32_in_gives_float32_out(name, scale):
     assert_sound(model, codes, X)
 
 
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("options", [{}, {"weighting": "uniform"}, {"weighting": "entropy"},
+                                     {"loss": "kullback-leibler"}])  # fmt: skip
+def test_float32_codes_of_a_fit_are_those_of_transform(options, seed):
+    rng = np.random.default_rng(seed)
+    X = rng.gamma(0.5, size=(90, 4)) @ rng.gamma(0.5, size=(4, 24)) + 0.3 * rng.random((90, 24))
+    model = RobustNMF(4, random_state=0, **options)
+    codes = model.fit_transform(X.astype(np.float32))
+    again = model.transform(X.astype(np.float32))
+    assert np.abs(codes - again).max() < 4e-7 * codes.max()
+
+
 @every_estimator
 def test_float32_follows_float64(name):
     X = noisy_low_rank(30, 8, 3).astype(np.float32)

@@ -49,7 +49,8 @@ def finish(
             # that is fitted to rounding can also lose some of its last digits, which matter if
             # weights are unbounded.
             least = energy_rounding(codes) * block.row_sizes(problem.loss.degree)
-            worse = after > (1 + 1e-6) * namespace(before).maximum(before, least)
+            rounding = max(1e-6, eps(codes) ** 0.5)  # of an energy, relative to it
+            worse = after > (1 + rounding) * namespace(before).maximum(before, least)
             codes = namespace(codes).where(worse[:, :, None], local.codes, codes)
             codes, cache = data_pass.evaluate(block, codes)
             return data_pass.measure(block, replace(local, codes=codes), weighting, cache)
