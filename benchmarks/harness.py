@@ -124,7 +124,7 @@ def describe_run() -> dict:
     """Describe the command, versions and machine of this run."""
     name = Path(sys.argv[0]).name
     return {
-        "command": f"make bench (or: python benchmarks/{' '.join([name, *sys.argv[1:]])})",
+        "command": f"python benchmarks/{' '.join([name, *sys.argv[1:]])}",
         "versions": {
             "robustnmf": __version__,
             "python": platform.python_version(),

@@ -37,7 +37,7 @@ CONSTANTS = {
     "decision.PASSES": "iterations of the fits of the halves",
     "neighbourhood.COHESIVE": "isolation over distance to usual samples that makes a group close",
     "decision.DESCRIBED": "error over that of other samples above which samples are left out",
-    "decision.SMALLEST": "minimum number of rows for a decision, and of a close group",
+    "decision.SMALLEST": "rows that all candidates keep, at least; isolation needs twice as many",
     "decision.EXACT": "error that is ignored, as a share of the size of a row",
     "groups.ROUNDS": "number of times that rejected samples are split",
     "groups.PASSES": "iterations of the fits of rejected samples",

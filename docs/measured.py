@@ -132,7 +132,8 @@ def defaults_gpu() -> str:
         for title in ("fit, s", "transform, s"):
             low, high = row[f"{title}, range"]
             cells.append(f"{row[title]:.3f} ({low:.3f} to {high:.3f})")
-        rows.append([*cells, f"{row['pass, ms']:g}"])
+        time = f"{row['pass, ms']:g}" if row["pass, ms"] > 0 else "too short to measure"
+        rows.append([*cells, time])
     head = [
         "float32 on an " + result["gpu"],
         "iterations",

@@ -1,4 +1,4 @@
-"""Run your own estimators in the benchmark of bad samples and compare them with this library.
+"""Run your own estimators in the benchmark of corrupted samples and compare them with this library.
 
 :func:`run` corrupts a share of the samples of tables, fits every estimator to them, and scores the
 ``components_`` by how well they describe held-out clean samples.
@@ -110,7 +110,7 @@ def run(
     data_dir: str | PathLike | None = None,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> BenchmarkResult:
-    """Compare estimators with RobustNMF and plain NMF in the benchmark of bad samples.
+    """Compare estimators with RobustNMF and plain NMF in the benchmark of corrupted samples.
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ def run(
         Ways to corrupt samples, see :func:`robustnmf.corruptions.spoil`. The default is a few with
         ``quick``, else all.
     shares : sequence of float, optional
-        Shares of bad samples; 0 is the clean table at several ranks. By default up to 40%.
+        Shares of corrupted samples; 0 is the clean table at several ranks. By default up to 40%.
     seeds : int, optional
         Number of draws of each table; by default two with ``quick``, else ten.
     quick : bool, default=True

@@ -266,12 +266,12 @@ class ExplanationDisplay:
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class EntryWeightsDisplay:
-    """Plot of the weights of the entries of samples; bad entries are dark.
+    """Plot of the weights of the entries of samples; ignored entries are dark.
 
     Parameters
     ----------
     weights : ndarray (n_samples, n_features)
-        From 0 (bad) to 1 (good), NaN for missing values; see :meth:`RobustNMF.entry_weights`.
+        From 0 (ignored) to 1 (used), NaN for missing values; see :meth:`RobustNMF.entry_weights`.
     image_shape : (height, width), optional
         Samples are then shown as images, side by side.
     """

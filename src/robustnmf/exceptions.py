@@ -16,7 +16,7 @@ class WeightCollapseWarning(UserWarning):
 
 
 class OutlierWarning(UserWarning):
-    """A fit left out many samples, or samples that resemble each other, or had very few samples.
+    """A fit left out many or similar samples, found many wrong entries, or had too few samples.
 
     Many or similar samples can be a group that belongs to the data. The message gives their number
     and explains what to do in this case.

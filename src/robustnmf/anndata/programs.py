@@ -141,7 +141,7 @@ def consensus(
         ``obs["consensus_total"]``
             Sum of the usages of a cell before they are made to sum to one.
         ``uns["consensus"]``
-            ``params``, ``version``, ``stability`` and ``silhouette`` of each program.
+            ``params``, ``version``, ``error``; ``stability`` and ``silhouette`` of each program.
         ``uns["consensus_markers"]``
             Genes of the largest z-scores in each program, as ``scanpy.tl.rank_genes_groups``
             stores them: ``scanpy.get.rank_genes_groups_df(adata, "1", key="consensus_markers")``.

@@ -37,13 +37,13 @@ BENCHMARK_EXAMPLES = """examples:
   robustnmf benchmark                       everything that ROBUSTNMF_DATA holds data for
   robustnmf benchmark --datasets orl --corruptions occluded --seeds 3
   robustnmf benchmark --groups methods two_step    without the paper's methods and detectors
-  robustnmf benchmark --entries --without-grids    bad entries instead of bad samples
-  robustnmf benchmark --real --quick        bad samples in real tables, needs the extra real
-  robustnmf benchmark --real --entries      bad entries in real tables
+  robustnmf benchmark --entries --without-grids    corrupted entries instead of samples
+  robustnmf benchmark --real --quick        corrupted samples in real tables (extra: real)
+  robustnmf benchmark --real --entries      corrupted entries in real tables
 """
 
 DATASETS_EXAMPLES = """examples:
-  robustnmf datasets                                             all datasets, and which are here
+  robustnmf datasets                                       all datasets, and which are available
   robustnmf datasets convert wdbc wdbc.data -o data/
   robustnmf datasets convert thyroid ann-train.data ann-test.data -o data/
   robustnmf datasets convert orl ORL_32x32.mat -o data/
@@ -92,7 +92,7 @@ def run_demo(options: argparse.Namespace) -> int:
 
 def add_reproduce(commands: Commands) -> None:
     """Add the command and its options."""
-    summary = "every table and figure of the paper, beside the paper's own numbers"
+    summary = "every table and figure of the paper, next to the published numbers"
     parser = commands.add_parser("reproduce", help=summary, epilog=REPRODUCE_EXAMPLES,
                                  description=f"{summary.capitalize()}.")  # fmt: skip
     for name, count in (("tables", 3), ("figures", 9)):
@@ -258,7 +258,7 @@ def _check_options(options: argparse.Namespace) -> None:
 
 def add_datasets(commands: Commands) -> None:
     """Add the command and its options."""
-    summary = "list the datasets, and whether they are here; convert: make their files"
+    summary = "list the datasets and which files are available; convert: create the files"
     parser = commands.add_parser("datasets", help=summary, epilog=DATASETS_EXAMPLES,
                                  description=summary.capitalize())  # fmt: skip
     parser.add_argument("--data-dir", help="folder of the npz files")

@@ -103,7 +103,7 @@ def add(commands: Commands) -> None:
     model.add_argument("--loss", choices=LOSSES, metavar="LOSS",
                        type=lambda name: FORMER_NAMES.get(name, name),
                        help=f"{', '.join(LOSSES)} (default: kullback-leibler for counts in H5AD, "
-                       "MTX and other sparse files, else frobenius; truncated ignores single bad "
+                       "MTX and other sparse files, else frobenius; truncated ignores single wrong "
                        "entries)")  # fmt: skip
     model.add_argument("--weighting", default="trimmed", choices=WEIGHTINGS, metavar="WEIGHTING",
                        help=f"weights of samples: {', '.join(WEIGHTINGS)} (default "
@@ -117,7 +117,8 @@ def add(commands: Commands) -> None:
                        help=f"start: {', '.join(INITS)} (default: nndsvda for uniform "
                        "weights, else robust)")  # fmt: skip
     model.add_argument("--n-init", type=positive_integer, default=1, metavar="N",
-                       help="number of starts; the best one is kept (default 1)")  # fmt: skip
+                       help="number of starts, with --init random; the best one is kept "
+                       "(default 1)")  # fmt: skip
     model.add_argument("--max-iter", type=positive_integer, default=1000, metavar="N",
                        help="maximum number of iterations (default 1000)")  # fmt: skip
     model.add_argument("--tol", type=_tolerance, default=1e-4, metavar="T",

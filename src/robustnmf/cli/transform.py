@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 DESCRIPTION = """Apply a model to new samples. The CSV file has a line for each sample: its code
 for every component, its energy (reconstruction error), and whether it is an outlier by the cutoffs
-of the fit. Columns are matched by their names. Of an H5AD file, the layer or .raw of the fit is
-read (from run.json beside the model); --layer X reads X.
+of the fit. Columns are matched by their names. For an H5AD file, the layer or .raw of the fit
+is read (it is recorded in run.json next to the model); --layer X reads X.
 """
 EXAMPLES = """examples:
   robustnmf transform out/model.rnmf new.csv -o codes.csv

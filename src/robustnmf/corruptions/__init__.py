@@ -119,7 +119,31 @@ def spoil(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Replace a share of the samples by corrupted samples, split evenly among the kinds.
 
-    Returns the new table (n_samples, n_features) and the mask (n_samples,) of corrupted samples.
+    Parameters
+    ----------
+    X : ndarray (n_samples, n_features)
+    share : float from 0 to 1
+        Share of the samples that are corrupted.
+    kinds : sequence of names
+        Any of the keys of ``CORRUPTIONS``: "noise", "shuffled", "occluded", "scaled", "foreign",
+        "repeated".
+    shape : tuple (height, width) or None
+        Shape of images, whose pixels are occluded in blocks.
+    seed : int
+
+    Returns
+    -------
+    corrupted : ndarray (n_samples, n_features)
+    mask : ndarray of bool (n_samples,)
+        Which samples are corrupted.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from robustnmf.corruptions import spoil
+    >>> corrupted, mask = spoil(np.ones((10, 4)), 0.2, ["noise"], None, 0)
+    >>> int(mask.sum())
+    2
     """
     if share and (not len(kinds) or any(kind not in CORRUPTIONS for kind in kinds)):
         raise ValueError(

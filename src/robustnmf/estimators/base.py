@@ -328,7 +328,8 @@ init : {"robust", "nndsvda", "nndsvdar", "nndsvd", "random", "custom"} or None, 
     X has at most min(n_samples, n_features) singular vectors; further components start at random
     ("nndsvd" raises an error).
 n_init : int, default=1
-    Number of random starts, fitted as one batch; the fit with the best objective is kept.
+    Number of starts, fitted as one batch; the fit with the best objective is kept. Use it with
+    ``init="random"``: most other starts are always the same.
 max_iter : int, default=<max_iter>
     Maximum number of iterations.
 tol : float, default=1e-4

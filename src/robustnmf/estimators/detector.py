@@ -95,7 +95,7 @@ class RobustNMFDetector(SaveMixin, OutlierMixin, BaseEstimator):
     >>> from robustnmf import RobustNMFDetector
     >>> rng = np.random.default_rng(0)
     >>> X = rng.gamma(1.0, size=(60, 3)) @ rng.gamma(1.0, size=(3, 8)) + 0.1 * rng.random((60, 8))
-    >>> X[:4] = 5 * rng.random((4, 8))  # four bad samples
+    >>> X[:4] = 5 * rng.random((4, 8))  # four outliers
     >>> detector = RobustNMFDetector(3).fit(X)
     >>> detector.predict(X[:4])
     array([-1, -1, -1, -1])

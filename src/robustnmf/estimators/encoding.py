@@ -151,7 +151,7 @@ class EncodingMixin(TransformerMixin):
         contribution is positive if the sample has more than its approximation and negative if it
         has less; the absolute values of a row sum to its reconstruction error. If an outlier would
         be normal without one to three of its features, its approximation is computed from the other
-        features, because bad entries would distort it.
+        features, because wrong entries would distort it.
 
         Parameters
         ----------
@@ -179,9 +179,9 @@ class EncodingMixin(TransformerMixin):
 
     @available_if(_weighs_entries)
     def entry_weights(self, X: Any) -> np.ndarray:
-        """Compute the weight of every entry of X: 1 if it is good, 0 if it is bad.
+        """Compute the weight of every entry of X: 1 if it is used, 0 if it is ignored.
 
-        ``inverse_transform(transform(X))`` replaces bad entries. Only available if entries have
+        ``inverse_transform(transform(X))`` replaces ignored entries. Only available if entries have
         weights (``loss="truncated"``, ``loss="huber"`` or ``weighting="huber"``).
 
         Parameters

@@ -58,10 +58,10 @@ def explain_replaced(cls: type[Estimator]) -> type[Estimator]:
 class RobustNMF(BaseRobustNMF):
     r"""Robust nonnegative matrix factorisation: NMF that leaves outliers out of the fit.
 
-    A drop-in replacement for scikit-learn's NMF. Use it if some samples can be bad: it leaves out
-    samples whose reconstruction error is far above the error of the majority, and marks them in
+    A drop-in replacement for scikit-learn's NMF. Use it if some samples can be outliers: it leaves
+    out samples whose reconstruction error is far above the error of the majority, and marks them in
     ``outliers_``. All other samples have the same weight, so that data without outliers are fitted
-    as by plain NMF. If many samples have a few bad entries each, use ``loss="truncated"``.
+    as by plain NMF. If many samples have a few wrong entries each, use ``loss="truncated"``.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ class RobustNMF(BaseRobustNMF):
     >>> rng = np.random.default_rng(0)
     >>> X = rng.gamma(1.0, size=(60, 3)) @ rng.gamma(1.0, size=(3, 8))
     >>> X += rng.random(X.shape)
-    >>> X[:6] = 50 * rng.random((6, 8))  # six bad samples
+    >>> X[:6] = 50 * rng.random((6, 8))  # six outliers
     >>> model = RobustNMF(n_components=3, random_state=0).fit(X)
     >>> np.flatnonzero(model.outliers_)
     array([0, 1, 2, 3, 4, 5])

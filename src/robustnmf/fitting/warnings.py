@@ -1,4 +1,4 @@
-"""Warnings about a fit: collapsed weights, too few samples, many outliers, bad entries."""
+"""Warnings about a fit: collapsed weights, too few samples, many outliers, wrong entries."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ LARGER = 3.0
 """Mention that the values of outliers are larger than others by this factor."""
 
 BAD_ENTRIES = 0.01
-"""Warn if a larger share of the entries looks bad."""
+"""Warn if a larger share of the entries looks wrong."""
 
 FENCES, UNEXPLAINED, SCATTERED, CHECKED_ROWS = (1.5, 6.0), 0.5, 1 / 3, 500
 """An entry is large if it is 1.5 interquartile ranges above the positive entries of its feature. It
@@ -175,7 +175,7 @@ def warn_of_few_samples(plan: FitPlan) -> None:
 
 
 def warn_of_bad_entries(plan: FitPlan, result: FitResult) -> None:
-    """Warn if many samples contain a few entries that look bad."""
+    """Warn if many samples contain a few entries that look wrong."""
     if plan.screening is None or type(plan.problem.loss) is not Frobenius:
         return
     sample = plan.screening.sample
@@ -200,7 +200,7 @@ def warn_of_bad_entries(plan: FitPlan, result: FitResult) -> None:
         warn(
             f"{share:.1%} of the entries are far above the other values of their feature, and the "
             f"components of {plan.settings.name} do not explain them. If many samples have a few "
-            "bad entries each, use loss='truncated': it ignores bad entries and reports them "
+            "wrong entries each, use loss='truncated': it ignores wrong entries and reports them "
             "(entry_weights).",
             OutlierWarning,
         )

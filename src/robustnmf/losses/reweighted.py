@@ -246,14 +246,14 @@ class HuberLoss(ReweightedLoss):
 
 
 class TruncatedLoss(ReweightedLoss):
-    r"""Squared error of good entries, and a constant for bad ones.
+    r"""Squared error up to a cutoff, and a constant beyond it, for every entry.
 
     .. math::
 
         z_i = \sum_j \rho(r_{ij}), \qquad \rho(r) = \min(r^2, c_j^2), \qquad
         \omega = \begin{cases} 1 & |r| \le c_j \\ 0 & |r| > c_j \end{cases}
 
-    Use it if single entries are wrong: typing errors, spikes, dead or covered pixels. An entry is
+    Use it if single entries are wrong: typing errors, spikes, dead pixels. An entry is
     ignored like a missing value if its residual exceeds the cutoff of its feature and its value is
     unusual for the feature. The rest of the row is used. Any weighting of samples can be added.
 

@@ -70,7 +70,7 @@ class L21(Separable):
 class Huber(Separable):
     r"""Squared residuals up to ``cutoff`` and absolute residuals above it, for every entry.
 
-    Use it for bad entries in good samples, such as bad pixels in good images.
+    Use it for wrong entries in otherwise good samples, such as dead pixels.
 
     With :math:`z` the energy (squared residual) of one entry,
 

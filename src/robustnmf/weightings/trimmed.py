@@ -106,8 +106,8 @@ class Trimmed(_Cut):
     power : float > 1, default=8.0
         Steepness of the fall of the weights.
     floor : float >= 0, default=0.0
-        Energy f up to which even a small sample has full weight: noise of constant size is a large
-        share of a small sample.
+        Energy f up to which even a small sample has full weight: with a constant noise
+        level, noise is a large share of a small sample.
 
     Examples
     --------
