@@ -223,3 +223,28 @@ def test_files_of_cnmf(found, tmp_path):
         read_cnmf(tmp_path, "other")
     with pytest.raises(ValueError, match="no results 'mine'"):
         write_cnmf(adata, tmp_path, "more", key="mine")
+
+
+def test_genes_of_raw_in_another_order_are_refused():
+    adata, _ = cells()
+    other = adata.copy()
+    other.raw = adata[:, adata.var_names[::-1]].copy()
+    for call in (nmf, consensus):
+        with pytest.raises(ValueError, match="another order"):
+            call(other, K, use_raw=True)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, 0.0])
+def test_counts_that_are_not_finite_are_refused(value):
+    counts = np.random.default_rng(0).poisson(2.0, (40, 12)).astype(float)
+    counts[3, 5] = value
+    if value == 0.0:
+        counts[:] = 0.0
+    with pytest.raises(ValueError, match="finite counts are needed"):
+        consensus(ad.AnnData(counts), 2, n_runs=2)
+
+
+@pytest.mark.parametrize("count", [-1, 0, 1.5])
+def test_the_number_of_genes_is_checked(count):
+    with pytest.raises(ValueError, match="n_top_genes is"):
+        consensus(cells()[0], K, n_top_genes=count, n_runs=2)

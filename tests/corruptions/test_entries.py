@@ -79,3 +79,19 @@ def test_missing_entries_are_not_bad_ones():
     assert missing.mean() == pytest.approx(MISSING, abs=0.001)
     assert not spoiled.bad[missing].any()
     assert spoiled.bad.mean() == pytest.approx(0.09, abs=0.02)
+
+
+@pytest.mark.parametrize("kind", ENTRY_CORRUPTIONS)
+def test_missing_values_stay_missing(kind):
+    table = X.copy()
+    table[3, 2] = np.nan
+    spoiled = spoil_entries(table, 0.2, kind, None, seed=1)
+    if not spoiled.bad_samples[3]:
+        assert np.isnan(spoiled.X[3, 2])
+    assert not np.isnan(spoiled.X[spoiled.bad]).any()
+
+
+@pytest.mark.parametrize(("share", "kind"), [(-0.1, "large"), (1.5, "large"), (0.1, "other")])
+def test_impossible_shares_and_kinds_are_refused(share, kind):
+    with pytest.raises(ValueError, match="is needed"):
+        spoil_entries(X, share, kind, None, seed=1)

@@ -221,3 +221,55 @@ def test_a_file_larger_than_memory_is_fitted_as_such(scale, tmp_path, monkeypatc
         assert any("block by block" in note for note in notes) == (name == "file")
     for one, other in zip(results["memory"], results["file"], strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-9)
+
+
+@pytest.mark.parametrize("weighting", robustnmf.weightings.WEIGHTINGS)
+def test_a_blank_sample_does_not_make_outliers_of_new_data(weighting):
+    X = noisy_low_rank(80, 6, 2)
+    X[5] = 0.0
+    model = robustnmf.RobustNMF(2, weighting=weighting, random_state=0, max_iter=200).fit(X)
+    assert encode_samples(model, X)[2].mean() <= model.outliers_.mean() + 0.03
+
+
+@pytest.mark.parametrize("weighting", ["l21", "fuzzy", "trimmed"])
+def test_models_of_minibatches_encode_files(weighting, tmp_path):
+    X = noisy_low_rank(80, 6, 2)
+    pd.DataFrame(X).to_csv(tmp_path / "t.csv", index=False)
+    model = robustnmf.RobustNMF(2, weighting=weighting, random_state=0).partial_fit(X)
+    model.save(tmp_path / "m.rnmf")
+    paths = [str(tmp_path / name) for name in ("m.rnmf", "t.csv", "codes.csv")]
+    assert main(["transform", *paths[:2], "-o", paths[2]]) == 0
+    assert len(pd.read_csv(paths[2])) == 80
+
+
+def test_a_model_that_is_fitted_again_forgets_the_scales_of_its_file(folder):
+    assert fit(folder, "again", "--scale", "robust") == 0
+    model = robustnmf.load(folder / "again" / "model.rnmf").fit(noisy_low_rank(80, 6, 2))
+    assert not hasattr(model, "feature_scale_")
+
+
+def test_outliers_in_silent_features_are_not_blank(tmp_path):
+    X = np.c_[noisy_low_rank(60, 8, 3), np.zeros((60, 2))]
+    X[[7, 23]] = 0.0
+    X[[7, 23], 8] = 50.0, 40.0
+    pd.DataFrame(X, columns=list("abcdefghij")).to_csv(tmp_path / "t.csv", index=False)
+    out = tmp_path / "out"
+    arguments = [str(tmp_path / "t.csv"), "-k", "3", "--weighting", "entropy", "-o", str(out)]
+    assert main(["fit", *arguments, "--quiet"]) == 0
+    assert column(out / "samples.csv", "outlier")[[7, 23]].all()
+
+
+def test_half_precision_can_be_scaled(tmp_path):
+    rng = np.random.default_rng(0)
+    X = np.c_[0.001 * rng.random((100, 4)), 10 * rng.random((100, 3))]
+    X[3, 0] = 100.0
+    np.save(tmp_path / "t.npy", X.astype(np.float16))
+    arguments = [str(tmp_path / "t.npy"), "-k", "2", "-o", str(tmp_path / "out"), "--quiet"]
+    assert main(["fit", *arguments]) == 0
+
+
+@pytest.mark.parametrize("shape", ["1x60", "60x1"])
+def test_images_can_be_lines(shape, tmp_path):
+    np.save(tmp_path / "t.npy", noisy_low_rank(20, 60, 2))
+    arguments = [str(tmp_path / "t.npy"), "-k", "2", "-o", str(tmp_path / "out"), "--quiet"]
+    assert main(["fit", *arguments, "--image-shape", shape]) == 0

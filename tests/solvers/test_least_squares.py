@@ -155,3 +155,9 @@ def test_refinement_fits_exact_rows_to_the_last_digit(xp):
     norms = (X**2).sum(axis=1)
     assert fine.min() >= 0
     assert np.all(residual_energies(X, basis, fine) <= 1e-28 * norms + 1e-300)
+
+
+def test_components_without_curvature_do_not_hide_others(xp):
+    linear = np.array([[1.0, 1.0, -1.0]])
+    codes = nonnegative_least_squares(*map(xp.asarray, (linear, np.diag([1.0, 1.0, 1e-24]))))
+    np.testing.assert_allclose(to_numpy(codes), [[1.0, 1.0, 0.0]], rtol=1e-6)

@@ -165,3 +165,12 @@ def test_numbered_names_are_a_sequence():
     assert names[1:3] == ["1", "2"]
     assert "3" in names
     assert names != 5
+
+
+def test_losses_of_a_transposed_table_are_those_of_its_samples(tmp_path):
+    (tmp_path / "a.csv").write_text("gene,s1,s2,s3,s4\nA,1,<0.5,3,x\nB,4,5,6,y\nC,7,8,9,z\n")
+    whole, chosen = (
+        read_table(tmp_path / "a.csv", transpose=True, columns=columns) for columns in (None, ["*"])
+    )
+    assert chosen.left_out == whole.left_out
+    assert chosen.made_missing == whole.made_missing

@@ -161,6 +161,14 @@ def consensus(
 
     check_object(adata, copy)
     counts = _float_values(adata, layer, use_raw)
+    stored = counts.data if scipy.sparse.issparse(counts) else counts
+    if not np.isfinite(stored).all() or not stored.any():
+        raise ValueError(
+            "The counts are all zero, or hold NaN or infinite values, but finite counts are "
+            "needed. Name the layer that holds the counts, or leave out such cells."
+        )
+    if n_top_genes < 1 or n_top_genes != int(n_top_genes):
+        raise ValueError(f"n_top_genes is {n_top_genes!r}, but a whole number >= 1 is needed.")
     if tpm_layer is None and not is_counts(counts):
         warn(
             "The values are not whole numbers. Programs are defined for counts; if X is normalised "
@@ -170,7 +178,7 @@ def consensus(
     tpm = to_tpm(counts) if tpm_layer is None else _float_values(adata, tpm_layer, False)
     mask = chosen_features(adata, mask_var, use_raw)
     if mask is None:
-        mask = variable_genes(tpm, n_top_genes)
+        mask = variable_genes(tpm, int(n_top_genes))
     scaled = _as_runs_use(unit_variance(counts[:, mask]), device)
     model = ConsensusNMF(
         RobustNMF(n_components, loss=loss, **{"tol": TOLERANCE, **parameters}),

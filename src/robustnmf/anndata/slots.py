@@ -51,6 +51,11 @@ def values_of(adata: AnnData, layer: str | None, use_raw: bool = False) -> Any:
             f"adata.raw has {adata.raw.shape[1]} variables and adata {adata.n_vars}, so components "
             "cannot be stored. Use adata.raw.to_adata()."
         )
+    if use_raw and not adata.raw.var_names.equals(adata.var_names):
+        raise ValueError(
+            "adata.raw has other variables than adata, or another order, so components cannot be "
+            "stored. Use adata.raw.to_adata()."
+        )
     values = adata.raw.X if use_raw else adata.X if layer is None else adata.layers[layer]
     if values is None:
         raise ValueError("adata has no X; name a layer, for example layer='counts'.")

@@ -45,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="backslashreplace")
     options = parser.parse_args(arguments)
     options.arguments = list(sys.argv[1:] if arguments is None else arguments)
-    if sys.stderr.isatty():
+    if sys.stderr is not None and sys.stderr.isatty():
         logging.basicConfig(format="%(message)s")
         logging.getLogger("robustnmf").setLevel(logging.INFO)
     try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import cache
 
 import numpy as np
@@ -37,7 +37,7 @@ NOISE_SAMPLES = 0.1
 
 def noise(rows: np.ndarray, rng: np.random.Generator, shape: Shape) -> np.ndarray:
     """Replace every sample by uniform noise up to the largest entry."""
-    return rows.max() * rng.random(rows.shape)
+    return np.nanmax(rows) * rng.random(rows.shape)
 
 
 def shuffled(rows: np.ndarray, rng: np.random.Generator, shape: Shape) -> np.ndarray:
@@ -54,7 +54,7 @@ def occluded(rows: np.ndarray, rng: np.random.Generator, shape: Shape) -> np.nda
     images = rows.copy().reshape(len(rows), *shape)
     height, width = (max(1, side // 2) for side in shape)
     for image in images:
-        image[random_block(shape, height, width, rng)] = rows.max()
+        image[random_block(shape, height, width, rng)] = np.nanmax(rows)
     return images.reshape(rows.shape)
 
 
@@ -77,12 +77,12 @@ def foreign(rows: np.ndarray, rng: np.random.Generator, shape: Shape) -> np.ndar
         )
     else:
         resampling = _averaging_matrix(samples.shape[1], rows.shape[1])
-    return rows.max() * np.clip(samples @ resampling, 0.0, 1.0)
+    return np.nanmax(rows) * np.clip(samples @ resampling, 0.0, 1.0)
 
 
 def repeated(rows: np.ndarray, rng: np.random.Generator, shape: Shape) -> np.ndarray:
     """Replace all samples by the same sample of uniform noise, like a sensor that is stuck."""
-    return np.tile(rows.max() * rng.random((1, rows.shape[1])), (len(rows), 1))
+    return np.tile(np.nanmax(rows) * rng.random((1, rows.shape[1])), (len(rows), 1))
 
 
 def mixed(X: np.ndarray, share: float, rng: np.random.Generator, shape: Shape) -> SpoiledEntries:
@@ -145,23 +145,30 @@ def spoil(
     >>> int(mask.sum())
     2
     """
-    if share and (not len(kinds) or any(kind not in CORRUPTIONS for kind in kinds)):
-        raise ValueError(
-            f"kinds is {kinds!r}, but a list of names is needed, for example ['noise']. Choose "
-            f"from {', '.join(CORRUPTIONS)}."
-        )
-    if not 0 <= share <= 1:
-        raise ValueError(f"share is {share!r}, but a number from 0 to 1 is needed.")
-    X = np.asarray(X)
-    X = X if X.dtype.kind == "f" else X.astype(np.float64)  # integers of images would overflow
+    X = _checked(X, share, kinds, CORRUPTIONS)
     rng = np.random.default_rng(seed)
     bad_rows = rng.permutation(len(X))[: round(share * len(X))]
     spoiled, bad = X.copy(), np.zeros(len(X), dtype=bool)
     bad[bad_rows] = True
-    for kind, rows in zip(kinds, np.array_split(bad_rows, len(kinds)), strict=True):
+    for kind, rows in zip(kinds, np.array_split(bad_rows, max(1, len(kinds))), strict=False):
         if len(rows):
             spoiled[rows] = CORRUPTIONS[kind](X[rows], rng, shape)
     return spoiled, bad
+
+
+def _checked(
+    X: np.ndarray, share: float, kinds: Sequence[str], known: Collection[str]
+) -> np.ndarray:
+    """Return a table of floats; raise an error for a share or kinds that are not possible."""
+    if share and (not len(kinds) or any(kind not in known for kind in kinds)):
+        raise ValueError(
+            f"kinds is {kinds!r}, but a list of names is needed, for example "
+            f"{[next(iter(known))]!r}. Choose from {', '.join(known)}."
+        )
+    if not 0 <= share <= 1:
+        raise ValueError(f"share is {share!r}, but a number from 0 to 1 is needed.")
+    X = np.asarray(X)
+    return X if X.dtype.kind == "f" else X.astype(np.float64)  # integers of images would overflow
 
 
 def spoil_entries(
@@ -171,6 +178,7 @@ def spoil_entries(
 
     Share 0 returns the table unchanged.
     """
+    X = _checked(X, share, [kind], ENTRY_CORRUPTIONS)
     if not share:
         return SpoiledEntries(X.copy(), np.zeros(X.shape, dtype=bool), np.zeros(len(X), dtype=bool))
     return ENTRY_CORRUPTIONS[kind](X, share, np.random.default_rng(seed), shape)

@@ -44,12 +44,14 @@ def extreme(X: np.ndarray, share: float, rng: np.random.Generator, shape: Shape)
 
     Entries that already had this value are not bad.
     """
-    return _replace(X, random_mask(X.shape, share, rng), X.max() * rng.integers(2, size=X.shape))
+    return _replace(
+        X, random_mask(X.shape, share, rng), np.nanmax(X) * rng.integers(2, size=X.shape)
+    )
 
 
 def large(X: np.ndarray, share: float, rng: np.random.Generator, shape: Shape) -> SpoiledEntries:
     """Set scattered entries to one to five times the largest value."""
-    values = X.max() * rng.uniform(1.0, LARGEST_FACTOR, size=X.shape)
+    values = np.nanmax(X) * rng.uniform(1.0, LARGEST_FACTOR, size=X.shape)
     return _replace(X, random_mask(X.shape, share, rng), values)
 
 
@@ -67,7 +69,7 @@ def covered(X: np.ndarray, share: float, rng: np.random.Generator, shape: Shape)
     places = np.zeros((len(X), *shape), dtype=bool)
     for sample in np.flatnonzero(bad_samples):
         places[sample][random_block(shape, *sides, rng)] = True
-    spoiled = _replace(X, places.reshape(X.shape), np.full(X.shape, X.max()))
+    spoiled = _replace(X, places.reshape(X.shape), np.full(X.shape, np.nanmax(X)))
     return spoiled._replace(bad_samples=bad_samples)
 
 
@@ -96,5 +98,6 @@ def random_mask(shape: int | tuple[int, ...], share: float, rng: np.random.Gener
 
 def _replace(X: np.ndarray, places: np.ndarray, values: np.ndarray) -> SpoiledEntries:
     """Put values (n_samples, n_features) at the places of a mask; no sample is marked as bad."""
+    places = places & ~np.isnan(X)
     spoiled = np.where(places, values, X)
-    return SpoiledEntries(spoiled, spoiled != X, np.zeros(len(X), dtype=bool))
+    return SpoiledEntries(spoiled, places & (spoiled != X), np.zeros(len(X), dtype=bool))

@@ -264,7 +264,7 @@ def set_fitted(
     """Set all fitted attributes at the end of a fit, so that a failed fit changes nothing."""
     validate_data(model, source.header, skip_check_array=True, reset=True)
     optional = ("mixing_", "rank_selection_", "run_components_", "n_steps_", "n_samples_seen_")
-    for name in (*optional, "_stream"):
+    for name in (*optional, "feature_scale_", "_stream"):
         model.__dict__.pop(name, None)
     model.__dict__.update(learned)
     root = getattr(model, "_callback_fit_ctx", None)

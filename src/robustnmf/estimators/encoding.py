@@ -320,13 +320,16 @@ def find_outliers(model: EncodingMixin, energies: np.ndarray, sizes: np.ndarray)
     if weighting.uses_row_sizes:
         ones = np.ones_like(energies)
         return np.asarray(weighting.outliers(energies, ones, ones, sizes))
+    if not hasattr(model, "energies_"):  # partial_fit keeps no energies to compare with
+        return np.zeros(len(energies), dtype=bool)
     fitted = to_numpy(model.energies_)
     if weighting.per_entry:  # the energy of a sample does not determine the weights of its entries
         inside = fitted[~to_numpy(model.outliers_)]
         return energies > (inside.max() if len(inside) else np.inf)
     # Compare with the weights of the fit, as all new samples can be outliers.
     weights = weighting.weights(np.concatenate([fitted, energies]))
-    return weights[len(fitted) :] < LOST * weights[: len(fitted)].mean()
+    has_weight = to_numpy(model.sample_importances_) > 0  # blank samples have none
+    return weights[len(fitted) :] < LOST * weights[: len(fitted)][has_weight].mean()
 
 
 def as_frame_if_configured(model: Any, table: Any, X: Any) -> Any:

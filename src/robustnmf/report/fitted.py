@@ -88,9 +88,10 @@ class Fit:
     @cached_property
     def blank(self) -> np.ndarray:
         """Whether a sample is all zeros or missing values (n_samples,): any components fit it."""
-        return (self.model.energies_ <= 0) | (self.model.sample_importances_ <= 0) & (
-            np.abs(np.asarray(self.codes)).sum(axis=1) == 0
-        )
+        model = self.model
+        has_no_weight = (model.sample_importances_ <= 0) & ~np.asarray(model.outliers_)
+        has_no_codes = np.abs(np.asarray(self.codes)).sum(axis=1) == 0
+        return (model.energies_ <= 0) | has_no_weight & has_no_codes
 
     @cached_property
     def order(self) -> np.ndarray:

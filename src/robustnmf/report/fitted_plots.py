@@ -36,6 +36,9 @@ and points of such a line."""
 MAX_POINTS, MAX_OUTLIERS, MAX_COLUMNS, MAX_LABELS = 4000, 1000, 240, 6000
 """Points of a plot, outliers among them, samples and cells with labels of the heat map."""
 
+PICTURE_HEIGHTS = 0.5, 24.0
+"""Least and largest height of a picture of images in inches; the pixels of others are stretched."""
+
 MANY_DECADES = 1000
 """Ratio of energies above which only powers of ten are marked on their axis."""
 
@@ -132,9 +135,14 @@ def _png(sheet: np.ndarray) -> bytes:
     from matplotlib.figure import Figure
 
     height, width = sheet.shape
-    figure = Figure(figsize=(8, 8 * height / width), layout="constrained")
+    inches = 8 * height / width
+    within = float(np.clip(inches, *PICTURE_HEIGHTS))
+    figure = Figure(figsize=(8, within), layout="constrained")
     axes = figure.add_subplot()
-    axes.imshow(sheet, cmap="gray_r", interpolation="nearest", vmin=0, vmax=1)
+    axes.imshow(
+        sheet, cmap="gray_r", interpolation="nearest", vmin=0, vmax=1,
+        aspect="equal" if within == inches else "auto",
+    )  # fmt: skip
     axes.set_axis_off()
     return figure_bytes(figure, dpi=100)
 

@@ -179,7 +179,7 @@ def _pivot(linear: Array, gram: Array, positive: Array) -> tuple[Array, Array]:
     while True:
         codes = _solve_positive(linear, gram, positive)
         slope = _times(codes, gram) - linear
-        size = xp.max(xp.abs(linear), axis=1, keepdims=True)
+        size = xp.max(at_least(linear, 0.0), axis=1, keepdims=True)
         reach = xp.max(xp.abs(codes), axis=1, keepdims=True)
         wrong = xp.where(positive, codes < -TOLERANCE * reach, slope < -TOLERANCE * size)
         count = xp.sum(xp.astype(wrong, xp.int64), axis=1)

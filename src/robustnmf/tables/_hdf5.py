@@ -226,7 +226,7 @@ def _read_values(axis: h5py.Group | h5py.Dataset, name: str) -> np.ndarray:
         categories, codes = item.file[item.attrs["categories"]][()], item[()]
     elif "values" in item:
         values = item["values"][()]
-        if "mask" in item:
+        if "mask" in item and item["mask"][()].any():
             is_number = values.dtype.kind in "fiu"
             values = values.astype(np.float64 if is_number else object)
             values[item["mask"][()].astype(bool)] = np.nan if is_number else "missing"

@@ -343,12 +343,15 @@ def choose_features(table: Table, indices: np.ndarray, option: str) -> Table:
     """Return the table with the features at these indices alone, which an option has chosen."""
     features = [table.features[int(i)] for i in indices]
     note = f"{len(features)} of {len(table.features)} features, by {option}"
-    made_missing = {n: count for n, count in table.made_missing.items() if n in set(features)}
+    left_out, made_missing = table.left_out, table.made_missing
+    if not table.turned:  # their names are those of features
+        left_out = []
+        made_missing = {n: count for n, count in made_missing.items() if n in set(features)}
     data = table.data
     chosen_data = data.choose(indices) if isinstance(data, StoredRows) else data[:, indices]
     return replace(
         table, data=chosen_data, features=features, notes=[*table.notes, note],
-        left_out=[], made_missing=made_missing,
+        left_out=left_out, made_missing=made_missing,
         positions=indices if table.positions is None else table.positions[indices],
     )  # fmt: skip
 
@@ -418,7 +421,8 @@ def divide(data: Data, scale: np.ndarray) -> Data:
     if isinstance(data, StoredRows):
         return StoredRows(data.reader, scale, data.columns)
     if isinstance(data, np.ndarray):
-        is_in_place = data.dtype.kind == "f" and data.flags.writeable
+        is_wide = data.dtype.kind == "f" and data.itemsize >= 4  # half precision would overflow
+        is_in_place = is_wide and data.flags.writeable
         return np.divide(data, scale, out=data if is_in_place else None)
     if data.dtype.kind != "f":
         data = data.astype(np.float64)

@@ -127,7 +127,8 @@ def read_text(file: Path, options: ReadOptions, *, default: str) -> Table:
             unique, _ = make_unique(names)  # as pandas needs them
             csv_options |= {"header": 0, "names": list(unique), "index_col": False}
         else:
-            notes.append("the first line is data, as it holds numbers (else: --header)")
+            note = "the first line is data, as it holds numbers (else: --header)"
+            notes.append(Doubt(note) if header is None and _has_text(first, decimal) else note)
             csv_options |= {"header": None}
         step = rows_of_block(len(first))
         part = {"nrows": step} if is_large else {}

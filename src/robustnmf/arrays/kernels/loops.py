@@ -254,8 +254,7 @@ def pivot_rows(
         own = row * shared
         size = 0.0
         for j in range(k):
-            if math.fabs(linear[row, j]) > size:
-                size = math.fabs(linear[row, j])
+            size = max(size, linear[row, j])
         fewest, patience = k + 1, most
         while True:
             count = 0
@@ -342,7 +341,7 @@ def climb_rows(
         for j in range(k):
             codes[row, j] = 0.0
             state[j] = free
-            least = max(least, tolerance * math.fabs(linear[row, j]))
+            least = max(least, tolerance * linear[row, j])
         for _ in range(10 * k + 20):
             best, promise = -1, least
             for j in range(k):
