@@ -11,7 +11,8 @@ from sklearn.ensemble import IsolationForest as SklearnForest
 from robustnmf import OutlierWarning, RobustNMF
 from robustnmf.arrays.forest import USUAL, IsolationForest
 from robustnmf.metrics import squared_errors
-from tests.problems import narrow_table
+from robustnmf.screening.decision import Decision
+from tests.problems import narrow_table, noisy_low_rank
 
 
 def relative_error(model, good):
@@ -82,9 +83,21 @@ def blood_cells(scanpy):
     return np.expm1(cells.raw.X.toarray().astype(float)), cells.obs["bulk_labels"].to_numpy()
 
 
-def test_a_warning_says_that_leaving_a_few_out_does_not_help():
-    with pytest.warns(OutlierWarning, match=r"of 700 samples.* are not predicted better without"):
-        RobustNMF(5, random_state=0).fit(blood_cells(pytest.importorskip("scanpy"))[0])
+def test_a_warning_says_that_leaving_a_few_out_does_not_help(monkeypatch):
+    monkeypatch.setattr(
+        "robustnmf.screening.samples.decide",
+        lambda sample, is_accepted, *more: Decision(is_accepted, gain=-0.01),
+    )
+    X = noisy_low_rank(200, 12, 3, outliers=12)
+    with pytest.warns(
+        OutlierWarning, match=r"12 of 200 samples.* are not predicted better without"
+    ):
+        RobustNMF(3, random_state=0).fit(X)
+
+
+def test_normalised_cells_of_few_components_are_kept():
+    values, _ = blood_cells(pytest.importorskip("scanpy"))
+    assert fitted(values, 5).outliers_.sum() <= 7  # one percent
 
 
 def test_a_warning_says_that_leaving_many_out_helps_little():
