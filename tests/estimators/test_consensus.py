@@ -279,6 +279,13 @@ def test_other_estimators_can_be_run():
     np.testing.assert_allclose(model.components_[0], parts[0], rtol=1e-6)
 
 
+@pytest.mark.parametrize("unit", [1e-28, 1e20])
+def test_float32_data_of_any_unit_have_the_same_stability(unit):
+    X, _ = planted()
+    one, other = (small().fit((X * u).astype(np.float32)) for u in (1.0, unit))
+    np.testing.assert_allclose(other.stability_, one.stability_, atol=1e-3)
+
+
 def test_bad_input_is_refused():
     X, _ = planted()
     with pytest.raises(ValueError, match="needs counts"):

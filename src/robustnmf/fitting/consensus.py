@@ -147,6 +147,8 @@ def group_components(
     Groups are in the order of the components of the best run. ``kept_runs`` (runs,) is False for
     runs that are left out.
     """
+    scale = float(2.0 ** np.frexp(bases.max())[1])
+    bases = bases / scale  # squares of float32 in other units leave its range
     norms = np.linalg.norm(bases, axis=2)
     unit = bases / np.where(norms > 0, norms, 1.0)[:, :, None]
     kept = kept_runs[:, None] & (norms > 0)
@@ -162,7 +164,7 @@ def group_components(
             break
         centres = _medians(unit, labels, centres)
     members = [labels == group for group in range(len(centres))]
-    sizes = np.array([np.median(norms[of_group]) for of_group in members])[:, None]
+    sizes = np.array([np.median(norms[of_group]) for of_group in members])[:, None] * scale
     ranges = np.stack(
         [np.subtract(*_quantiles(unit[of_group], 0.75, 0.25)) for of_group in members]
     )
