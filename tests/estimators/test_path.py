@@ -44,6 +44,13 @@ def test_every_weighting_has_the_same_starts_and_the_best_is_what_n_init_keeps()
     assert all(member.converged for member in path)
 
 
+def test_the_order_of_the_weightings_does_not_matter():
+    names = ["uniform", "l21"]
+    one, other = (fit_path(X, 3, weightings=w, random_state=0) for w in (names, names[::-1]))
+    for member, same in zip(one, other[::-1], strict=True):
+        np.testing.assert_allclose(member.components, same.components, rtol=1e-6)
+
+
 @pytest.mark.parametrize("state", [None, np.random.RandomState(0)])
 def test_any_random_state_gives_all_batches_the_same_starts(state):
     path = fit_path(

@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 
 from robustnmf.estimators.base import progress_of
 from robustnmf.estimators.robust import RobustNMF
-from robustnmf.fitting import FitPlan, check_source, plan_fit
+from robustnmf.fitting import FitPlan, FitSettings, check_source, plan_fit
 from robustnmf.loop.state import Fitted
 from robustnmf.sources import source_for
 from robustnmf.weightings import WEIGHTINGS, Weighting
@@ -160,14 +160,17 @@ def fit_path(
     source = source_for(X, settings.name)
     there = device is not None or source.on_device
 
-    def kind(i: int) -> tuple[bool, bool, bool, float]:
+    def of_weighting(i: int) -> FitSettings:
+        return replace(settings, spec=settings.spec._replace(weighting=requested[i]))
+
+    def kind(i: int) -> tuple[bool, bool, bool, float, str]:
         """Return the kind of a weighting; weightings of the same kind share a batch."""
         # On a device, members with automatic parameters need the host in every pass; others do not.
         has_auto = there and requested[i].has_auto
         screened = requested[i].needs_screening  # it needs its own start
         # The penalty of the basis is the same for weightings of the same degree.
         degree = requested[i].degree if settings.has_penalty else 1.0
-        return requested[i].per_entry, has_auto, screened, degree
+        return requested[i].per_entry, has_auto, screened, degree, of_weighting(i).start_name
 
     members: dict[tuple[int, int], PathMember] = {}
     for _, group in groupby(sorted(range(len(requested)), key=kind), key=kind):
@@ -175,7 +178,7 @@ def fit_path(
         alike = [requested[i] for i in places]
         for weighting in alike:
             weighting._validate_params()
-        of_batch = replace(settings, spec=settings.spec._replace(weighting=alike[0]))
+        of_batch = of_weighting(places[0])
         plan = plan_fit(
             of_batch, check_source(of_batch, source), W=W, H=H, sample_weight=sample_weight,
             weightings=len(alike),
