@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse
+from sklearn.base import clone
 
 from robustnmf import RobustNMF
 from robustnmf.sources import SOURCES, source_for
@@ -115,6 +116,16 @@ def test_column_names_become_feature_names(name, tmp_path):
         model.transform(other)
 
 
+def test_record_batches_keep_the_names_of_features():
+    pyarrow = pytest.importorskip("pyarrow")
+    (batch,) = as_arrow(X, None).to_batches()
+    model = RobustNMF(3, random_state=0).fit(batch)
+    assert list(model.feature_names_in_) == NAMES
+    with pytest.raises(ValueError, match="feature names"):
+        model.transform(batch.select(NAMES[::-1]))
+    assert isinstance(batch, pyarrow.RecordBatch)
+
+
 def test_arrow_nulls_are_missing_values(tmp_path):
     pyarrow = pytest.importorskip("pyarrow")
     missing = X.copy()
@@ -142,3 +153,12 @@ def test_sparse_columns_with_missing_fill_values_are_read_as_dense():
     np.testing.assert_array_equal(models[0].components_, models[1].components_)
     with pytest.raises(ValueError, match=r"contains NaN.*Pass X.sparse.to_dense\(\)"):
         models[0].transform(frame.astype(pandas.SparseDtype(float, 0.0)))
+
+
+def test_sparse_columns_of_booleans_are_numbers():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.get_dummies(pandas.Series(list("abcd") * 6), sparse=True)
+    numbers = frame.astype(pandas.SparseDtype(float, 0.0))
+    model = RobustNMF(2, weighting="uniform", random_state=0)
+    models = [clone(model).fit(table) for table in (frame, numbers)]
+    np.testing.assert_array_equal(models[0].components_, models[1].components_)

@@ -147,6 +147,13 @@ class ArrowSource(ArraySource):
     def claims(cls, X: Any) -> bool:
         return type(X).__module__.partition(".")[0] == "pyarrow" and hasattr(X, "column_names")
 
+    def __init__(self, X: Any, name: str):
+        import pyarrow
+
+        # scikit-learn does not find the names of features in a record batch.
+        is_batch = isinstance(X, pyarrow.RecordBatch)
+        super().__init__(pyarrow.Table.from_batches([X]) if is_batch else X, name)
+
     def floats(self, model: Any = None) -> np.ndarray:
         if model is not None:
             self.check_features(model)
@@ -228,8 +235,8 @@ def readable(X: Any) -> Any:
     """Return X in a form that scikit-learn's checks read without loss.
 
     Masked values become NaN, sparse columns of a data frame whose missing entries are not zeros
-    become dense, and floats get the native byte order, without which scikit-learn does not
-    recognise float32.
+    become dense, sparse columns of booleans, which scikit-learn does not convert, become floats,
+    and floats get the native byte order, without which scikit-learn does not recognise float32.
     """
     if type(X).__name__ == "AnnData":
         raise TypeError(
@@ -240,6 +247,8 @@ def readable(X: Any) -> Any:
     X = fill_masked(X)
     if has_sparse_columns(X) and not fills_with_zeros(X):
         return X.sparse.to_dense()
+    if has_sparse_columns(X) and any(dtype.subtype == bool for dtype in X.dtypes):
+        return X.astype(type(X.dtypes.iloc[0])(np.float64, 0.0))
     if isinstance(X, np.ndarray) and X.dtype.kind == "f" and not X.dtype.isnative:
         return X.astype(X.dtype.newbyteorder("="))
     return X
