@@ -158,6 +158,15 @@ def test_stored_data_can_have_missing_values(tmp_path):
     )
 
 
+def test_codes_in_files_are_decoded(tmp_path):
+    model = RobustNMF(4, random_state=0).fit(X)
+    codes = model.transform(X)
+    for stored in (npy(codes, tmp_path), lambda: iter([codes[:100], codes[100:]])):
+        np.testing.assert_allclose(
+            model.inverse_transform(stored), model.inverse_transform(codes), rtol=1e-12
+        )
+
+
 def test_detectors_score_stored_data(tmp_path):
     path = npy(X, tmp_path)
     detector = RobustNMFDetector(4, random_state=0).fit(path)

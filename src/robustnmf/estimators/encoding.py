@@ -20,7 +20,7 @@ from robustnmf.loop.problem import Problem
 from robustnmf.loop.state import Start
 from robustnmf.losses import Loss
 from robustnmf.screening import Neighbourhood, find_neighbourhood
-from robustnmf.sources import Source, in_memory_engine, source_for
+from robustnmf.sources import Source, StoredSource, in_memory_engine, source_for
 from robustnmf.structures import Free
 from robustnmf.weightings import Weighting
 from robustnmf.weightings._base import LOST
@@ -108,7 +108,7 @@ class EncodingMixin(TransformerMixin):
         Parameters
         ----------
         X : array-like (n_samples, n_components)
-            Codes.
+            Codes, also as the path of a .npy file.
 
         Returns
         -------
@@ -119,6 +119,8 @@ class EncodingMixin(TransformerMixin):
 
         def approximation(source: Source) -> np.ndarray:
             codes = source.floats()
+            if isinstance(source, StoredSource):
+                codes = np.concatenate([*source.reader.blocks()])
             if codes.shape[1] != k:
                 raise ValueError(
                     f"X has {codes.shape[1]} columns, but codes of this {type(self).__name__} have "
