@@ -147,8 +147,14 @@ def test_minibatches_whose_squares_leave_the_range_are_refused():
 
 @ignore_warnings
 @pytest.mark.parametrize(
-    "changed", [{"n_components": 7}, {"weighting": "uniform"}, {"weighting": Trimmed(2.0)}], ids=str
-)
+    "changed",
+    [
+        {"n_components": 7}, {"weighting": "uniform"}, {"weighting": Trimmed(2.0)},
+        {"alpha_W": 0.1}, {"alpha_H": 0.1}, {"l1_ratio": 0.5},
+        {"fixed_components": np.ones((1, 30))},
+    ],
+    ids=str,
+)  # fmt: skip
 def test_parameters_that_change_between_minibatches_are_refused(changed):
     model = RobustNMF(4, random_state=0, tol=1e-3).partial_fit(drawn(200, 0))
     before = model.components_.copy()
@@ -157,7 +163,8 @@ def test_parameters_that_change_between_minibatches_are_refused(changed):
     ):
         model.set_params(**changed).partial_fit(drawn(200, 1))
     np.testing.assert_array_equal(model.components_, before)
-    model.set_params(n_components=4, weighting="trimmed", tol=1e-4).partial_fit(drawn(200, 1))
+    first = RobustNMF(4, random_state=0).get_params(deep=False)
+    model.set_params(**first | {"tol": 1e-4}).partial_fit(drawn(200, 1))
     assert model.n_steps_ == 2
     assert clone(model).set_params(**changed).partial_fit(drawn(200, 1)).n_steps_ == 1
 
@@ -246,3 +253,18 @@ def test_a_custom_start_is_that_of_the_first_minibatch():
     np.testing.assert_array_equal(first.components_, models[0].components_)
     with pytest.raises(ValueError, match="W is missing"):
         RobustNMF(4, init="custom").partial_fit(X[:20])
+
+
+@ignore_warnings
+@pytest.mark.parametrize("ratio", [1e-6, 1e6])
+def test_fixed_components_stay_if_the_start_has_factors_of_very_different_size(ratio):
+    rng = np.random.default_rng(0)
+    X, W, H = drawn(60, 0), rng.random((60, 4)) + 0.1, rng.random((4, 30)) + 0.1
+    for alpha in (0.0, 0.01):
+        model = RobustNMF(
+            4, init="custom", weighting="uniform", fixed_components=H[:2], alpha_W=alpha, alpha_H=0
+        )
+        model.partial_fit(X, W=ratio * W, H=H / ratio).partial_fit(X)
+        np.testing.assert_allclose(model.components_[:2], H[:2])
+        errors = [squared_errors(X, basis).sum() for basis in (model.components_, H)]
+        assert errors[0] < errors[1]

@@ -5,16 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Self
 
+import numpy as np
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import validate_data
 
 from robustnmf.estimators.encoding import EncodingMixin
 from robustnmf.exceptions import warn
 from robustnmf.fitting import FitSettings, check_source, check_weights
-from robustnmf.fitting.stream import Stream, begin_stream, check_complete
+from robustnmf.fitting.stream import (
+    FIXED_PARAMETERS,
+    Stream,
+    begin_stream,
+    check_complete,
+    fixed_parameters,
+)
 from robustnmf.sources import library_of, source_for
 from robustnmf.structures import Free
-from robustnmf.weightings import Weighting
 
 
 def _streams(model: Any) -> bool:
@@ -29,19 +35,22 @@ def _streams(model: Any) -> bool:
     return True
 
 
-def _check_same_model(model: Any, weighting: Weighting, before: Weighting) -> None:
+def _check_same_model(model: Any, settings: FitSettings, stream: Stream) -> None:
     """Refuse parameters that changed since the first minibatch and would have no effect."""
-    count, given = model.components_.shape[0], model.n_components
+    count, given = model.components_.shape[0], settings.n_components
+    weighting, before = settings.spec.weighting, stream.requested_weighting.rescaled(model._unit)
+    values = zip(FIXED_PARAMETERS, fixed_parameters(settings), stream.parameters, strict=False)
+    changed = [value for value in values if not np.array_equal(*value[1:])]
     if given not in (None, "auto", count):
-        name, now, first = "n_components", given, count
-    elif type(weighting) is not type(before) or weighting.get_params() != before.get_params():
-        name, now, first = "weighting", weighting, before
-    else:
-        return
-    raise ValueError(
-        f"{name} is {now!r}, but the minibatches so far were fitted with {first!r}, and "
-        "their sums cannot be converted. Set it back, or clone the estimator and start over."
-    )
+        changed.append(("n_components", given, count))
+    if type(weighting) is not type(before) or weighting.get_params() != before.get_params():
+        changed.append(("weighting", weighting, before))
+    for name, now, first in changed:
+        raise ValueError(
+            f"{name} is {now!r:.200}, but the minibatches so far were fitted with {first!r:.200}, "
+            "and their sums cannot be converted. Set it back, or clone the estimator and start "
+            "over."
+        )
 
 
 class PartialFit(EncodingMixin):
@@ -119,8 +128,7 @@ class PartialFit(EncodingMixin):
             check_complete(engine)
             basis = source.like(self.components_) / self._scale
             unit = self._unit
-            first_weighting = stream.requested_weighting.rescaled(unit)
-            _check_same_model(self, settings.spec.weighting, first_weighting)
+            _check_same_model(self, settings, stream)
             weighting = self.weighting_.rescaled(1.0 / unit)
             learned = {}
         if stream.statistics is None and engine.mean() == 0:

@@ -21,7 +21,7 @@ import numpy as np
 from robustnmf.arrays import Array, Block, host_dtype, namespace
 from robustnmf.engine import Engine
 from robustnmf.fitting.plan import FitPlan, plan_fit
-from robustnmf.fitting.settings import FitSettings
+from robustnmf.fitting.settings import FitSettings, on_host
 from robustnmf.loop.passes import BlockState, Statistics
 from robustnmf.loop.problem import Problem
 from robustnmf.loop.state import Fitted
@@ -32,6 +32,9 @@ from robustnmf.weightings import Batch, Weighting
 STEPS = 3
 """Updates of the basis for each minibatch."""
 
+FIXED_PARAMETERS = ("alpha_W", "alpha_H", "l1_ratio", "fixed_components")
+"""Parameters that cannot change between minibatches, besides the model."""
+
 FIRST_PASSES = 100
 """Maximum number of iterations for the first minibatch."""
 
@@ -41,7 +44,8 @@ class Stream:
     """The state between minibatches, in the units of their engine.
 
     ``requested_weighting`` is the weighting as given, ``unit`` the size of a typical sample of
-    the first minibatch.
+    the first minibatch, and ``parameters`` the values of `FIXED_PARAMETERS`; models that older
+    versions have saved have none.
     """
 
     problem: Problem
@@ -49,6 +53,7 @@ class Stream:
     unit: float
     statistics: Statistics | None = None
     counts: np.ndarray | None = None
+    parameters: tuple[Any, ...] = ()
 
     def after(
         self, engine: Engine, basis: Array, weighting: Weighting, forget: float
@@ -104,9 +109,25 @@ def begin_stream(
     plan = plan_fit(settings, source, W=W, H=H, sample_weight=sample_weight)
     check_complete(plan.engine)
     plan = replace(plan, problem=replace(plan.problem, solver=SOLVERS["hals"]()))
+    member = plan.best(plan.run())
+    # Later minibatches have no custom start that factors are balanced for.
+    balance, fixed = plan.balance, plan.problem.fixed
+    fixed = None if fixed is None else fixed / balance
+    codes_penalty, basis_penalty = plan.penalties
+    problem = replace(
+        plan.problem, fixed=fixed, codes_penalty=codes_penalty, basis_penalty=basis_penalty
+    )
+    plan = replace(plan, problem=problem, balance=1.0)
     requested_weighting = settings.spec.weighting.rescaled(1.0 / plan.unit)
     size = plan.engine.typical_size(plan.problem.loss.degree)
-    return plan, plan.best(plan.run()), Stream(plan.problem, requested_weighting, size)
+    stream = Stream(problem, requested_weighting, size, parameters=fixed_parameters(settings))
+    return plan, replace(member, basis=member.basis / balance), stream
+
+
+def fixed_parameters(settings: FitSettings) -> tuple[Any, ...]:
+    """Return the values of `FIXED_PARAMETERS`; arrays are copied."""
+    values = (getattr(settings, name) for name in FIXED_PARAMETERS)
+    return tuple(v if v is None or np.isscalar(v) else np.array(on_host(v)) for v in values)
 
 
 def check_complete(engine: Engine) -> None:
