@@ -103,8 +103,10 @@ def test_known_weights_combine_with_adaptive_ones():
         (np.zeros(30), "at least one non-zero"),
         (np.ones(29), "sample_weight.shape"),
         (np.full(30, np.nan), "NaN"),
+        (np.full(30, 1e200), r"1e\+200, but it must lie between"),
+        (np.full(30, 1e-200), "1e-200, but it must lie between"),
     ],
-    ids=["negative", "zero", "length", "NaN"],
+    ids=["negative", "zero", "length", "NaN", "huge", "tiny"],
 )
 def test_bad_weights_are_refused(weights, message):
     with pytest.raises(ValueError, match=message):

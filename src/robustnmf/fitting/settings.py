@@ -24,6 +24,9 @@ from robustnmf.weightings import Uniform
 
 Seed = int | np.random.RandomState | None
 
+MOST_WEIGHT = 1e30
+"""Largest sample weight: sums of larger ones leave the range of float32, in which X can be."""
+
 SOLVER_ALIASES = {"cd": "hals"}
 """scikit-learn's names of solvers."""
 
@@ -108,6 +111,12 @@ def check_weights(sample_weight: Any, samples: int) -> np.ndarray | None:
     weights = _check_sample_weight(sample_weight, table, dtype=np.float64, ensure_non_negative=True)
     if not weights.any():  # older scikit-learn lets this pass
         raise ValueError("sample_weight needs at least one non-zero number; all are zero.")
+    largest = weights.max()
+    if not 1 / MOST_WEIGHT <= largest <= MOST_WEIGHT:
+        raise ValueError(
+            f"the largest sample_weight is {largest:.3g}, but it must lie between "
+            f"{1 / MOST_WEIGHT:g} and {MOST_WEIGHT:g}. Divide the weights by {largest:.1g}."
+        )
     return weights
 
 
