@@ -97,11 +97,14 @@ def test_only_ranks_that_the_recommendation_depends_on_are_run():
     assert silhouettes_needed(errors, [np.nan, 1, 1, 0.3, 0.4, 0.3, 0.3, 0.2]) == ([4, 5, 3], True)
 
 
-def test_components_that_stay_may_be_more_than_the_first_ranks():
+def test_ranks_begin_with_the_number_of_fixed_components():
     X = planted(3, 0, shape=(60, 15))
     held = np.random.default_rng(0).random((6, 15))
     selection = select_rank(X, range(1, 9), n_folds=2, random_state=0, fixed_components=held)
+    assert selection.ranks.tolist() == [6, 7, 8]
     assert np.isfinite(selection.errors).all()
+    with pytest.raises(ValueError, match="6 fixed_components"):
+        select_rank(X, [4, 5], fixed_components=held)
 
 
 def test_other_losses_and_missing_values():

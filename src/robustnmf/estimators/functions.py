@@ -125,7 +125,8 @@ def select_rank(
         Nonnegative data; NaN is a missing value. If X is sparse, whole blocks are hidden, and ranks
         can be at most about two thirds of the number of samples or features.
     ranks : iterable of int, default=range(1, 11)
-        Numbers of components to compare; the largest ones can be skipped.
+        Numbers of components to compare; the largest ones can be skipped. With
+        ``fixed_components``, smaller numbers are left out.
     n_folds : int, default=5
         Number of repetitions, each with other hidden entries.
     hidden : float, default=0.1

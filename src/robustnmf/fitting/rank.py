@@ -128,8 +128,7 @@ def choose_rank(settings: FitSettings, rows: Any, max_rank: int = MAX_RANK) -> R
             f"n_samples={rows.shape[0]}, n_features={rows.shape[1]}. Use n_components=1 (blank "
             "samples do not count)."
         )
-    fixed = settings.fixed_components
-    least = 1 if fixed is None else max(1, len(fixed))
+    least = _least_rank(settings)
     ranks = range(least, max(least, min(max_rank, largest_rank(rows))) + 1)
     seed = 0 if settings.random_state is None else settings.random_state
     short = replace(settings, n_init=1, random_state=seed, **SHORT)
@@ -155,7 +154,7 @@ def compare_ranks(
 
     The arguments are those of ``select_rank``; ``n_runs`` is None if stability is not computed.
     """
-    checked_ranks = _checked_ranks(ranks, table, hidden)
+    checked_ranks = _checked_ranks(ranks, table, hidden, _least_rank(settings))
     rng = check_random_state(settings.random_state)
     seed = int(rng.randint(2**31 - 1))
     plain, settled = _settle(settings, table)
@@ -178,8 +177,7 @@ def _settle(settings: FitSettings, table: Any) -> tuple[FitSettings, Settled]:
     """Fit once and fix the weights of the samples; also return the settings of all further fits."""
     if settings.spec.structure.mixes_samples:
         raise ValueError("select_rank is not for convex structures, which mix all samples.")
-    fixed = settings.fixed_components
-    rank = max(default_rank(table.shape), 1 if fixed is None else len(fixed))
+    rank = max(default_rank(table.shape), _least_rank(settings))
     once = screened_once(replace(settings, n_components=rank))
     with warnings.catch_warnings(action="ignore"):  # from a fit that is not returned
         plan = plan_fit(once, check_source(once, source_for(table, settings.name)))
@@ -196,7 +194,14 @@ def largest_rank(X: Any, hidden: float = 0.1) -> int:
     return min(n - held for n, held in zip(X.shape, held_counts(X.shape, hidden), strict=True))
 
 
-def _checked_ranks(ranks: Iterable[int], X: Any, hidden: float) -> np.ndarray:
+def _least_rank(settings: FitSettings) -> int:
+    """Return the smallest number of components: one, or that of the fixed components."""
+    fixed = settings.fixed_components
+    return 1 if fixed is None else max(1, len(fixed))
+
+
+def _checked_ranks(ranks: Iterable[int], X: Any, hidden: float, least: int) -> np.ndarray:
+    """Validate ranks; return them in increasing order, without those below the least one."""
     given = list(ranks) if isinstance(ranks, Iterable) else [ranks]
     most = largest_rank(X, hidden)
     numbers = all(is_integer(k) for k in given)
@@ -207,7 +212,13 @@ def _checked_ranks(ranks: Iterable[int], X: Any, hidden: float) -> np.ndarray:
             f"ranks is {given!r}, but only numbers of components from 1 to {most} are possible for "
             f"{kind} of shape {X.shape}."
         )
-    return np.array(different, dtype=int)
+    possible = [k for k in different if k >= least]
+    if not possible:
+        raise ValueError(
+            f"ranks is {given!r}, but there are {least} fixed_components, and a model has at least "
+            "these. Give larger ranks."
+        )
+    return np.array(possible, dtype=int)
 
 
 def _errors(
@@ -229,13 +240,11 @@ def _errors(
     else:
         masks = hide_entries(table, n_folds, hidden, rng)
         compute = [partial(hidden_errors, table=table, out=mask) for mask in masks]
-    fixed = settings.fixed_components
-    least = 1 if fixed is None else len(fixed)
     of_samples = np.empty((n_folds, 0, table.shape[0]))
     is_small = _is_small(table)
     size = SMALL_BATCH_RANKS if is_small else BATCH_RANKS
     for batch in _batches(ranks, size):
-        settings = replace(settings, n_components=max(int(batch[-1]), least))
+        settings = replace(settings, n_components=int(batch[-1]))
         folds = [
             partial(of_fold, replace(settings, random_state=seed + fold), settled, ranks=batch)
             for fold, of_fold in enumerate(compute)
