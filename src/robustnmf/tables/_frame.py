@@ -390,11 +390,21 @@ def read_parquet(file: Path, options: ReadOptions) -> Table:
 
 def _read_parquet_blocks(source: ParquetFile) -> Iterator[pandas.DataFrame]:
     """Yield blocks of rows."""
+    import pandas
     import pyarrow
 
     step = rows_of_block(source.metadata.num_columns)
+    stored = (source.schema_arrow.pandas_metadata or {}).get("index_columns", [])
+    index = pandas.RangeIndex(0)
+    if stored and isinstance(stored[0], dict):  # a range, which begins again in every block
+        index = pandas.RangeIndex(*(stored[0][key] for key in ("start", "stop", "step")))
+    n_rows = 0
     for batch in source.iter_batches(batch_size=step):
-        yield _to_pandas(batch)
+        frame = _to_pandas(batch)
+        if len(index) == source.metadata.num_rows:
+            frame.index = index[n_rows : n_rows + len(frame)]
+        n_rows += len(frame)
+        yield frame
     batch = None  # so that its memory is released, too
     pyarrow.default_memory_pool().release_unused()
 
