@@ -44,12 +44,13 @@ def texts(frame):
         "missing.csv": "\n".join(lines),
         "short.csv": "\n".join([*lines[:20], "s,1.5", *lines[20:]]),
         "numbers.csv": frame[["b", "c"]].to_csv(index=False, header=False),
+        "quotes.txt": '# a "b\n# c\n' + frame[["b", "c"]].to_csv(index=False, sep=" "),
         "spaces.txt": frame[["b", "c"]].to_csv(index=False, sep=" "),
     }
 
 
 NAMES = ["plain.csv", "no_ids.csv", "rows.tsv", "german.csv", "empty.csv", "missing.csv",
-         "short.csv", "numbers.csv", "spaces.txt"]  # fmt: skip
+         "short.csv", "numbers.csv", "spaces.txt", "quotes.txt"]  # fmt: skip
 
 
 def check_same(path, request, **options):
@@ -87,6 +88,28 @@ def test_parquet(index, frame, tmp_path, request):
     frame = frame.set_index("id") if index else frame
     frame.to_parquet(tmp_path / "t.parquet")
     check_same(tmp_path / "t.parquet", request, color_by="kind")
+
+
+def test_parquet_with_a_range_as_index(frame, tmp_path, request):
+    pytest.importorskip("pyarrow", reason="Parquet needs pyarrow")
+    frame.columns = ["id", "a", "b", "c", "d", "kind", "day"]
+    frame.index = pd.RangeIndex(10, 70, 2)
+    frame.drop(columns="id").to_parquet(tmp_path / "t.parquet")
+    assert list(check_same(tmp_path / "t.parquet", request).ids[:2]) == ["10", "12"]
+
+
+@pytest.mark.parametrize("line", ['# a 5 "b', '"sep= '])
+def test_quotes_before_a_table_hide_no_samples(line, tmp_path):
+    path = tmp_path / "t.txt"
+    path.write_text(f"{line}\n1 2\n3 4\n5 6.5\n")
+    assert read_table(path).data.tolist() == [[1, 2], [3, 4], [5, 6.5]]
+
+
+def test_lines_are_counted_from_the_beginning_of_the_file(tmp_path):
+    lines = ["# a", "# b", "a,b", *["1,2"] * 200, "1,2,3"]
+    (tmp_path / "t.csv").write_text("\n".join(lines))
+    with pytest.raises(ValueError, match=f"in line {len(lines)}"):
+        read_table(tmp_path / "t.csv")
 
 
 def test_colours_and_columns(frame, tmp_path, request):

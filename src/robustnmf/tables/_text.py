@@ -14,7 +14,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import chain, islice, pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from robustnmf.tables._frame import (
     DECIMALS,
@@ -105,10 +105,15 @@ def read_text(file: Path, options: ReadOptions, *, default: str) -> Table:
             "the names of the columns, or begin them with # (--no-header if it is a sample)."
         )
     csv_options: dict[str, Any] = {
-        "sep": r"\s+" if separator == " " else separator, "skiprows": n_skipped,
-        "low_memory": False, "encoding": encoding, "decimal": decimal,
-        "skipinitialspace": separator != "\t",
+        "sep": r"\s+" if separator == " " else separator, "low_memory": False,
+        "decimal": decimal, "skipinitialspace": separator != "\t",
     }  # fmt: skip
+    open_table = partial(_open_table, file, encoding, n_skipped)
+
+    def read_rows(**more: Any) -> pandas.DataFrame:
+        with open_table() as text:
+            return pandas.read_csv(text, **csv_options | more)
+
     try:
         named = _names_columns(first, decimal) if header is None else header
         if named:
@@ -132,12 +137,12 @@ def read_text(file: Path, options: ReadOptions, *, default: str) -> Table:
             csv_options |= {"header": None}
         step = rows_of_block(len(first))
         part = {"nrows": step} if is_large else {}
-        frame = pandas.read_csv(file, **csv_options | part)
+        frame = read_rows(**part)
         if is_doubtful:  # later lines may have numbers that only one decimal mark fits
             later, is_doubtful = detect_decimal(distinct_texts(frame), separator)
             if not is_doubtful and later != decimal:
                 decimal = csv_options["decimal"] = later
-                frame = pandas.read_csv(file, **csv_options | part)
+                frame = read_rows(**part)
         frame.columns = names if named else [str(name) for name in frame.columns]
         is_last_named = named and names[-1] == first[-1]
         width, short_lines = frame.shape[1], []
@@ -161,10 +166,9 @@ def read_text(file: Path, options: ReadOptions, *, default: str) -> Table:
         id_column = find_id_column(frame, options, decimal)
         frames: Iterable[pandas.DataFrame] = [_without_comments(frame)]
         if is_large:
-            frames = _read_blocks(file, csv_options, step, list(frame.columns), id_column)
+            frames = _read_blocks(open_table, csv_options, step, list(frame.columns), id_column)
         elif id_column is not None:  # names are read as they are written, not as numbers
-            as_texts = {"usecols": [id_column], "dtype": str, "keep_default_na": False}
-            texts = pandas.read_csv(file, **csv_options | as_texts)
+            texts = read_rows(usecols=[id_column], dtype=str, keep_default_na=False)
             frame.isetitem(id_column, texts.iloc[:, 0].to_numpy(dtype=object))
             frame = _without_comments(frame)
             frames = [_without_empty_rows(frame, id_column)]
@@ -172,20 +176,26 @@ def read_text(file: Path, options: ReadOptions, *, default: str) -> Table:
             notes += [f"{n_empty} empty rows were left out"] if n_empty else []
         table = table_from_frames(frames, id_column, notes, decimal, options, is_large=is_large)
     except pandas.errors.ParserError as error:
-        reason = " ".join(str(error).split())
+        # pandas counts lines from the first one that it reads.
+        reason = re.sub(r"(?<=in line )\d+", lambda n: str(int(n[0]) + n_skipped), str(error))
+        reason = " ".join(reason.split())
         raise ValueError(f"{file} is not a table that can be read ({reason}).") from error
     return replace(table, text_format=text_format, short_lines=short_lines)
 
 
 def _read_blocks(
-    file: Path, csv_options: dict[str, Any], step: int, names: list[str], id_column: int | None
+    open_table: Callable[[], IO[str]],
+    csv_options: dict[str, Any],
+    step: int,
+    names: list[str],
+    id_column: int | None,
 ) -> Iterator[pandas.DataFrame]:
     """Yield blocks of rows without those that are empty; names of samples are as written."""
     import pandas
 
     as_text = {} if id_column is None else {"converters": {id_column: str}}
-    with pandas.read_csv(file, chunksize=step, **csv_options | as_text) as blocks:
-        for block in blocks:
+    with open_table() as text:
+        for block in pandas.read_csv(text, chunksize=step, **csv_options | as_text):
             block.columns = names
             block = _without_comments(block)
             yield block if id_column is None else _without_empty_rows(block, id_column)
@@ -218,6 +228,17 @@ def _find_separator(lines: list[str], separator: str | None, default: str) -> tu
 def _open(file: Path, mode: str, **options: Any) -> Any:
     """Open a file, also one that is compressed."""
     return OPENERS.get(file.suffix.lower(), open)(file, mode, **options)
+
+
+def _open_table(file: Path, encoding: str, n_skipped: int) -> IO[str]:
+    """Open a text after the lines that precede its table.
+
+    pandas would take a quote in one of these lines for the beginning of a text of several lines.
+    """
+    text: IO[str] = _open(file, "rt", encoding=encoding, newline="")
+    for _ in range(n_skipped):
+        text.readline()
+    return text
 
 
 def _read_first_lines(file: Path, encoding: str) -> list[str]:
