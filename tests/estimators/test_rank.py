@@ -10,6 +10,7 @@ from robustnmf import RobustNMF, select_rank
 from robustnmf.fitting import rank
 from robustnmf.fitting.rank import capped_mean, distinct_rows, held_out_errors, hidden_errors
 from robustnmf.fitting.rank_selection import has_risen
+from robustnmf.screening import fit_good_entries
 
 
 def planted(k, seed, *, noise=0.05, outliers=0.1, shape=(120, 25)):
@@ -42,6 +43,22 @@ def test_a_batch_of_ranks_is_its_single_fits():
         # Products of one member and of a batch round differently.
         slack = 1e-6 * np.nanmax(alone)
         np.testing.assert_allclose(together[k - 1], alone[0], rtol=1e-6, atol=slack)
+
+
+def test_a_batch_of_starts_without_wrong_entries_is_its_single_starts():
+    X = planted(3, 0, shape=(60, 15))
+    X[np.random.default_rng(1).random(X.shape) < 0.03] *= 30
+    settings = RobustNMF(4, loss="truncated", init="robust", random_state=0)._settings()
+    settings, settled = rank._settle(settings, X)
+    source = rank.check_source(settings, rank.source_for(X, "RobustNMF"))
+    plan = rank.plan_settled(settings, settled, source, 3)
+    bases = rank._fit_good_entries(settings, settled, plan, X, np.array([2, 3, 4]))
+    seeds = rank.draw_seeds(settings, plan.problem.solver)
+    for k, basis in zip([2, 3, 4], bases, strict=True):
+        single = fit_good_entries(plan.engine, plan.problem, plan.reference, k, "robust", seeds)
+        one, other = (b / b.sum(axis=1, keepdims=True) for b in (basis[:k], single[0]))
+        np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-6)
+        assert not basis[k:].any()
 
 
 def test_no_larger_ranks_are_tried_once_errors_have_risen():

@@ -42,10 +42,13 @@ from robustnmf.fitting.rank_selection import RankSelection, has_risen
 from robustnmf.fitting.runs import NORMAL, Settled, most_members, plan_settled, settle
 from robustnmf.fitting.settings import FitSettings, check_weights
 from robustnmf.fitting.starts import default_rank, draw_seeds, starts_from
-from robustnmf.loop.encoding import encode
+from robustnmf.loop.compatibility import ModelSpec
+from robustnmf.loop.encoding import encode, encoded_start, entry_weights
 from robustnmf.loop.fit import fit
 from robustnmf.loop.problem import Problem
 from robustnmf.loop.state import Fitted, Start
+from robustnmf.losses import Frobenius
+from robustnmf.screening.entries import HAS_WEIGHT, START_PASSES, START_TOLERANCE
 from robustnmf.sources import Source, in_memory_engine, source_for
 from robustnmf.structures import Free
 from robustnmf.weightings import Uniform
@@ -365,28 +368,61 @@ def hidden_errors(
 
 
 def _fit_ranks(
-    settings: FitSettings, settled: Settled, X: Any, ranks: np.ndarray
+    settings: FitSettings, settled: Settled, X: Any, ranks: np.ndarray, is_nested: bool = True
 ) -> tuple[FitPlan, list[Fitted]]:
     """Fit all ranks as one batch; smaller ranks are padded with components that are zero."""
     source = check_source(settings, source_for(X, settings.name))
     plan = plan_settled(settings, settled, source, len(ranks))
     engine, problem = plan.engine, plan.problem
 
-    def start_of(rank: int) -> Start:
-        if plan.reference is None:  # the leading components: those of an SVD are nested
-            codes = [codes[..., :rank] for codes in plan.start.codes]
-            return Start(codes, plan.start.basis[:, :rank])
-        seeds = draw_seeds(settings, problem.solver)
-        return starts_from(settings.start_name, engine, problem, rank, seeds, plan.reference)
 
-    with engine.thread_pool():
-        start = _stacked([start_of(int(k)) for k in ranks], plan.rank)
+    def start_of(k: int) -> Start:
+        if is_nested:  # the leading components: those of an SVD are nested
+            codes = [codes[..., :k] for codes in plan.start.codes]
+            return Start(codes, plan.start.basis[:, :k])
+        seeds = draw_seeds(settings, problem.solver)
+        return starts_from(settings.start_name, engine, problem, k, seeds)
+
+    if plan.reference is None:
+        with engine.thread_pool():
+            start = _stacked([start_of(int(k)) for k in ranks], plan.rank)
+    else:
+        bases = _fit_good_entries(settings, settled, plan, X, ranks)
+        start = encoded_start(engine, problem, bases)
     weightings = [settings.spec.weighting.rescaled(1.0 / plan.unit)] * len(ranks)
     fitted = fit(
         engine, problem, weightings, start, max_iter=settings.max_iter, tol=settings.tol,
         solve_codes=problem.loss.quadratic and _is_small(X),
     )  # fmt: skip
     return plan, fitted
+
+
+def _fit_good_entries(
+    settings: FitSettings, settled: Settled, plan: FitPlan, X: np.ndarray, ranks: np.ndarray
+) -> Array:
+    """Fit plain NMF of all ranks as one batch to the entries that have weight with the reference.
+
+    Returns bases (ranks, k, features) as :func:`robustnmf.screening.fit_good_entries` for one rank.
+    """
+    engine, reference, weights = plan.engine, plan.reference, settled.weights
+    assert reference is not None
+    problem = replace(plan.problem, fixed=None)
+    good = entry_weights(engine, problem, Uniform(), reference) > HAS_WEIGHT
+    has_good = good.any(axis=1)
+    spec = ModelSpec(Frobenius(), Uniform(), Free())
+    plain = replace(
+        settings, spec=spec, solver="hals", alpha_W=0.0, alpha_H="same", max_iter=START_PASSES,
+        tol=START_TOLERANCE,
+    )  # fmt: skip
+    same = Settled(spec, spec, has_good * (1.0 if weights is None else weights))
+    good_X = np.where(good | ~has_good[:, None], X, np.nan)
+    of_plain, fitted = _fit_ranks(plain, same, good_X, ranks, is_nested=False)
+    bases = np.stack([member.basis for member in fitted])
+    bases *= of_plain.engine.scale / engine.scale
+    k = len(reference)
+    if settings.start_name == "robust" and settings.fixed_components is None and k in ranks:
+        bases[ranks == k, :k] = reference
+    return bases
 
 
 def held_out_errors(
