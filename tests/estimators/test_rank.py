@@ -1,6 +1,7 @@
 """The number of components by hidden entries."""
 
 import tracemalloc
+import warnings
 
 import numpy as np
 import pytest
@@ -328,3 +329,15 @@ def test_the_unit_of_x_does_not_change_the_rank():
     )
     assert one.recommended == huge.recommended
     assert np.isfinite(huge.standard_error).all()
+
+
+def test_hidden_entries_are_not_reported_as_missing():
+    X = np.ones((30, 8))
+    with warnings.catch_warnings(action="error"):
+        assert select_rank(X, [1, 2, 3], random_state=0).recommended == 1
+    X[:, 3] = np.nan
+    with pytest.warns(UserWarning, match="1 feature without known values") as caught:
+        select_rank(X, [1, 2], random_state=0)
+    assert len(caught) == 1
+    with pytest.raises(ValueError, match="the different samples of X have 4 known entries"):
+        select_rank(X[:, 4:], [1])

@@ -161,7 +161,8 @@ def compare_ranks(
     rng = check_random_state(settings.random_state)
     seed = int(rng.randint(2**31 - 1))
     plain, settled = _settle(settings, table)
-    errors = _errors(plain, settled, table, checked_ranks, n_folds, hidden, rng, seed)
+    with warnings.catch_warnings(action="ignore"):  # about features that are hidden
+        errors = _errors(plain, settled, table, checked_ranks, n_folds, hidden, rng, seed)
     count = errors.shape[1]
     left_out = tuple(checked_ranks[count:].tolist())
     selection = RankSelection(checked_ranks[:count], errors, left_out=left_out)
@@ -182,8 +183,9 @@ def _settle(settings: FitSettings, table: Any) -> tuple[FitSettings, Settled]:
         raise ValueError("select_rank is not for convex structures, which mix all samples.")
     rank = max(default_rank(table.shape), _least_rank(settings))
     once = screened_once(replace(settings, n_components=rank))
+    source = check_source(once, source_for(table, settings.name))
     with warnings.catch_warnings(action="ignore"):  # from a fit that is not returned
-        plan = plan_fit(once, check_source(once, source_for(table, settings.name)))
+        plan = plan_fit(once, source)
         settled = settle(plan)
     plan.engine.close()
     init = settings.init or "robust"  # "nndsvda" finds too few components in heavy-tailed tables
@@ -308,7 +310,8 @@ def hide_entries(table: np.ndarray, n_folds: int, hidden: float, rng: Any) -> It
     each = max(1, round(hidden * len(known)))
     if n_folds * each > len(known):
         raise ValueError(
-            f"X has {len(known)} known entries, too few to hide different ones in {n_folds} folds."
+            f"the different samples of X have {len(known)} known entries, too few to hide others "
+            f"in each of {n_folds} folds."
         )
     order = rng.permutation(known)
     for fold in range(n_folds):
