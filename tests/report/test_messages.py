@@ -75,6 +75,22 @@ def test_samples_and_features_are_named():
     assert "first feature 'init': they" in name_places(text, table)
 
 
+def test_values_are_those_of_the_file_and_features_those_of_the_model(tmp_path, capsys):
+    frame, out = pd.DataFrame(1000 * X, columns=list("abcdef")), tmp_path / "out"
+    frame.to_csv(tmp_path / "good.csv", index=False)
+    frame.loc[3, "b"] = -5
+    frame.to_csv(tmp_path / "bad.csv", index=False)
+    frame[list("fabcde")].to_csv(tmp_path / "turned.csv", index=False)
+    for k in (2, "auto"):
+        assert fit(tmp_path / "bad.csv", "-k", k, "-o", out, "--scale", "max") == 1
+        assert "first in sample '3', feature 'b' = -5;" in capsys.readouterr().err
+    assert fit(tmp_path / "good.csv", "-k", 2, "-o", out, "--scale", "max") == 0
+    for name in ("bad", "turned"):
+        files = [out / "model.rnmf", tmp_path / f"{name}.csv", "-o", tmp_path / "codes.csv"]
+        assert main(["transform", *map(str, files)]) == 1
+        assert "first in sample '3', feature 'b' = -5;" in capsys.readouterr().err
+
+
 def test_words_of_the_user_stay(tmp_path, capsys):
     frame = pd.DataFrame(X, columns=["tol", "init", "loss", "max_iter", "n_init", "weighting"])
     folder = tmp_path / "init tol=1"

@@ -16,15 +16,17 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from robustnmf._version import __version__
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from robustnmf.tables import Table
 
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 PLACE = re.compile(
-    r"\bfirst at \[(?P<row>\d+), (?P<column>\d+)\]"
+    r"\bfirst at \[(?P<row>\d+), (?P<column>\d+)\](?: = (?P<value>[-+.\de]+))?"
     r"|\bfirst (?P<axis>sample|feature) (?P<index>\d+)"
 )
-"""How messages of the library name the first wrong entry, sample or feature of X."""
+"""How messages of the library name the first wrong entry (and its value), sample or feature of X."""
 
 
 class UsageError(ValueError):
@@ -119,13 +121,19 @@ def warn(text: str) -> None:
     print(f"robustnmf: note: {text}", file=sys.stderr)
 
 
-def name_places(text: str, table: Table) -> str:
-    """Return a message about X with the names of samples and features instead of their indices."""
+def name_places(text: str, table: Table, scale: np.ndarray | None = None) -> str:
+    """Return a message about X with the names of samples and features instead of their indices.
+
+    If the features were divided by a ``scale`` (features,), values are converted to their units.
+    """
 
     def name(match: re.Match[str]) -> str:
         if match["row"]:
             sample, feature = table.ids[int(match["row"])], table.features[int(match["column"])]
-            return f"first in sample {sample!r}, feature {feature!r}"
+            value = match["value"] or ""
+            if value and scale is not None:
+                value = f"{float(value) * scale[int(match['column'])]:.5g}"
+            return f"first in sample {sample!r}, feature {feature!r}{value and f' = {value}'}"
         names = table.ids if match["axis"] == "sample" else table.features
         return f"first {match['axis']} {names[int(match['index'])]!r}"
 
@@ -133,14 +141,14 @@ def name_places(text: str, table: Table) -> str:
 
 
 @contextmanager
-def places_named(table: Table | None) -> Iterator[None]:
+def places_named(table: Table | None, scale: np.ndarray | None = None) -> Iterator[None]:
     """Name samples and features in the errors of an estimator, if all of a table is given to it."""
     try:
         yield
     except ValueError as error:
         if table is None:
             raise
-        raise ValueError(name_places(str(error), table)) from error
+        raise ValueError(name_places(str(error), table, scale)) from error
 
 
 def is_stdout(path: Path) -> bool:

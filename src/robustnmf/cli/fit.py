@@ -29,6 +29,8 @@ from robustnmf.cli._shared import (
 )
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from robustnmf.estimators import RankSelection, RobustNMF
     from robustnmf.report.fitted import Fit
     from robustnmf.tables import Table
@@ -341,7 +343,7 @@ def _fit(options: argparse.Namespace, table: Table) -> Fit:
     parameters = {"loss": loss, "init": options.init, "weighting": options.weighting}
     selection, rank = None, options.components
     if rank == "auto":
-        selection = _choose_rank(table, options, parameters)
+        selection = _choose_rank(table, options, parameters, scale)
         rank = selection.recommended
         note(edge_note(selection, options.max_ranks, table.words.component))
     model = RobustNMF(
@@ -350,7 +352,7 @@ def _fit(options: argparse.Namespace, table: Table) -> Fit:
     )  # fmt: skip
     if not _is_quiet(options):
         _show_progress(model)
-    with places_named(table), warnings.catch_warnings(record=True) as fit_warnings:
+    with places_named(table, scale), warnings.catch_warnings(record=True) as fit_warnings:
         warnings.simplefilter("always")
         codes = model.fit_transform(table.data)
     if table.named:  # sparse tables have no place for them
@@ -367,7 +369,7 @@ def _fit(options: argparse.Namespace, table: Table) -> Fit:
 
 
 def _choose_rank(
-    table: Table, options: argparse.Namespace, parameters: dict[str, Any]
+    table: Table, options: argparse.Namespace, parameters: dict[str, Any], scale: np.ndarray | None
 ) -> RankSelection:
     """Compare numbers of components on some samples, as ``RobustNMF("auto")`` does."""
     from robustnmf.estimators import RobustNMF
@@ -375,7 +377,7 @@ def _choose_rank(
     from robustnmf.fitting.rank import choose_rank, draw_rank_rows, largest_rank
     from robustnmf.sources import source_for
 
-    with places_named(table):
+    with places_named(table, scale):
         with warnings.catch_warnings(action="ignore"):  # the fit repeats them
             settings = RobustNMF(
                 random_state=options.seed, verbose=int(not _is_quiet(options)), **parameters

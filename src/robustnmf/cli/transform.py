@@ -7,6 +7,7 @@ import json
 import sys
 import warnings
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -86,8 +87,12 @@ def run(options: argparse.Namespace) -> int:
     if unknown:
         names = join_first(repr(name[:40]) for name in unknown)
         warn(f"skipped {len(unknown)} columns that are not features of the model: {names}")
+    aligned = table
+    if data is not table.data:
+        aligned = replace(table, data=data, features=list(model.feature_names_in_))
+    scale = getattr(model, "feature_scale_", None)
     # Names of features were compared above.
-    with places_named(table), warnings.catch_warnings(action="ignore"):
+    with places_named(aligned, scale), warnings.catch_warnings(action="ignore"):
         codes, energies, outliers = encode_samples(model, data)
     sys.stdout.flush()
     with nullcontext(sys.stdout.buffer) if to_stdout else output_file(options.output) as file:
