@@ -102,6 +102,17 @@ def test_negative_values_raise_the_same_error(name, tmp_path):
         RobustNMF(3).fit(KINDS[name][0](spoiled, tmp_path))
 
 
+@pytest.mark.parametrize("name", [name for name in KINDS if not name.startswith("sparse")])
+def test_samples_and_features_without_values_raise_the_same_warnings(name, tmp_path):
+    missing = X.copy()
+    missing[[30, 50]] = missing[:, 6] = np.nan
+    with (
+        pytest.warns(UserWarning, match="2 samples without known values, first sample 30:"),
+        pytest.warns(UserWarning, match="1 feature without known values, first feature 6:"),
+    ):
+        RobustNMF(3, random_state=0, init="random").fit(KINDS[name][0](missing, tmp_path))
+
+
 @pytest.mark.parametrize("name", ["frame", "sparse frame", "arrow"])
 def test_column_names_become_feature_names(name, tmp_path):
     make = KINDS[name][0]

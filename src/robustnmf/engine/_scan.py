@@ -20,6 +20,7 @@ from robustnmf.arrays import (
     has_holes,
     host_dtype,
     namespace,
+    to_numpy,
 )
 from robustnmf.engine._base import Engine, power_of_two_near
 
@@ -146,7 +147,8 @@ class DataSummary:
     """Summary of a scan of some rows; summaries of several blocks of rows can be merged.
 
     ``least`` and ``largest`` are known entries; ``known`` is whether there are any. ``zero`` is
-    None unless zeros were counted. ``any_weight`` is whether any row has positive weight, and
+    None unless zeros were counted. ``empty`` are the samples without known values, and
+    ``known_features`` (features,) is None if all features have known values. ``any_weight`` is whether any row has positive weight, and
     ``single`` whether any entry is float32.
     """
 
@@ -161,9 +163,14 @@ class DataSummary:
     zero: Occurrences | None = None
     any_weight: bool = True
     single: bool = False
+    empty: Occurrences | None = None
+    known_features: np.ndarray | None = None
 
     def merge(self, later: DataSummary) -> DataSummary:
         """Return the summary of these rows and the rows after them."""
+        known_features = None
+        if self.known_features is not None and later.known_features is not None:
+            known_features = self.known_features | later.known_features
         return DataSummary(
             min(self.least, later.least),
             max(self.largest, later.largest),
@@ -176,6 +183,8 @@ class DataSummary:
             zero=_merged_occurrences(self.zero, later.zero, self.rows),
             any_weight=self.any_weight or later.any_weight,
             single=self.single or later.single,
+            empty=_merged_occurrences(self.empty, later.empty, self.rows),
+            known_features=known_features,
         )
 
 
@@ -213,6 +222,12 @@ def scan(rows: Array, *, zeros: bool = False) -> DataSummary:
     has_missing = has_holes(rows)
     values = xp.where(xp.isnan(rows), xp.zeros_like(rows), rows) if has_missing else rows
     filled = xp.where(xp.isnan(rows), xp.full_like(rows, xp.inf), rows) if has_missing else rows
+    empty = known_features = None
+    if has_missing:
+        known = ~xp.isnan(rows)
+        is_empty = ~xp.any(known, axis=1)
+        empty = _occurrences(values[:, :1], is_empty[:, None]) if xp.any(is_empty) else None
+        known_features = to_numpy(xp.any(known, axis=0))
     has_rows = rows.shape[0] > 0
     least = float(xp.min(filled)) if has_rows else float("inf")
     largest = float(xp.max(values)) if has_rows else 0.0
@@ -226,6 +241,8 @@ def scan(rows: Array, *, zeros: bool = False) -> DataSummary:
         negative=_occurrences(values, values < 0) if least < 0 else None,
         zero=_occurrences(values, filled == 0) if zeros and least == 0 else None,
         single=host_dtype(rows) == np.float32,
+        empty=empty,
+        known_features=known_features,
     )
 
 

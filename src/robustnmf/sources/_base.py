@@ -14,6 +14,7 @@ from sklearn.utils.validation import validate_data
 
 from robustnmf.arrays import Array, to_numpy
 from robustnmf.engine import DataSummary, Engine, InMemory, Occurrences, SparseReader, Stored
+from robustnmf.exceptions import warn
 from robustnmf.loop.compatibility import ModelSpec, needs_dense_rows, unsupported_reason
 from robustnmf.loop.problem import Problem
 from robustnmf.weightings import Weighting
@@ -73,7 +74,7 @@ class Source(ABC):
         """Return the source with its values read or scanned; raise an error if they are invalid.
 
         ``model`` is a fitted estimator whose features X must have, ``dtype`` the precision of
-        its fit. With ``learning``, features without any value raise a warning.
+        its fit. ``learning`` is whether X is fitted.
         """
 
     def engine(
@@ -188,7 +189,8 @@ def check_summary(
 ) -> None:
     """Raise an error if a model cannot use X, or if X leaves the range of its floats.
 
-    ``name`` is that of the estimator, for messages, and ``scale`` the units of a fitted estimator.
+    Samples without known values, and in fits such features, raise a warning. ``name`` is that of
+    the estimator, for messages, and ``scale`` the units of a fitted estimator.
     """
     data = "sparse" if summary.is_sparse else "missing" if summary.has_missing else "dense"
     reason = unsupported_reason(*spec, data)
@@ -213,6 +215,22 @@ def check_summary(
             f"{spec.loss!r} needs X > 0, but X holds {zeros}, where its loss is infinite. Add a "
             "small constant to X, or use loss='kullback-leibler'."
         )
+    if summary.empty is not None:
+        outcome = "have no weight, and codes of zero"
+        _warn_of_empty("sample", summary.empty.times, summary.empty.row, outcome)
+    if scale is None and summary.known_features is not None and not summary.known_features.all():
+        (unknown,) = np.nonzero(~summary.known_features)
+        outcome = "are zero in components and imputed values"
+        _warn_of_empty("feature", len(unknown), unknown[0], outcome)
+
+
+def _warn_of_empty(what: str, count: int, first: int, outcome: str) -> None:
+    """Warn of samples or features without known values."""
+    warn(
+        f"X has {count} {what}{'s' * (count > 1)} without known values, first {what} {first}: they "
+        f"{outcome}. Leave them out.",
+        UserWarning,
+    )
 
 
 def check_shape(shape: tuple[int, ...], name: str) -> None:

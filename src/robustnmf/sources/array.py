@@ -21,7 +21,6 @@ from robustnmf.arrays import (
     to_numpy,
 )
 from robustnmf.engine import DataSummary, Engine, scan, scan_sparse
-from robustnmf.exceptions import warn
 from robustnmf.loop.compatibility import ModelSpec
 from robustnmf.sources._base import PassNeeds, Source, check_shape, check_summary
 
@@ -67,10 +66,6 @@ class ArraySource(Source):
                 "Fit it on float64 data, or scale X."
             )
         check_summary(self.name, spec, summary, scale=getattr(model, "_scale", None))
-        if summary.has_missing:
-            self._warn_of_empty("sample", "have no weight, and codes of zero")
-            if learning:
-                self._warn_of_empty("feature", "are zero in components and imputed values")
         return self
 
     def floats(self, model: Any = None) -> Any:
@@ -91,16 +86,6 @@ class ArraySource(Source):
 
     def _scan(self, spec: ModelSpec) -> DataSummary:
         return scan(self.table, zeros=not spec.loss.takes_zeros)
-
-    def _warn_of_empty(self, what: str, outcome: str) -> None:
-        """Warn of samples or features without known values."""
-        (empty,) = np.nonzero(np.isnan(self.table).all(axis=1 if what == "sample" else 0))
-        if len(empty):
-            warn(
-                f"X has {len(empty)} {what}{'s' * (len(empty) > 1)} without known values, first "
-                f"{what} {empty[0]}: they {outcome}. Leave them out.",
-                UserWarning,
-            )
 
 
 class SparseSource(ArraySource):
