@@ -26,7 +26,7 @@ PLACE = re.compile(
     r"\bfirst at \[(?P<row>\d+), (?P<column>\d+)\](?: = (?P<value>[-+.\de]+))?"
     r"|\bfirst (?P<axis>sample|feature) (?P<index>\d+)"
 )
-"""How messages of the library name the first wrong entry (and its value), sample or feature of X."""
+"""How messages name the first wrong entry of X (with its value), sample or feature."""
 
 
 class UsageError(ValueError):

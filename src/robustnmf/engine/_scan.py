@@ -148,8 +148,8 @@ class DataSummary:
 
     ``least`` and ``largest`` are known entries; ``known`` is whether there are any. ``zero`` is
     None unless zeros were counted. ``empty`` are the samples without known values, and
-    ``known_features`` (features,) is None if all features have known values. ``any_weight`` is whether any row has positive weight, and
-    ``single`` whether any entry is float32.
+    ``known_features`` (features,) is None if all features have known values. ``any_weight`` is
+    whether any row has positive weight, and ``single`` whether any entry is float32.
     """
 
     least: float

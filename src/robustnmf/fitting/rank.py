@@ -378,7 +378,6 @@ def _fit_ranks(
     plan = plan_settled(settings, settled, source, len(ranks))
     engine, problem = plan.engine, plan.problem
 
-
     def start_of(k: int) -> Start:
         if is_nested:  # the leading components: those of an SVD are nested
             codes = [codes[..., :k] for codes in plan.start.codes]

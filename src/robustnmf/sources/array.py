@@ -232,7 +232,7 @@ def readable(X: Any) -> Any:
     X = fill_masked(X)
     if has_sparse_columns(X) and not fills_with_zeros(X):
         return X.sparse.to_dense()
-    if has_sparse_columns(X) and any(dtype.subtype == bool for dtype in X.dtypes):
+    if has_sparse_columns(X) and any(d.subtype.kind == "b" for d in X.dtypes):
         return X.astype(type(X.dtypes.iloc[0])(np.float64, 0.0))
     if isinstance(X, np.ndarray) and X.dtype.kind == "f" and not X.dtype.isnative:
         return X.astype(X.dtype.newbyteorder("="))
