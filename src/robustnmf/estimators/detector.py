@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -18,6 +19,7 @@ from robustnmf.arrays import as_float64, namespace, on_device_of, to_numpy, weig
 from robustnmf.estimators.encoding import as_frame_if_configured, check_same_namespace
 from robustnmf.estimators.robust import RobustNMF
 from robustnmf.estimators.saving import SaveMixin
+from robustnmf.exceptions import OutlierWarning
 from robustnmf.fitting import RankSelection, Seed, check_weights
 from robustnmf.losses import LOSSES, Loss
 from robustnmf.sources import source_for
@@ -150,7 +152,10 @@ class RobustNMFDetector(SaveMixin, OutlierMixin, BaseEstimator):
         estimator = RobustNMF(
             self.n_components, weighting=Trimmed(), loss=self.loss, max_iter=self.max_iter,
             tol=self.tol, random_state=self.random_state,
-        ).fit(inside, sample_weight=sample_weight)  # fmt: skip
+        )  # fmt: skip
+        with warnings.catch_warnings():  # to find outliers is what a detector is for
+            warnings.filterwarnings("ignore", ".* left out ", OutlierWarning)
+            estimator.fit(inside, sample_weight=sample_weight)
         near, missed = estimator._neighbourhood(inside, sample_weight), 0.0
         if near is not None:
             near = near.with_core(_fits(estimator, near.references * estimator._scale))

@@ -18,7 +18,7 @@ from robustnmf.solvers import nonnegative_least_squares
 from robustnmf.weightings import Weighting, effective_sample_size
 from robustnmf.weightings.trimmed import FEWEST_SAMPLES
 
-MANY = 0.2
+MANY = 0.1
 """Warn if a larger share of the samples is left out."""
 
 SOME, DESCRIBED = 0.05, 5.0
@@ -117,15 +117,15 @@ def warn_of_outliers(plan: FitPlan, result: FitResult) -> None:
     gain = decision.gain  # NaN if unknown
     fewest = max(FEWEST_SIMILAR, SIMILAR * total)
     helps_little = decision.ratio < DESCRIBED and left_out > max(SOME, gain) * total
+    what = f"{left_out:.0f} of {total:.0f} samples"
     if similar >= fewest:
-        what = f"{similar:.0f} of {total:.0f} samples, which resemble each other"
-    elif left_out > MANY * total:
-        what = f"{left_out:.0f} of {total:.0f} samples"
-    elif helps_little or (gain < 0 and left_out >= fewest):
-        what = f"{left_out:.0f} of {total:.0f} samples, which can be a group of good ones"
-    else:
-        return
-    facts = f" The others are predicted {gain:.0%} better without them." if gain > 0 else ""
+        which = "" if similar > 0.9 * left_out else f"{similar:.0f} of "
+        what += f", {which}which resemble each other"
+    elif left_out <= MANY * total:
+        if not helps_little and not (gain < 0 and left_out >= fewest):
+            return
+        what += ", which can be a group of good ones"
+    facts = f" The others are predicted {min(gain, 0.99):.0%} better without them." if gain > 0 else ""
     if gain < 0:
         facts = " The others are not predicted better without them."
     larger = _size_ratio(plan, result.outliers)

@@ -199,7 +199,8 @@ def nonnegative_parts(
     """Compute codes (rows, k) by block and basis (k, features) from k singular triplets.
 
     The larger one of the positive and negative parts of each triplet is kept; other entries are
-    zero. If X has fewer than k triplets, the remaining components are zero.
+    zero. If X has fewer than k triplets, the remaining components are zero. So is a feature whose
+    entries are only rounding errors, as of pixels that are always black.
     """
     xp = namespace(engine.like)
     missing = max(0, k - singular.shape[0])
@@ -234,7 +235,12 @@ def nonnegative_parts(
 
     codes = engine.map_blocks(scale, left, data=False)[0]
     basis = at_least(right * unit(right_norms)[:, None], 0.0) * root[:, None]
-    return codes, basis
+
+    def totals(block: Block, parts: Array) -> tuple[None, Array]:
+        return None, block.cross(xp.ones_like(parts[:, :1])[None, ...])[0, ...]
+
+    is_used = engine.map_blocks(totals, left)[1] > 0
+    return codes, xp.where(is_used, basis, xp.zeros_like(basis))
 
 
 def fill_zeros(

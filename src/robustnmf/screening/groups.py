@@ -88,7 +88,7 @@ def find_groups(
     n, features = rejected.rows.shape
     if not n:
         return Groups(np.zeros(0, dtype=bool), np.zeros(0, dtype=bool))
-    count = max(1, min(max(2, len(basis) // 2), features - len(basis) - 1))
+    count = max(1, min(max(2, len(basis) - 1), features - len(basis) - 1))
     filled = find_filled(rejected, accepted)
     is_repeated = rejected.weight > 1.5 * rejected.weight.min()
     members, similar = np.zeros(n, dtype=bool), filled | is_repeated
@@ -97,8 +97,7 @@ def find_groups(
     sizes = engine.row_sizes(degree)
     limits, relative = cutoffs.for_row_sizes(sizes).cutoff, cutoffs.share * sizes
     codes, before = encode(engine, problem, Uniform(), basis)
-    # Samples of the majority's kind stay rejected, whatever their size: they would add nothing.
-    wide = np.where(before > relative, np.maximum(limits, relative), limits)
+    wide = np.maximum(limits, relative)
     norms = engine.row_sizes(2.0) ** 0.5
     of_equal_size, codes = rejected.divided(scale * norms), codes / norms[:, None]
     for turn in range(ROUNDS):

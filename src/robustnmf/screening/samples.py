@@ -64,20 +64,19 @@ class Coverage(NamedTuple):
     """How the cutoffs of the fit of all samples are computed from the accepted samples.
 
     Cutoffs are raised by ``extra_reach`` standard deviations, and then at least until they cover
-    these shares of the accepted samples and of the majority among them. The shares are below one,
-    because a few outliers can have been accepted as a group.
+    this share of the accepted samples. It is below one, because a few outliers can have been
+    accepted as a group.
     """
 
     extra_reach: float
-    accepted: float
-    majority: float
+    share: float
 
 
-USUAL = Coverage(0.5, 0.97, 0.99)
-WITHOUT_ISOLATED = Coverage(-1.0, 0.97, 0.0)
+USUAL = Coverage(0.5, 0.97)
+WITHOUT_ISOLATED = Coverage(-1.0, 0.97)
 """With few features, the energies of outliers are hardly larger than those of good samples."""
 
-EVERYONE = Coverage(0.5, 1.0, 1.0)
+EVERYONE = Coverage(0.5, 1.0)
 """If it does not help to leave samples out, or if there are too few samples."""
 
 
@@ -118,7 +117,7 @@ def screen(
     if count < FEWEST_SAMPLES:
         every = sample.engine(engine.scale, fill, engine.like)
         bases, cutoffs = fit_accepted(
-            every, problem, rank, init, seeds, len(sample), EVERYONE, sample.weight
+            every, problem, rank, init, seeds, EVERYONE, sample.weight
         )
         return Screening(_start(engine, problem, bases), cutoffs, 0.0, sample)
     table = sample.without_repeats().engine(engine.scale, fill, engine.like)
@@ -145,9 +144,8 @@ def screen(
     if decision.everyone:
         coverage = EVERYONE
     bases, cutoffs = fit_accepted(
-        table, problem, rank, init, seeds, int(decision.kept[: len(good)].sum()), coverage,
-        once, majority.fitted.basis,
-    )  # fmt: skip
+        table, problem, rank, init, seeds, coverage, once, majority.fitted.basis
+    )
     # Members of groups that are left out since they are far from others resemble each other, too.
     is_similar = is_member & ~decision.kept
     is_similar[len(good) :] |= groups.similar
@@ -210,15 +208,13 @@ def fit_accepted(
     rank: int,
     init: str,
     seeds: Sequence[int],
-    majority: int,
     coverage: Coverage,
     weight: np.ndarray,
     basis: np.ndarray | None = None,
 ) -> tuple[np.ndarray, Trimmed]:
     """Fit accepted samples with equal weights; returns bases (starts, k, features) and cutoffs.
 
-    The first ``majority`` samples were accepted at once, and the others as groups. Cutoffs cover
-    shares of ``weight`` (rows,), in which repeated rows can count once. The default
+    Cutoffs cover a share of ``weight`` (rows,), in which repeated rows can count once. The default
     start is the better one of two: NNDSVDa, and the basis (k, features) of the majority.
     """
     degree, complete, xp = problem.loss.degree, engine.filled(), namespace(engine.like)
@@ -241,7 +237,6 @@ def fit_accepted(
     if basis is not None:  # there are enough samples, even if few were accepted
         histogram = replace(histogram, samples=max(histogram.samples, FEWEST_SAMPLES))
     cutoffs = Trimmed().resolve_auto(histogram, coverage.extra_reach)
-    for share, rows in ((coverage.accepted, slice(None)), (coverage.majority, slice(majority))):
-        cutoffs = cutoffs.raise_cutoffs_to_cover(energies[rows], sizes[rows], weight[rows], share)
+    cutoffs = cutoffs.raise_cutoffs_to_cover(energies, sizes, weight, coverage.share)
     kept = [best] if init == "robust" else members
     return np.stack([member.basis for member in kept]), cutoffs
