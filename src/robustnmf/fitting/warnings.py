@@ -125,7 +125,9 @@ def warn_of_outliers(plan: FitPlan, result: FitResult) -> None:
         if not helps_little and not (gain < 0 and left_out >= fewest):
             return
         what += ", which can be a group of good ones"
-    facts = f" The others are predicted {min(gain, 0.99):.0%} better without them." if gain > 0 else ""
+    facts = ""
+    if gain > 0:
+        facts = f" The others are predicted {min(gain, 0.99):.0%} better without them."
     if gain < 0:
         facts = " The others are not predicted better without them."
     larger = _size_ratio(plan, result.outliers)

@@ -47,6 +47,10 @@ MOSTLY, PER_COMPONENT = 2 / 3, 5
 sizes of the samples, their energies can be larger: a group can have larger values and errors. There
 must be five samples per component: a few describe any others."""
 
+LARGEST_ERROR = 0.1
+"""A sample is of the majority's kind only if the error is at most this share of its size: small
+samples that are only noise have large relative errors, and so would the others."""
+
 CANDIDATES = 24
 """Number of rows that are tried as the direction of a new component."""
 
@@ -97,7 +101,9 @@ def find_groups(
     sizes = engine.row_sizes(degree)
     limits, relative = cutoffs.for_row_sizes(sizes).cutoff, cutoffs.share * sizes
     codes, before = encode(engine, problem, Uniform(), basis)
-    wide = np.maximum(limits, relative)
+    # Samples of the majority's kind stay rejected, whatever their size: they would add nothing.
+    is_of_majority = before <= np.minimum(relative, LARGEST_ERROR * sizes)
+    wide = np.where(is_of_majority, limits, np.maximum(limits, relative))
     norms = engine.row_sizes(2.0) ** 0.5
     of_equal_size, codes = rejected.divided(scale * norms), codes / norms[:, None]
     for turn in range(ROUNDS):

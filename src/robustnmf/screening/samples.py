@@ -116,9 +116,7 @@ def screen(
     fill = problem.fill_value()
     if count < FEWEST_SAMPLES:
         every = sample.engine(engine.scale, fill, engine.like)
-        bases, cutoffs = fit_accepted(
-            every, problem, rank, init, seeds, EVERYONE, sample.weight
-        )
+        bases, cutoffs = fit_accepted(every, problem, rank, init, seeds, EVERYONE, sample.weight)
         return Screening(_start(engine, problem, bases), cutoffs, 0.0, sample)
     table = sample.without_repeats().engine(engine.scale, fill, engine.like)
     majority = fit_majority(table, problem, rank)
