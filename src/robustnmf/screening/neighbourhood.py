@@ -112,12 +112,14 @@ class Neighbourhood:
     def of(cls, rows: RowSample, block: Block) -> tuple[Neighbourhood, Measured]:
         """Take rows as references, and measure them; ``block`` holds the same rows."""
         near = cls(as_dense(rows.whole_rows()).astype(np.float64) / block.scale, rows.weight)
-        measured = near.measure(block)
+        measured = near._measure(block, near._scores_of_references)
         usual = measured.is_usual
         if not usual.any():
             return near, measured
         limit = weighted_quantile(measured.isolation[usual], rows.weight[usual], LARGE)
-        return replace(near, limit=max(limit, TINY) * (1.0 + ROUNDING)), measured
+        limited = replace(near, limit=max(limit, TINY) * (1.0 + ROUNDING))
+        vars(limited).update(forest=near.forest, _scores_of_references=measured.scores)
+        return limited, measured
 
     @cached_property
     def forest(self) -> IsolationForest:
@@ -125,9 +127,9 @@ class Neighbourhood:
         return IsolationForest.grow(self.references, self.weight)
 
     @cached_property
-    def _unusual(self) -> np.ndarray:
-        """Which of the references (references,) are not usual."""
-        return self.forest.scores(self.references) > USUAL
+    def _scores_of_references(self) -> np.ndarray:
+        """Scores of the references (references,) in the forest."""
+        return self.forest.scores(self.references)
 
     def with_core(self, fits: np.ndarray) -> Neighbourhood:
         """Return the same references with a core of rows that fit (references,).
@@ -155,15 +157,15 @@ class Neighbourhood:
 
         Samples of a close group are much closer to each other than to usual samples.
         """
-        parts = [self._measure(part) for part in self._parts(block)]
+        parts = [self._measure(part, self._scores(part)) for part in self._parts(block)]
         return Measured(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
 
-    def _measure(self, block: Block) -> Measured:
+    def _measure(self, block: Block, scores: np.ndarray) -> Measured:
         squares = _without_copies(self._sq_distances(block), block)
         isolation = _to_neighbour(squares)
-        squares[:, self._unusual] = np.inf
+        squares[:, self._scores_of_references > USUAL] = np.inf
         is_cohesive = isolation < COHESIVE * _to_neighbour(squares)
-        return Measured(isolation, self._scores(block), is_cohesive)
+        return Measured(isolation, scores, is_cohesive)
 
     def _parts(self, block: Block) -> Iterator[Block]:
         """Yield the rows of a block in parts that need little memory."""
