@@ -346,7 +346,7 @@ Attributes
 outliers_ : ndarray of bool (n_samples,)
     Samples that were left out: their reconstruction error is above the cutoffs of trimmed weights
     or, for other weightings, their weight is below a tenth of the mean weight. An
-    :class:`~robustnmf.exceptions.OutlierWarning` is issued if more than a tenth of the samples
+    :class:`~robustnmf.exceptions.OutlierWarning` is issued if more than a fifth of the samples
     are outliers, if the outliers are similar to each other, or if leaving them out hardly improves
     the prediction of the other samples.
 components_ : ndarray (n_components, n_features)

@@ -18,7 +18,7 @@ from robustnmf.solvers import nonnegative_least_squares
 from robustnmf.weightings import Weighting, effective_sample_size
 from robustnmf.weightings.trimmed import FEWEST_SAMPLES
 
-MANY = 0.1
+MANY = 0.2
 """Warn if a larger share of the samples is left out."""
 
 SOME, DESCRIBED = 0.05, 5.0
